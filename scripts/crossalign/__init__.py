@@ -1,0 +1,1 @@
+"""The library behind the workflow: plain Python, no Snakemake."""

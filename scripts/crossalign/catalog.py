@@ -1,0 +1,98 @@
+"""The catalog: which runs, data sets and downloads the chosen tables and figures need.
+
+Plain Python over the config: the rules ask it for their inputs, the tests count it, the plan prices it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+
+from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
+from crossalign.items import ITEMS, PAPERS
+from crossalign.items.needs import Item, Needs
+from crossalign.items.talk import text_set
+from crossalign.sets import DataSet, raw_files
+from crossalign.targets import evaluation_sets, training_sets
+
+
+class Catalog:
+    """Answers for one config, which must have passed `crossalign.config.check`."""
+
+    def __init__(self, config: dict) -> None:
+        self.config = config
+        self._needs: dict[str, Needs] = {}
+
+    @cached_property
+    def items(self) -> dict[str, Item]:
+        """The chosen tables and figures by name, `align-predict/table1`."""
+        chosen = self.config["items"]
+        names = [f"{paper}/{item.id}" for paper in self.config["papers"] for item in PAPERS[paper]]
+        return {name: ITEMS[name] for name in names if chosen == "all" or name in chosen}
+
+    def needs(self, item: str) -> Needs:
+        """What one item needs; worked out once."""
+        if item not in self._needs:
+            self._needs[item] = ITEMS[item].needs(self.config)
+        return self._needs[item]
+
+    def runs(self, items: Iterable[str] | None = None) -> set[Run]:
+        """All models behind the items, those that others start from included."""
+        direct = set().union(*(self.needs(item).runs for item in self.items if items is None or item in items))
+        starts = {model_of(run) for run in direct if isinstance(run, Tuned)} - {None}
+        adapted = {Base(run.base) for run in direct | starts if isinstance(run, Adapted)}
+        return direct | starts | adapted
+
+    def sets(self, items: Iterable[str] | None = None) -> set[DataSet]:
+        """All data sets behind the items: for training, testing and comparing."""
+        names = list(self.items) if items is None else [item for item in self.items if item in items]
+        found = set().union(*(self.needs(item).sets for item in names))
+        for run in self.runs(names):
+            found.update(self.sets_of(run))
+        return found
+
+    def sets_of(self, run: Run) -> list[DataSet]:
+        """The data sets that making and testing one run reads."""
+        if isinstance(run, Tuned):
+            return [*training_sets(self.config, run).values(), *evaluation_sets(self.config, run)]
+        if isinstance(run, Adapted) and isinstance(run.adaptation, Adjustment):
+            return [DataSet("bitext", f"wikimatrix_{run.adaptation.lang}", "pool")]
+        if isinstance(run, Adapted):
+            return self._texts(run.adaptation.text)
+        if run.name.startswith("mono-"):
+            return self._texts(run.name.removeprefix("mono-").replace(".", "+"))
+        if run.name in self.pretrained:
+            languages = ["en", *self.config["anc"]["norm_languages"]]
+            return [DataSet("text", f"cc100_{lang}", split) for lang in languages for split in ("train", "dev")]
+        return []
+
+    def _texts(self, text: str) -> list[DataSet]:
+        return [text_set(self.config, text, split) for split in ("train", "dev")]
+
+    @cached_property
+    def pretrained(self) -> set[str]:
+        """The models of `anc` that this workflow pretrains itself."""
+        anc = self.config["anc"]
+        return {*anc["schemes"], anc["second_normformer"]} if anc["norm_models"] == "pretrain" else set()
+
+    def files(self, items: Iterable[str] | None = None) -> list[str]:
+        """The register's paths of every file to download for the items."""
+        return sorted({path for data in self.sets(items) for path in raw_files(data)})
+
+    def models(self, items: Iterable[str] | None = None) -> list[str]:
+        """The names of every model to download for the items."""
+        bases = {run.name for run in self.runs(items) if isinstance(run, Base)}
+        return sorted(name for name in bases - self.pretrained if not name.startswith("mono-"))
+
+
+def kind_of(run: Run) -> str:
+    """What a run is counted as."""
+    if isinstance(run, Tuned):
+        return "grid trial" if run.init.startswith("grid-") else "fine-tuning"
+    if isinstance(run, Adapted):
+        return "adjustment" if isinstance(run.adaptation, Adjustment) else "masked language modelling"
+    return "masked language modelling" if run.name.startswith("mono-") else "base model"
+
+
+def count(runs: Iterable[Run]) -> Counter[str]:
+    """How many runs of each kind."""
+    return Counter(map(kind_of, runs))

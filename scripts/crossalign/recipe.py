@@ -1,0 +1,77 @@
+"""The recipe of a program: a hash that changes when its code does, or that of a library module it imports.
+
+Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
+covers the syntax trees, without comments and docstrings, of a script and of everything below `crossalign` it imports.
+"""
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parents[1]
+
+
+@cache
+def recipe(script: str) -> str:
+    """The recipe of `scripts/<script>`, twelve hexadecimal digits."""
+    files = sorted(closure(SCRIPTS / script))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(SCRIPTS).as_posix()}\n{tree(file)}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+def closure(script: Path) -> set[Path]:
+    """The script and all library modules it imports, directly or not, at the top or inside functions."""
+    found: set[Path] = set()
+    waiting = [script]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting.extend(imports(file))
+    return found
+
+
+@cache
+def imports(file: Path) -> tuple[Path, ...]:
+    """The library modules that one file imports by name."""
+    names: set[str] = set()
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
+    return tuple(module for name in sorted(names) if name.startswith("crossalign") for module in modules(name))
+
+
+def modules(name: str) -> list[Path]:
+    """The files behind a dotted name: the module and the packages around it. A name inside a module has none."""
+    found = []
+    parts = name.split(".")
+    for length in range(1, len(parts) + 1):
+        place = SCRIPTS.joinpath(*parts[:length])
+        found += [file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()]
+    return found
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+
+
+@cache
+def tree(file: Path) -> str:
+    """The syntax tree as text, without docstrings; comments and line numbers are not in it anyway."""
+    module = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    for node in ast.walk(module):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:]
+    return ast.dump(module)

@@ -1,0 +1,23 @@
+"""Fixtures that several test files share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real public data beside the repository; CROSSALIGN_SHARED names another place."""
+    folder = Path(os.environ.get("CROSSALIGN_SHARED", ROOT.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no real data at {folder} (set CROSSALIGN_SHARED to a folder with data/ and manifest/)")
+    return folder

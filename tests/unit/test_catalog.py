@@ -1,0 +1,243 @@
+"""The catalog holds every run of the papers, once, and nothing else."""
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossalign.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
+from crossalign.catalog import Catalog, count, kind_of
+from crossalign.errors import UserError
+from crossalign.fetch.register import read_datasets, read_models
+from crossalign.items import ITEMS, PAPERS
+from crossalign.sets import DataSet, parse_set, raw_files
+from crossalign.targets import evaluation_sets, training_sets
+
+# papers/INVENTORY: runs of each document with sharing; the talk's are those that align-predict has not.
+FINETUNINGS = {"align-predict": 535, "anc": 3, "adjust": 360}
+
+
+@pytest.fixture(scope="module")
+def config(root):
+    return yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+
+
+def runs_of(config, *papers):
+    catalog = Catalog(config)
+    return catalog.runs([item for item in catalog.items if item.partition("/")[0] in papers])
+
+
+def test_there_are_48_items(config):
+    assert len(ITEMS) == 48
+    assert {paper: len(items) for paper, items in PAPERS.items()} == {
+        "align-predict": 16,
+        "anc": 11,
+        "adjust": 11,
+        "talk": 10,
+    }
+    assert list(Catalog(config).items) == list(ITEMS)
+
+
+@pytest.mark.parametrize(("paper", "expected"), FINETUNINGS.items())
+def test_finetunings_per_paper(config, paper, expected):
+    assert count(runs_of(config, paper))["fine-tuning"] == expected
+
+
+@pytest.mark.parametrize(("scope", "finetunings", "mlm"), [("slides", 75, 8), ("full", 735, 43)])
+def test_talk_adds_to_align_predict(config, scope, finetunings, mlm):
+    config = config | {"talk": config["talk"] | {"scope": scope}}
+    new = count(runs_of(config, "talk") - runs_of(config, "align-predict"))
+    assert (new["fine-tuning"], new["masked language modelling"]) == (finetunings, mlm)
+
+
+def test_adjust_has_80_adjustments_and_60_continual(config):
+    runs = runs_of(config, "adjust")
+    assert count(runs)["adjustment"] == 80
+    assert sum(isinstance(run, Tuned) and run.init == "continual" for run in runs) == 60
+
+
+def test_grid_trials_are_counted_apart(config):
+    trials = [run for run in runs_of(config, "align-predict") if kind_of(run) == "grid trial"]
+    assert {task: sum(run.task == task for run in trials) for task in ("parsing", "ner", "pos")} == {
+        "parsing": 60,
+        "ner": 60,
+        "pos": 180,
+    }
+
+
+def test_whole_workflow_after_sharing(config):
+    full = config | {"talk": config["talk"] | {"scope": "full"}}
+    assert count(Catalog(config).runs())["fine-tuning"] == 973
+    assert count(Catalog(full).runs())["fine-tuning"] == 1633
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("align-predict/table1", 315),
+        ("align-predict/table2", 105),
+        ("align-predict/table4", 15),
+        ("align-predict/table5", 195),
+        ("align-predict/figure4", 5),
+        ("align-predict/figure6", 35),
+        ("adjust/table2", 45),
+        ("adjust/table5", 90),
+        ("adjust/table6", 75),
+        ("adjust/table7", 75),
+        ("adjust/table8", 55),
+        ("adjust/table9", 45),
+        ("adjust/figure1", 3),
+        ("adjust/figure2", 27),
+        ("talk/figure2", 60),
+        ("talk/figure3", 35),
+        ("anc/table1", 3),
+        ("anc/figure8", 1),
+        ("anc/figure5", 0),
+    ],
+)
+def test_finetunings_per_item(config, item, expected):
+    assert count(Catalog(config).needs(item).runs)["fine-tuning"] == expected
+
+
+def test_a_ref_run_is_shared(config):
+    ref = Tuned("mbert", "parsing", "en_ewt", "ref", 1)
+    users = [item for item in ITEMS if ref in Catalog(config).needs(item).runs]
+    assert len(users) >= 6
+    assert sum(run == ref for run in Catalog(config).runs()) == 1
+
+
+def test_one_more_seed_adds_runs_and_changes_none(config):
+    more = config | {"seeds": [*config["seeds"], 6]}
+    old, new = Catalog(config).runs(), Catalog(more).runs()
+    assert old < new
+    assert {run.seed for run in new - old} == {6}
+
+
+def test_one_more_language_adds_no_training(config):
+    paper = config["align-predict"]
+    more = config | {"align-predict": paper | {"languages": [*paper["languages"], "vi"]}}
+    old, new = Catalog(config), Catalog(more)
+    assert new.runs() == old.runs()
+    assert new.sets() > old.sets()
+
+
+def test_every_download_is_registered(config, root):
+    for scope in ("slides", "full"):
+        for norm_models in ("public", "pretrain"):
+            chosen = config | {
+                "talk": config["talk"] | {"scope": scope},
+                "anc": config["anc"] | {"norm_models": norm_models},
+            }
+            catalog = Catalog(chosen)
+            assert not set(catalog.files()) - set(read_datasets(root / "resources" / "datasets.tsv"))
+            assert not set(catalog.models()) - set(read_models(root / "resources" / "models.tsv"))
+
+
+def test_every_tuned_run_has_data(config):
+    for run in Catalog(config | {"talk": config["talk"] | {"scope": "full"}}).runs():
+        if isinstance(run, Tuned):
+            assert evaluation_sets(config, run), run
+            assert "train" in training_sets(config, run)
+
+
+def test_evaluation_sets_of_the_main_models(config):
+    parsing = evaluation_sets(config, Tuned("mbert", "parsing", "en_ewt", "ref", 1))
+    names = {data.name for data in parsing}
+    assert {"en_pud", "sv_pud", "sl_ssj", "fr_gsd", "en_ewt"} <= names
+    assert DataSet("trees", "en_ewt", "dev") in parsing
+    adjusted = evaluation_sets(config, Tuned("mbert+adjust-hi-30k-avg-all", "adjust-qa", "squad_en", "ref", 1))
+    assert {data.name for data in adjusted} == {
+        *("squad_en", "xquad_hi", "xquad_hi_en", "xquad_en_hi", "mlqa_hi", "mlqa_hi_en", "mlqa_en_hi")
+    }
+
+
+def test_an_adjusted_run_starts_from_the_adjustment_of_its_seed():
+    tuned = Tuned("mbert+adjust-hi-30k-avg-all", "adjust-nli", "multinli_en", "continual", 3)
+    assert model_of(tuned) == Adapted("mbert", Adjustment("hi", "30k", "avg", "all"), 3)
+    assert model_of(Tuned("mbert+mlm-wo", "unseen-pos", "wo_wtb", "ref", 3)) == Adapted("mbert", Mlm("wo"), 1)
+    assert model_of(Tuned("bilstm", "unseen-pos", "wo_wtb", "ref", 3)) is None
+
+
+def test_folds_follow_the_seed(config):
+    sources = {run.seed: run.source for run in runs_of(config, "talk") if getattr(run, "source", "")[:3] == "gsw"}
+    assert sources == {seed: f"gsw_uzh+fold{seed}" for seed in (1, 2, 3, 4, 5)}
+    assert raw_files(DataSet("trees", "bxr_bdt+fold2", "dev")) == ["ud/bxr_bdt/train.conllu", "ud/bxr_bdt/test.conllu"]
+
+
+words = st.from_regex(r"[a-z][a-z0-9]{0,7}(-[a-z0-9]{1,5}){0,2}", fullmatch=True).filter(
+    lambda word: "seed" not in word
+)
+codes = st.from_regex(r"[a-z]{2,3}", fullmatch=True)
+names = st.from_regex(r"[a-z]{2,3}_[a-z0-9]{1,6}(\+latn|\+fold[1-5])?", fullmatch=True)
+seeds = st.integers(1, 10**6)
+sizes = st.from_regex(r"[1-9][0-9]{0,3}k?", fullmatch=True)
+adjustments = st.builds(
+    Adjustment, codes, sizes, st.sampled_from(["start", "end", "avg", "subword"]), st.sampled_from(["cls", "all"])
+)
+adaptations = adjustments | st.builds(Mlm, st.from_regex(r"[a-z]{2,3}(\+latn)?", fullmatch=True))
+models = words | st.builds(lambda base, adaptation: f"{base}+{adaptation}", words, adaptations)
+inits = st.sampled_from(
+    ["ref", "continual", "random-all", "random-7", "random-11-12", "grid-16-2.5e-5", "grid-32-1e-4"]
+)
+recipes = st.sampled_from(["parsing", "pos", "unseen-ner", "adjust-qa", "anc-nli"])
+addresses = (
+    st.builds(Base, words)
+    | st.builds(Adapted, words, adaptations, seeds)
+    | st.builds(Tuned, models, recipes, names, inits, seeds)
+)
+
+
+@given(addresses)
+def test_addresses_round_trip(address):
+    assert parse(address.path()) == address
+
+
+@given(
+    st.sampled_from(["trees", "ner", "nli", "qa", "bitext", "text", "parallel"]),
+    names,
+    st.sampled_from(["train", "dev"]),
+)
+def test_sets_round_trip(kind, name, split):
+    data = DataSet(kind, name, split)
+    assert parse_set(data.path()) == data
+
+
+def test_every_address_of_the_papers_round_trips(config):
+    for run in Catalog(config | {"talk": config["talk"] | {"scope": "full"}}).runs():
+        assert parse(run.path()) == run
+    for data in Catalog(config).sets():
+        assert parse_set(data.path()) == data
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "models",
+        "tuned/mbert/parsing-en_ewt/ref",
+        "tuned/mbert/chess-en_ewt/ref/seed1",
+        "models/mbert+x/seed1",
+        "../x",
+    ],
+)
+def test_what_is_no_address_is_refused(path):
+    with pytest.raises(UserError, match="no run address|no adaptation"):
+        parse(path)
+
+
+@pytest.mark.parametrize("path", ["data/trees/en_ewt/train.txt", "data/chess/a/b.c", "trees/en_ewt/train.conllu"])
+def test_what_is_no_set_is_refused(path):
+    with pytest.raises(UserError, match="no data set"):
+        parse_set(path)
+
+
+@pytest.mark.parametrize(("rate", "text"), [(1e-5, "1e-5"), (2.5e-5, "2.5e-5"), (3.5e-5, "3.5e-5"), (1e-10, "1e-10")])
+def test_rates_in_addresses(rate, text):
+    assert format_rate(rate) == text
+
+
+def test_items_can_be_chosen(config):
+    chosen = Catalog(config | {"items": ["anc/figure5"]})
+    assert list(chosen.items) == ["anc/figure5"]
+    assert chosen.models() == ["xlmr-base", "xlmr-large", "xlmr-xl", "xlmr-xxl"]
+    assert {data.split for data in chosen.sets()} == {"en", "fr", "de", "ru", "et"}

@@ -1,0 +1,62 @@
+"""A recipe changes with the code behind a program, and with nothing else."""
+
+import shutil
+
+import pytest
+
+from crossalign import recipe as module
+
+
+@pytest.fixture
+def scripts(tmp_path, monkeypatch):
+    """A tiny project: a program that imports one module, which imports another inside a function."""
+    package = tmp_path / "crossalign"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (tmp_path / "program.py").write_text("from crossalign.first import go\n\ngo()\n")
+    (package / "first.py").write_text(
+        '"""First."""\n\n\ndef go():\n    from crossalign import second\n\n    return second.N\n'
+    )
+    (package / "second.py").write_text("N = 1  # one\n")
+    (package / "third.py").write_text("M = 1\n")
+    monkeypatch.setattr(module, "SCRIPTS", tmp_path)
+    return tmp_path
+
+
+def fresh(script="program.py"):
+    for cached in (module.recipe, module.imports, module.parsed, module.tree):
+        cached.cache_clear()
+    return module.recipe(script)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "changes"),
+    [
+        ("crossalign/second.py", "N = 1  # another comment\n\n", False),
+        ("crossalign/second.py", '"""Now with a docstring."""\n\nN = 1\n', False),
+        ("crossalign/second.py", "N = 2\n", True),
+        ("crossalign/third.py", "M = 2\n", False),
+        ("crossalign/__init__.py", "X = 1\n", True),
+        ("program.py", "from crossalign.first import go\n\ngo(1)\n", True),
+    ],
+)
+def test_what_changes_a_recipe(scripts, file, text, changes):
+    before = fresh()
+    (scripts / file).write_text(text)
+    assert (fresh() != before) == changes
+
+
+def test_a_recipe_does_not_depend_on_the_folder(scripts, tmp_path_factory, monkeypatch):
+    before = fresh()
+    moved = tmp_path_factory.mktemp("elsewhere") / "moved"
+    shutil.copytree(scripts, moved)
+    monkeypatch.setattr(module, "SCRIPTS", moved)
+    assert fresh() == before
+
+
+def test_every_program_has_a_recipe(root):
+    for cached in (module.recipe, module.imports, module.parsed, module.tree):
+        cached.cache_clear()
+    programs = sorted(file.name for file in (root / "scripts").glob("*.py"))
+    assert programs
+    assert all(len(module.recipe(program)) == 12 for program in programs)
