@@ -1,0 +1,1 @@
+"""Everything that touches the network: registers, transfers, checksums, the lock file, archives."""

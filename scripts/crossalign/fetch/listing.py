@@ -1,0 +1,97 @@
+"""Tell people what will be or must be downloaded, from where, to where, and under which licence."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from crossalign.fetch.progress import size
+from crossalign.fetch.register import Dataset, Model
+
+MODEL_MARK = "complete.json"
+NON_COMMERCIAL = "NON-COMMERCIAL"
+
+
+def is_non_commercial(licence: str) -> bool:
+    """Whether a licence's name says that commercial use is not allowed."""
+    return re.search(r"(?<![a-z])nc(?![a-z])|non-?commercial|research[ -]only", licence, re.IGNORECASE) is not None
+
+
+def address(row: Dataset | Model) -> str:
+    """Where a person would look for it."""
+    if isinstance(row, Dataset):
+        return row.url
+    return row.hub if row.hub.startswith("manual:") else f"https://huggingface.co/{row.hub}/tree/{row.revision}"
+
+
+def place(row: Dataset | Model, downloads: str | Path) -> Path:
+    """Where a person would put it: the file of a data set, or the folder of a model."""
+    by_hand = row.by_hand(downloads) if isinstance(row, Dataset) else None
+    return by_hand or Path(downloads) / row.path
+
+
+def missing(rows: Iterable[Dataset | Model], downloads: str | Path) -> list[Dataset | Model]:
+    """Those that are not there. A model is there when it is complete."""
+
+    def there(row: Dataset | Model) -> bool:
+        own = Path(downloads) / row.path
+        if isinstance(row, Model):
+            return (own / MODEL_MARK).exists()
+        return own.exists() or place(row, downloads).exists()
+
+    return [row for row in rows if not there(row)]
+
+
+def missing_message(rows: Iterable[Dataset | Model], downloads: str | Path) -> str:
+    """One message with every missing file, its address and its place; empty when nothing is missing."""
+    absent = missing(rows, downloads)
+    if not absent:
+        return ""
+    lines = [f"{len(absent)} of the files that are needed are missing under {downloads} ({total(absent)} in all):"]
+    for row in absent:
+        flag = f", {NON_COMMERCIAL}" if is_non_commercial(row.licence) else ""
+        url = address(row)
+        how = "by hand, because of its terms, from " if url.startswith("manual:") else "from "
+        lines.append(f"  {row.path}  ({row.licence}{flag})")
+        lines.append(f"      {how}{url.removeprefix('manual:')}")
+        lines.append(f"      to   {place(row, downloads)}{'' if isinstance(row, Dataset) else '/'}")
+    return "\n".join(lines)
+
+
+def licence_summary(rows: Iterable[Dataset | Model]) -> str:
+    """How many files and bytes come under which licence, those with non-commercial terms first and marked."""
+    groups: dict[str, list[Dataset | Model]] = {}
+    for row in rows:
+        groups.setdefault(row.licence, []).append(row)
+    table = []
+    for licence in sorted(groups, key=lambda name: (not is_non_commercial(name), name)):
+        note = f"{NON_COMMERCIAL} use only" if is_non_commercial(licence) else ""
+        by_hand = sum(1 for row in groups[licence] if address(row).startswith("manual:"))
+        note += (", " if note and by_hand else "") + (f"{by_hand} by hand" if by_hand else "")
+        table.append((licence, f"{len(groups[licence])}", total(groups[licence]), note))
+    return columns([("licence", "files", "size", ""), *table])
+
+
+def listing(rows: Iterable[Dataset | Model], downloads: str | Path) -> str:
+    """A table of path, size, licence, address and place."""
+    table = [("path", "size", "licence", "url", "place")]
+    for row in rows:
+        licence = f"{row.licence} ({NON_COMMERCIAL})" if is_non_commercial(row.licence) else row.licence
+        length = "?" if row.bytes is None else size(row.bytes)
+        table.append((row.path, length, licence, address(row), str(place(row, downloads))))
+    return columns(table)
+
+
+def total(rows: Sequence[Dataset | Model]) -> str:
+    """The sum of the known sizes."""
+    unknown = sum(1 for row in rows if row.bytes is None)
+    known = size(sum(row.bytes or 0 for row in rows))
+    if not unknown:
+        return known
+    return f"{known} + {unknown} of unknown size" if unknown < len(rows) else "unknown size"
+
+
+def columns(table: Sequence[Sequence[str]]) -> str:
+    """Align the cells of a table."""
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,210 @@
+"""Read the registers of data sets and models; any mistake in them is told with file and line.
+
+Imported while the workflow is planned, so it stays light: the standard library only.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from crossalign.errors import UserError
+from crossalign.fetch.checksums import parse_checksum
+
+DATASET_COLUMNS = ("path", "version", "url", "mirror", "bytes", "checksum", "licence", "use")
+MODEL_COLUMNS = (
+    *("name", "hub", "revision", "bytes", "licence", "objective"),
+    *("parameters", "layers", "neurons", "languages", "use"),
+)
+OBJECTIVES = ("mlm", "clm")
+Row = TypeVar("Row")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One file of datasets.tsv; `bytes`, `checksum` and `mirror` are None where the register is silent."""
+
+    path: str
+    version: str
+    url: str
+    mirror: str | None
+    bytes: int | None
+    checksum: str | None
+    licence: str
+    use: str
+
+    def by_hand(self, downloads: str | Path) -> Path | None:
+        """Where a person puts a file that must not be fetched. Not the file's own place: what lies there belongs to
+        the workflow, which may delete and remake it."""
+        return Path(downloads) / "by-hand" / self.path if self.url.startswith("manual:") else None
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model of models.tsv; the counts are None where the register is silent."""
+
+    name: str
+    hub: str
+    revision: str
+    bytes: int | None
+    licence: str
+    objective: str
+    parameters: int | None
+    layers: int | None
+    neurons: int | None
+    languages: str
+    use: str
+
+    @property
+    def path(self) -> str:
+        """The model's folder under the downloads folder and under any mirror."""
+        return f"models/{self.name}"
+
+
+def check_path(path: str) -> str:
+    """Return a register path that stays inside its folder, or raise ValueError."""
+    parts = PurePosixPath(path).parts
+    plain = re.fullmatch(r"[^\\\x00-\x1f\x7f]+", path)
+    if not plain or path.startswith("/") or ".." in parts or str(PurePosixPath(path)) != path:
+        raise ValueError(f"path {path!r} must be relative, without `..`, backslashes or needless slashes")
+    return path
+
+
+def check_url(url: str, checksum: str | None) -> str:
+    """Return an address that this project can fetch, or raise ValueError."""
+    scheme, colon, rest = url.partition(":")
+    if not colon or not rest:
+        raise ValueError(f"url {url!r} is not an address: write https://…, hub://datasets/… or manual:<page>")
+    if re.search(r"\s", url):
+        raise ValueError(f"url {url!r} must not hold spaces")
+    if scheme in ("https", "http"):
+        host = urlsplit(url).hostname
+        if not host:
+            raise ValueError(f"url {url!r} names no host")
+        # Plain http can be altered on its way; a checksum makes that harmless.
+        if scheme == "http" and checksum is None and host not in LOOPBACK:
+            raise ValueError(f"url {url!r} is plain http, which needs a checksum in its row")
+    elif scheme == "hub":
+        split_hub(url)
+    elif scheme != "manual":
+        raise ValueError(f"url {url!r} has the unknown scheme {scheme!r}: known are https, hub and manual")
+    return url
+
+
+def split_hub(url: str) -> tuple[str, str, str]:
+    """Split `hub://datasets/<owner>/<repo>/<file>` into kind (dataset, model), `<owner>/<repo>` and file."""
+    match = re.fullmatch(r"hub://(dataset|model)s/([\w.-]+/[\w.-]+)/(.+)", url)
+    if not match or ".." in match[3].split("/"):
+        raise ValueError(f"url {url!r} should read hub://datasets/<owner>/<repository>/<file>")
+    return match[1], match[2], match[3]
+
+
+def read_datasets(path: str | Path) -> dict[str, Dataset]:
+    """Read datasets.tsv: path -> row, in the order of the file."""
+
+    def build(row: dict[str, str]) -> Dataset:
+        if row["path"].startswith("models/"):
+            raise ValueError(f"path {row['path']!r}: the folder models/ belongs to models.tsv")
+        checksum = parse_checksum(row["checksum"]) if row["checksum"] else None
+        if row["mirror"].startswith("manual:"):
+            raise ValueError(f"mirror {row['mirror']!r} must be an address that can be fetched")
+        return Dataset(
+            path=check_path(row["path"]),
+            version=_filled(row, "version"),
+            url=check_url(row["url"], checksum),
+            mirror=check_url(row["mirror"], checksum) if row["mirror"] else None,
+            bytes=_count(row, "bytes"),
+            checksum=checksum,
+            licence=_filled(row, "licence"),
+            use=row["use"],
+        )
+
+    return _read(Path(path), DATASET_COLUMNS, build)
+
+
+def read_models(path: str | Path) -> dict[str, Model]:
+    """Read models.tsv: name -> row, in the order of the file."""
+
+    def build(row: dict[str, str]) -> Model:
+        if not re.fullmatch(r"[\w.-]+", row["name"]) or row["name"].strip(".") == "":
+            raise ValueError(f"name {row['name']!r} must be made of letters, digits, `.`, `_` and `-`")
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+|manual:\S+", row["hub"]):
+            raise ValueError(f"hub {row['hub']!r} should read <owner>/<repository> or manual:<page>")
+        if row["objective"] not in OBJECTIVES:
+            raise ValueError(f"objective {row['objective']!r} is not one of {', '.join(OBJECTIVES)}")
+        return Model(
+            name=row["name"],
+            hub=row["hub"],
+            revision=_filled(row, "revision"),
+            bytes=_count(row, "bytes"),
+            licence=_filled(row, "licence"),
+            objective=row["objective"],
+            parameters=_count(row, "parameters"),
+            layers=_count(row, "layers"),
+            neurons=_count(row, "neurons"),
+            languages=row["languages"],
+            use=row["use"],
+        )
+
+    return _read(Path(path), MODEL_COLUMNS, build)
+
+
+def _read(path: Path, columns: tuple[str, ...], build: Callable[[dict[str, str]], Row]) -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    lines: dict[str, int] = {}
+    for number, row in _lines(path, columns):
+        key = row[columns[0]]
+        if key in rows:
+            raise UserError(f"{path}, line {number}: {columns[0]} {key!r} stands already in line {lines[key]}")
+        try:
+            rows[key] = build(row)
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
+        lines[key] = number
+    return rows
+
+
+def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        stream = path.open(encoding="utf-8", newline="")
+    except OSError as error:
+        raise UserError(f"{path}: cannot read this register: {error.strerror}") from error
+    with stream:
+        reader = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        try:
+            header = next(reader, [])
+            missing = [column for column in columns if column not in header]
+            if missing:
+                raise UserError(f"{path}, line 1: missing column {', '.join(missing)}; needed: {', '.join(columns)}")
+            unknown = [column for column in header if column not in columns]
+            if unknown or len(set(header)) != len(header):
+                raise UserError(f"{path}, line 1: unknown or repeated column {', '.join(unknown or header)}")
+            for fields in reader:
+                if not fields:
+                    continue
+                if len(fields) != len(header):
+                    raise UserError(
+                        f"{path}, line {reader.line_num}: {len(fields)} fields, but the header has {len(header)}"
+                    )
+                yield reader.line_num, {name: field.strip() for name, field in zip(header, fields, strict=True)}
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise UserError(f"{path}: not a tab-separated UTF-8 file: {error}") from error
+
+
+def _filled(row: dict[str, str], column: str) -> str:
+    if not row[column]:
+        raise ValueError(f"{column} is empty")
+    return row[column]
+
+
+def _count(row: dict[str, str], column: str) -> int | None:
+    text = row[column]
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]+", text):
+        raise ValueError(f"{column} {text!r} is not a whole number (leave it empty when it is not known)")
+    return int(text)

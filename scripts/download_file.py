@@ -1,0 +1,53 @@
+"""Download one file of the register of data sets, resuming, verifying or locking it.
+
+Sources are tried in this order: the mirror of everything, the file's address, its second address. A file that is
+already in its place is only verified.
+"""
+
+import argparse
+
+from crossalign.errors import UserError, run_main
+from crossalign.fetch.checksums import parse_checksum
+from crossalign.fetch.options import add_options, settings
+from crossalign.fetch.register import Dataset, check_path, check_url
+from crossalign.fetch.sources import obtain
+
+
+def parse_args() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--path", required=True, help="place below the downloads folder and below any mirror")
+    parser.add_argument("--url", required=True, help="https://…, hub://datasets/<owner>/<repo>/<file>, manual:<page>")
+    parser.add_argument("--mirror", default="", help="a second address of this file")
+    parser.add_argument("--bytes", default="", help="its length, if known")
+    parser.add_argument("--checksum", default="", help="sha256:<hex> or git:<blob id>, if published")
+    parser.add_argument("--version", required=True, help="release; the revision of a file on the hub")
+    parser.add_argument("--licence", required=True, help="short name of its licence")
+    add_options(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Download the file."""
+    args = parse_args()
+    if args.bytes and not args.bytes.isdecimal():
+        raise UserError(f"--bytes {args.bytes!r} is not a whole number")
+    try:
+        checksum = parse_checksum(args.checksum) if args.checksum else None
+        row = Dataset(
+            path=check_path(args.path),
+            version=args.version,
+            url=check_url(args.url, checksum),
+            mirror=check_url(args.mirror, checksum) if args.mirror else None,
+            bytes=int(args.bytes) if args.bytes else None,
+            checksum=checksum,
+            licence=args.licence,
+            use="",
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    obtain(row, settings(args))
+
+
+if __name__ == "__main__":
+    run_main(main)

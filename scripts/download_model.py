@@ -1,0 +1,37 @@
+"""Download one model at a fixed revision: configuration, tokeniser and safetensors; never pickles, never code.
+
+The files go to <downloads>/models/<name>/; complete.json there lists them and is written last.
+"""
+
+import argparse
+import re
+
+from crossalign.errors import UserError, run_main
+from crossalign.fetch.models import obtain_model
+from crossalign.fetch.options import add_options, settings
+
+
+def parse_args() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--name", required=True, help="its name in this project")
+    parser.add_argument(
+        "--hub", required=True, help="<owner>/<repository>, or manual:<page> for a model that a person must bring"
+    )
+    parser.add_argument("--revision", required=True, help="commit, or a branch whose commit is then locked")
+    add_options(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Download the model."""
+    args = parse_args()
+    if not re.fullmatch(r"[\w.-]*\w[\w.-]*", args.name):
+        raise UserError(f"--name {args.name!r} must be made of letters, digits, `.`, `_` and `-`")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+|manual:\S+", args.hub):
+        raise UserError(f"--hub {args.hub!r} should read <owner>/<repository> or manual:<page>")
+    obtain_model(args.name, args.hub, args.revision, settings(args))
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,266 @@
+"""Models from a hub on the loopback: which files, which commit, never pickles, never code."""
+
+import hashlib
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from crossalign.errors import UserError
+from crossalign.fetch.lock import read_lock
+from crossalign.fetch.mirror import Mirror
+from crossalign.fetch.models import obtain_model
+from crossalign.fetch.offers import wanted_names
+from crossalign.fetch.sources import Settings
+from crossalign.fetch.web import Patience
+
+pytest_plugins = ("tests.http_server",)
+
+ONE, TWO = "1" * 40, "2" * 40
+HUB = "own/bert"
+WEIGHTS = random.Random(3).randbytes(200_000)
+FILES = {
+    "config.json": b'{"model_type": "bert"}',
+    "tokenizer.json": b"{}",
+    "tokenizer_config.json": b"{}",
+    "vocab.txt": b"[PAD]\n",
+    "model.safetensors": WEIGHTS,
+    "pytorch_model.bin": b"pickle",
+    "tf_model.h5": b"h5",
+    "flax_model.msgpack": b"flax",
+    "modeling_bert.py": b"import os",
+    "README.md": b"# read me",
+    "onnx/model.safetensors": b"not at the top",
+}
+TAKEN = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
+
+
+@pytest.fixture
+def place(web, tmp_path, monkeypatch) -> Settings:
+    monkeypatch.setenv("HF_ENDPOINT", web.url)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    patience = Patience(attempts=3, timeout=5, sleep=lambda seconds: None)
+    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", patience=patience)
+
+
+def using(place: Settings, **changes) -> Settings:
+    return Settings(**({**vars(place)} | changes))
+
+
+def names(place: Settings) -> list[str]:
+    return sorted(path.name for path in (place.downloads / "models" / "mbert").iterdir())
+
+
+def test_only_safe_files_are_taken_and_listed_last(web, place):
+    web.publish("models", HUB, ONE, FILES)
+    mark = obtain_model("mbert", HUB, ONE, place)
+    assert mark == place.downloads / "models" / "mbert" / "complete.json"
+    assert names(place) == sorted([*TAKEN, "complete.json"])
+    content = json.loads(mark.read_text())
+    assert (content["revision"], content["commit"], content["hub"]) == (ONE, ONE, HUB)
+    assert [file["file"] for file in content["files"]] == TAKEN
+    weights = next(file for file in content["files"] if file["file"] == "model.safetensors")
+    assert weights == {"file": "model.safetensors", "bytes": 200_000, "sha256": hashlib.sha256(WEIGHTS).hexdigest()}
+    assert not any(asked.path.endswith((".bin", ".py", ".h5", ".msgpack")) for asked in web.asked)
+
+
+@pytest.mark.parametrize(
+    ("files", "taken"),
+    [
+        (
+            ["config.json", "sentencepiece.bpe.model", "model.safetensors", "special_tokens_map.json", "x.model"],
+            ["config.json", "model.safetensors", "sentencepiece.bpe.model", "special_tokens_map.json"],
+        ),
+        (
+            ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"],
+            ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"],
+        ),
+        (["model.safetensors", "model.fp16.safetensors"], ["model.safetensors"]),
+        (["weights.safetensors", "code.py", "weights.pt"], ["weights.safetensors"]),
+        (["pytorch_model.bin", "training_args.bin", "tokenizer.py"], []),
+    ],
+)
+def test_choice_of_files(files, taken):
+    assert wanted_names(files) == taken
+
+
+def test_no_safetensors(web, place):
+    web.publish("models", HUB, ONE, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
+    with pytest.raises(UserError, match="holds no safetensors.*never fetched; a converted revision .*refs/pr/N"):
+        obtain_model("mbert", HUB, ONE, place)
+    assert not (place.downloads / "models" / "mbert").exists()
+
+
+def test_branch_is_locked_to_its_commit(web, place):
+    web.publish("models", HUB, ONE, FILES, ("main", "refs/pr/3"))
+    obtain_model("mbert", HUB, "main", place)
+    row = read_lock(place.lock)["models/mbert/config.json"]
+    assert row.version == f"main@{ONE}"
+    assert row.url == f"hub://models/{HUB}/config.json"
+    # The branch moves on; the lock does not.
+    web.publish("models", HUB, TWO, FILES | {"config.json": b'{"new": 1}'}, ("main",))
+    web.publish("models", HUB, ONE, FILES)
+    (place.downloads / "models" / "mbert" / "config.json").unlink()
+    mark = obtain_model("mbert", HUB, "main", place)
+    assert json.loads(mark.read_text())["commit"] == ONE
+    assert (mark.parent / "config.json").read_bytes() == FILES["config.json"]
+    obtain_model("mbert", HUB, "refs/pr/3", place)
+    assert read_lock(place.lock)["models/mbert/config.json"].version == f"refs/pr/3@{ONE}"
+
+
+def test_other_revision_replaces_the_files_and_removes_leftovers(web, place):
+    index = json.dumps({"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}).encode()
+    shards = {"model-1-of-2.safetensors": b"one", "model-2-of-2.safetensors": b"two"}
+    web.publish("models", HUB, ONE, FILES)
+    web.publish("models", HUB, TWO, {"config.json": b"{}", "model.safetensors.index.json": index} | shards)
+    obtain_model("mbert", HUB, ONE, place)
+    mark = obtain_model("mbert", HUB, TWO, place)
+    assert names(place) == ["complete.json", "config.json", *shards, "model.safetensors.index.json"]
+    assert (mark.parent / "config.json").read_bytes() == b"{}"
+
+
+def test_index_must_find_its_shards(web, place):
+    index = json.dumps({"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}).encode()
+    web.publish(
+        "models",
+        HUB,
+        ONE,
+        {"config.json": b"{}", "model.safetensors.index.json": index, "model-1-of-2.safetensors": b""},
+    )
+    with pytest.raises(UserError, match="names files that the source does not have: model-2-of-2.safetensors"):
+        obtain_model("mbert", HUB, ONE, place)
+    assert "complete.json" not in names(place)
+
+
+def test_cut_weights_are_continued_and_kept_over_a_failure(web, place):
+    web.publish("models", HUB, ONE, FILES)
+    path = f"/{HUB}/resolve/{ONE}/model.safetensors"
+    web.resources[path].cuts = [120_000, 0, 0]
+    with pytest.raises(UserError, match="cannot get models/mbert/model.safetensors.*cut after 120000 of 200000"):
+        obtain_model("mbert", HUB, ONE, place)
+    assert "complete.json" not in names(place)
+    obtain_model("mbert", HUB, ONE, place)
+    assert web.ranges(path)[-1] == "bytes=120000-"
+    assert len(web.gets(f"/{HUB}/resolve/{ONE}/config.json")) == 1
+
+
+def test_wrong_bytes_from_the_hub(web, place):
+    web.publish("models", HUB, ONE, FILES)
+    web.resources[f"/{HUB}/resolve/{ONE}/vocab.txt"].content = b"[BAD]\n"
+    with pytest.raises(UserError, match="vocab.txt.*wrong checksum: expected git:"):
+        obtain_model("mbert", HUB, ONE, place)
+    assert not list(place.downloads.rglob("*.part"))
+
+
+def test_hub_trouble(web, place):
+    web.publish("models", HUB, ONE, FILES)
+    api = web.resources[f"/api/models/{HUB}/revision/{ONE}"]
+    api.statuses = [503, 500]
+    obtain_model("mbert", HUB, ONE, place)
+    with pytest.raises(UserError, match="cannot get model x (.|\n)*model own/none at revision 1+: HTTP 404"):
+        obtain_model("x", "own/none", ONE, place)
+
+
+def test_token_goes_to_the_hub_only(web, place, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    web.publish("models", HUB, ONE, FILES)
+    path = f"/{HUB}/resolve/{ONE}/model.safetensors"
+    web.serve("/cdn", WEIGHTS)
+    # localhost and 127.0.0.1 are different hosts to a client.
+    web.resources[path].redirect = web.url.replace("127.0.0.1", "localhost") + "/cdn"
+    obtain_model("mbert", HUB, ONE, place)
+    assert web.gets(path)[0].headers["authorization"] == "Bearer hf_secret"
+    assert "authorization" not in web.gets("/cdn")[0].headers
+
+
+def make_mirror(folder, name="mbert") -> None:
+    (folder / "models" / name).mkdir(parents=True)
+    lines = []
+    for file in ("config.json", "tokenizer.json", "model.safetensors", "pytorch_model.bin"):
+        (folder / "models" / name / file).write_bytes(FILES[file])
+        lines.append(f"{hashlib.sha256(FILES[file]).hexdigest()}  models/{name}/{file}\n")
+    (folder / "SHA256SUMS").write_text("".join(lines))
+
+
+def test_from_a_mirror_offline(web, place, tmp_path):
+    make_mirror(tmp_path / "mirror")
+    mirror = Mirror(f"file:{tmp_path}/mirror", own_checksums=True)
+    mark = obtain_model("mbert", HUB, "main", using(place, mirror=mirror, offline=True))
+    assert names(place) == ["complete.json", "config.json", "model.safetensors", "tokenizer.json"]
+    assert json.loads(mark.read_text())["commit"] is None
+    assert not place.lock.exists()
+    assert web.asked == []
+    with pytest.raises(UserError, match="SHA256SUMS lists nothing under models/other/"):
+        obtain_model("other", HUB, "main", using(place, mirror=mirror))
+
+
+def test_mirror_without_the_model_is_passed_over(web, place, tmp_path):
+    make_mirror(tmp_path / "mirror", "other")
+    web.publish("models", HUB, ONE, FILES)
+    mark = obtain_model("mbert", HUB, ONE, using(place, mirror=Mirror(f"file:{tmp_path}/mirror")))
+    assert json.loads(mark.read_text())["commit"] == ONE
+
+
+def test_offline_accepts_what_is_locked_and_in_place(web, place):
+    web.publish("models", HUB, ONE, FILES, ("main",))
+    mark = obtain_model("mbert", HUB, "main", place)
+    before = mark.read_bytes()
+    mark.unlink()
+    web.asked.clear()
+    offline = using(place, offline=True)
+    assert obtain_model("mbert", HUB, "main", offline).read_bytes() == before
+    # Without the lock, the list beside the files will do.
+    assert obtain_model("mbert", HUB, "main", using(offline, lock=place.lock.with_name("none"))).read_bytes() == before
+    (mark.parent / "vocab.txt").write_bytes(b"changed")
+    with pytest.raises(UserError, match="vocab.txt: wrong checksum"):
+        obtain_model("mbert", HUB, "main", offline)
+    (mark.parent / "vocab.txt").unlink()
+    with pytest.raises(UserError, match=r"network is switched off: get it from https://\S+own/bert/tree/main and put"):
+        obtain_model("mbert", HUB, "main", offline)
+    assert web.asked == []
+
+
+def test_model_that_a_person_brings(web, place, tmp_path):
+    page = "manual:https://example.org/form"
+    folder = place.downloads / "models" / "mbert"
+    with pytest.raises(UserError, match=r"brought by a person: see https://example.org/form \(revision v1\), then put"):
+        obtain_model("mbert", page, "v1", place)
+    folder.mkdir(parents=True)
+    for file in ("config.json", "model.safetensors", "vocab.txt", "pytorch_model.bin"):
+        (folder / file).write_bytes(FILES[file])
+    mark = obtain_model("mbert", page, "v1", using(place, offline=True))
+    assert [file["file"] for file in json.loads(mark.read_text())["files"]] == [
+        *("config.json", "model.safetensors", "vocab.txt")
+    ]
+    row = read_lock(place.lock)["models/mbert/vocab.txt"]
+    assert (row.version, row.url) == ("v1", page)
+    assert (folder / "pytorch_model.bin").exists()
+    (folder / "vocab.txt").write_bytes(b"changed")
+    with pytest.raises(UserError, match="vocab.txt: wrong checksum.*delete the row of models/mbert/vocab.txt"):
+        obtain_model("mbert", page, "v1", place)
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(UserError, match="then put vocab.txt into"):
+        obtain_model("mbert", page, "v1", place)
+    make_mirror(tmp_path / "mirror")
+    obtain_model("mbert", page, "v1", using(place, mirror=Mirror(f"file:{tmp_path}/mirror", own_checksums=True)))
+    assert web.asked == []
+
+
+def test_program(web, place, root, tmp_path):
+    web.publish("models", HUB, ONE, FILES, ("main",))
+    command = [
+        *(sys.executable, str(root / "scripts" / "download_model.py"), "--name", "mbert", "--hub", HUB),
+        *("--revision", "main", "--downloads", str(tmp_path / "d"), "--lock", str(tmp_path / "l.tsv")),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "d" / "models" / "mbert" / "complete.json").exists()
+    # The library is kept from fetching and storing things of its own.
+    assert {asked.path.split("/")[1] for asked in web.asked} == {"api", "own"}
+    assert [asked.path for asked in web.asked if asked.path.startswith("/api")] == [f"/api/models/{HUB}/revision/main"]
+    assert not (tmp_path / "home").exists()
+    bad = subprocess.run([*command, "--name", "../x"], capture_output=True, text=True)
+    assert bad.returncode == 1
+    assert bad.stderr.startswith("error: --name '../x'")

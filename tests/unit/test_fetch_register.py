@@ -1,0 +1,164 @@
+"""The registers: what is read from them, and what is said about mistakes in them."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from crossalign.errors import UserError
+from crossalign.fetch.register import DATASET_COLUMNS, MODEL_COLUMNS, Dataset, read_datasets, read_models, split_hub
+
+GOOD = {
+    "path": "ud/en_ewt/train.conllu",
+    "version": "r2.4",
+    "url": "https://example.org/train.conllu",
+    "mirror": "",
+    "bytes": "12",
+    "checksum": "git:" + "AB" * 20,
+    "licence": "CC-BY-SA-4.0",
+    "use": "trees",
+}
+MODEL = {
+    "name": "mbert",
+    "hub": "google-bert/bert-base-multilingual-cased",
+    "revision": "main",
+    "bytes": "",
+    "licence": "Apache-2.0",
+    "objective": "mlm",
+    "parameters": "177974523",
+    "layers": "12",
+    "neurons": "768",
+    "languages": "104",
+    "use": "base model",
+}
+
+
+def table(rows, columns=DATASET_COLUMNS) -> str:
+    lines = ["\t".join(columns), *("\t".join(row[column] for column in columns) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def test_rows_are_read(tmp_path):
+    file = tmp_path / "datasets.tsv"
+    hub = GOOD | {"path": "b", "url": "hub://datasets/o/r/deep/f.parquet", "bytes": "", "checksum": "", "mirror": ""}
+    hand = GOOD | {"path": 'it"s', "url": "manual:https://example.org/form", "mirror": "https://example.com/x"}
+    file.write_text(table([GOOD, hub, hand]), encoding="utf-8")
+    rows = read_datasets(file)
+    assert list(rows) == ["ud/en_ewt/train.conllu", "b", 'it"s']
+    assert rows["ud/en_ewt/train.conllu"] == Dataset(
+        path="ud/en_ewt/train.conllu",
+        version="r2.4",
+        url="https://example.org/train.conllu",
+        mirror=None,
+        bytes=12,
+        checksum="git:" + "ab" * 20,
+        licence="CC-BY-SA-4.0",
+        use="trees",
+    )
+    assert (rows["b"].bytes, rows["b"].checksum) == (None, None)
+    assert split_hub(rows["b"].url) == ("dataset", "o/r", "deep/f.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"checksum": "md5:" + "0" * 32}, "line 3: 'md5:.*' is not a checksum: write sha256:"),
+        ({"checksum": "sha256:123"}, "line 3: 'sha256:123' is not a checksum"),
+        ({"checksum": "sha256:" + "g" * 64}, "is not a checksum"),
+        ({"checksum": "0" * 64}, "is not a checksum"),
+        ({"url": "ftp://example.org/x"}, "line 3: url 'ftp://example.org/x' has the unknown scheme 'ftp'"),
+        ({"url": "example.org/x"}, "is not an address"),
+        ({"url": ""}, "is not an address"),
+        ({"url": "https:///x"}, "names no host"),
+        ({"url": "https://example.org/a b"}, "must not hold spaces"),
+        ({"url": "http://example.org/x", "checksum": ""}, "plain http, which needs a checksum"),
+        ({"url": "hub://datasets/owner/file"}, "should read hub://datasets/"),
+        ({"url": "hub://spaces/owner/repo/file"}, "should read hub://datasets/"),
+        ({"mirror": "gopher://x"}, "unknown scheme 'gopher'"),
+        ({"mirror": "manual:https://example.org"}, "mirror .* can be fetched"),
+        ({"bytes": "12k"}, "line 3: bytes '12k' is not a whole number"),
+        ({"bytes": "-1"}, "bytes '-1' is not a whole number"),
+        ({"path": "/etc/passwd"}, "path '/etc/passwd' must be relative"),
+        ({"path": "a/../../b"}, "must be relative"),
+        ({"path": "a//b"}, "must be relative"),
+        ({"path": "a\\b"}, "must be relative"),
+        ({"path": ""}, "must be relative"),
+        ({"path": "models/x"}, "belongs to models.tsv"),
+        ({"version": ""}, "version is empty"),
+        ({"licence": ""}, "licence is empty"),
+    ],
+)
+def test_mistakes_in_data_sets(tmp_path, change, message):
+    file = tmp_path / "datasets.tsv"
+    file.write_text(table([GOOD, GOOD | {"path": "other"} | change]), encoding="utf-8")
+    with pytest.raises(UserError, match=message) as error:
+        read_datasets(file)
+    assert str(file) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (table([GOOD, GOOD]), "line 3: path 'ud/en_ewt/train.conllu' stands already in line 2"),
+        ("", "line 1: missing column path, version"),
+        (table([GOOD], [column for column in DATASET_COLUMNS if column != "bytes"]), "line 1: missing column bytes"),
+        (table([GOOD | {"size": "1"}], [*DATASET_COLUMNS, "size"]), "line 1: unknown or repeated column size"),
+        (table([GOOD]) + "a\tb\n", "line 3: 2 fields, but the header has 8"),
+    ],
+)
+def test_mistakes_in_the_table(tmp_path, text, message):
+    file = tmp_path / "datasets.tsv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_datasets(file)
+
+
+def test_file_that_is_not_there_or_not_text(tmp_path):
+    with pytest.raises(UserError, match="cannot read this register: No such file"):
+        read_datasets(tmp_path / "none.tsv")
+    (tmp_path / "x.tsv").write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="not a tab-separated UTF-8 file"):
+        read_datasets(tmp_path / "x.tsv")
+
+
+def test_models(tmp_path):
+    file = tmp_path / "models.tsv"
+    file.write_text(table([MODEL], MODEL_COLUMNS), encoding="utf-8")
+    model = read_models(file)["mbert"]
+    assert (model.hub, model.layers, model.bytes) == ("google-bert/bert-base-multilingual-cased", 12, None)
+    assert model.path == "models/mbert"
+    file.write_text(table([MODEL | {"hub": "manual:https://example.org/form"}], MODEL_COLUMNS), encoding="utf-8")
+    assert read_models(file)["mbert"].hub == "manual:https://example.org/form"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "a/b"}, "line 2: name 'a/b' must be made of"),
+        ({"name": ".."}, "must be made of"),
+        ({"hub": "bert"}, "hub 'bert' should read <owner>/<repository>"),
+        ({"objective": "seq2seq"}, "objective 'seq2seq' is not one of mlm, clm"),
+        ({"layers": "twelve"}, "layers 'twelve' is not a whole number"),
+        ({"revision": ""}, "revision is empty"),
+    ],
+)
+def test_mistakes_in_models(tmp_path, change, message):
+    file = tmp_path / "models.tsv"
+    file.write_text(table([MODEL | change], MODEL_COLUMNS), encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_models(file)
+
+
+def test_reading_is_light_enough_for_planning(tmp_path, root):
+    heavy = "huggingface_hub, http.client, urllib.request, numpy, ssl"
+    code = f"import sys, crossalign.fetch.listing; print([m for m in {heavy.split(', ')!r} if m in sys.modules])"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=root / "scripts", capture_output=True, text=True, check=True
+    ).stdout
+    assert loaded.strip() == "[]"
+    file = tmp_path / "datasets.tsv"
+    file.write_text(table([GOOD | {"path": f"p{number}"} for number in range(5000)]), encoding="utf-8")
+    began = time.process_time()
+    assert len(read_datasets(file)) == 5000
+    assert time.process_time() - began < 1.0

@@ -1,0 +1,358 @@
+"""One file of the register: order of sources, mirrors, the lock, people's own files, killed processes."""
+
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from crossalign.errors import UserError
+from crossalign.fetch.lock import read_lock
+from crossalign.fetch.mirror import Mirror, local_path
+from crossalign.fetch.register import Dataset
+from crossalign.fetch.sources import Settings, obtain
+from crossalign.fetch.web import Patience
+
+pytest_plugins = ("tests.http_server",)
+
+CONTENT = random.Random(2).randbytes(400_000)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+PATH = "ud/en_ewt/train.conllu"
+COMMIT = "c" * 40
+
+
+def row(url: str, **changes) -> Dataset:
+    fields = {"path": PATH, "version": "r1", "url": url, "mirror": None, "bytes": None, "checksum": None}
+    return Dataset(**(fields | {"licence": "CC-BY-4.0", "use": ""} | changes))
+
+
+@pytest.fixture
+def place(tmp_path) -> Settings:
+    patience = Patience(attempts=2, timeout=5, sleep=lambda seconds: None)
+    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", patience=patience)
+
+
+def using(place: Settings, **changes) -> Settings:
+    return Settings(**({**vars(place)} | changes))
+
+
+def make_mirror(folder: Path, content: bytes = CONTENT, path: str = PATH) -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(content)
+    (folder / "SHA256SUMS").write_text(f"{hashlib.sha256(content).hexdigest()}  {path}\n")
+
+
+def command(root: Path, tmp_path: Path, url: str, *more: str) -> list[str]:
+    return [
+        *(sys.executable, str(root / "scripts" / "download_file.py"), "--path", PATH, "--url", url),
+        *("--version", "r1", "--licence", "CC-BY-NC-4.0", "--downloads", str(tmp_path / "downloads")),
+        *("--lock", str(tmp_path / "lock.tsv"), "--timeout", "5", "--wait", "0", *more),
+    ]
+
+
+def test_published_checksum_needs_no_lock(web, place):
+    target = obtain(row(web.serve("/a", CONTENT), checksum=f"sha256:{SHA256}"), place)
+    assert target == place.downloads / PATH
+    assert target.read_bytes() == CONTENT
+    assert not place.lock.exists()
+    assert [path.name for path in target.parent.iterdir()] == ["train.conllu"]
+
+
+def test_second_address_is_tried_after_the_first(web, place, capsys):
+    url = web.serve("/bad", CONTENT[:-1])
+    assert obtain(row(url, mirror=web.serve("/a", CONTENT), checksum=f"sha256:{SHA256}"), place).exists()
+    assert [asked.path for asked in web.gets()] == ["/bad", "/a"]
+    assert "wrong checksum" in capsys.readouterr().err
+
+
+def test_piece_from_one_address_is_completed_from_the_other(web, place):
+    url = web.serve("/a", CONTENT, cuts=[100_000, 0, 0])
+    mirror = web.serve("/b", CONTENT, etag='"other"')
+    obtain(row(url, mirror=mirror, checksum=f"sha256:{SHA256}"), place)
+    assert web.ranges("/b") == ["bytes=100000-"]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_source_that_has_nothing_does_not_cost_what_another_gave(web, place, tmp_path, local):
+    url = web.serve("/a", CONTENT, cuts=[100_000, 0])
+    settings = using(place, mirror=Mirror(f"file:{tmp_path}/nothing" if local else web.url + "/nothing"))
+    with pytest.raises(UserError, match="cut after 100000"):
+        obtain(row(url), settings)
+    obtain(row(url), settings)
+    assert web.ranges("/a") == [None, "bytes=100000-", "bytes=100000-"]
+
+
+def test_every_failure_is_told(web, place):
+    with pytest.raises(UserError) as error:
+        obtain(row(web.url + "/x", mirror=web.serve("/y", b"y"), checksum=f"sha256:{SHA256}"), place)
+    text = str(error.value)
+    assert "/x: HTTP 404" in text
+    assert f"/y: wrong checksum: expected sha256:{SHA256}, got sha256:{hashlib.sha256(b'y').hexdigest()}" in text
+    assert str(place.downloads / PATH) in text
+    assert not list(place.downloads.rglob("*.part*"))
+
+
+def test_file_is_locked_at_first_sight_and_verified_ever_after(web, place):
+    url = web.serve("/a", CONTENT)
+    target = obtain(row(url), place)
+    locked = read_lock(place.lock)[PATH]
+    assert (locked.version, locked.bytes, locked.sha256, locked.url) == ("r1", len(CONTENT), SHA256, url)
+    target.unlink()
+    web.serve("/a", CONTENT + b"!", etag='"two"')
+    with pytest.raises(UserError, match=f"expected 400000 bytes(.|\n)*delete the row of {PATH} from"):
+        obtain(row(url), place)
+    web.serve("/a", CONTENT[::-1], etag='"three"')
+    with pytest.raises(UserError, match=f"expected sha256:{SHA256}, got(.|\n)*delete the row of {PATH} from") as error:
+        obtain(row(url), place)
+    assert str(place.lock) in str(error.value)
+    assert not target.exists()
+    # A new version in the register is what a new file should come with.
+    assert obtain(row(url, version="r2"), place).read_bytes() == CONTENT[::-1]
+    assert read_lock(place.lock)[PATH].version == "r2"
+
+
+def test_old_version_in_place_is_replaced(web, place):
+    obtain(row(web.serve("/a", b"old")), place)
+    target = obtain(row(web.serve("/b", b"new"), version="r2"), place)
+    assert target.read_bytes() == b"new"
+
+
+def test_file_in_place_is_verified_without_network(web, place):
+    target = place.downloads / PATH
+    target.parent.mkdir(parents=True)
+    target.write_bytes(CONTENT)
+    obtain(row(web.url + "/a"), place)
+    assert read_lock(place.lock)[PATH].sha256 == SHA256
+    target.write_bytes(b"changed")
+    with pytest.raises(UserError, match=rf"wrong checksum: expected sha256:{SHA256}.*Delete this file.*delete the row"):
+        obtain(row(web.url + "/a"), place)
+    with pytest.raises(UserError, match="wrong length: expected 5 bytes, got 7"):
+        obtain(row(web.url + "/a", bytes=5), using(place, lock=place.lock.with_name("other.tsv")))
+    assert target.read_bytes() == b"changed"
+    assert web.asked == []
+
+
+def test_register_and_lock_must_agree_on_the_length(web, place):
+    obtain(row(web.serve("/a", CONTENT)), place).unlink()
+    with pytest.raises(UserError, match="register says 399999 bytes, but it was locked with 400000.*delete the row"):
+        obtain(row(web.url + "/a", bytes=399_999), place)
+    with pytest.raises(UserError, match="expected 399999 bytes, the server offers 400000"):
+        obtain(row(web.url + "/a", bytes=399_999, version="r2"), place)
+
+
+def test_mirror_of_everything_comes_first(web, place, tmp_path):
+    make_mirror(tmp_path / "mirror")
+    url = web.serve("/a", CONTENT)
+    obtain(row(url, checksum=f"sha256:{SHA256}"), using(place, mirror=Mirror(f"file://{tmp_path}/mirror")))
+    assert web.asked == []
+
+
+def test_mirror_without_the_file_or_with_a_wrong_one_is_passed_over(web, place, tmp_path):
+    settings = using(place, mirror=Mirror(f"file:{tmp_path}/mirror"))
+    known = row(web.serve("/a", CONTENT), checksum=f"sha256:{SHA256}")
+    obtain(known, settings).unlink()
+    make_mirror(tmp_path / "mirror", b"wrong")
+    assert obtain(known, settings).read_bytes() == CONTENT
+    assert len(web.gets()) == 2
+
+
+def test_mirror_on_the_web(web, place):
+    web.serve("/mirror/a b/é.txt", CONTENT)
+    obtain(row("https://example.invalid/", path="a b/é.txt"), using(place, mirror=Mirror(web.url + "/mirror/")))
+    assert web.gets()[0].path == "/mirror/a b/é.txt"
+
+
+def test_mirror_whose_checksums_are_the_law(place, tmp_path, monkeypatch):
+    make_mirror(tmp_path / "world")
+    monkeypatch.chdir(tmp_path)
+    settings = using(place, mirror=Mirror("file:world", own_checksums=True), offline=True)
+    # The register speaks of the real file; the mirror serves its own under the same name.
+    real = row("manual:https://example.org/form", bytes=7, checksum="git:" + "0" * 40)
+    assert obtain(real, settings).read_bytes() == CONTENT
+    assert not place.lock.exists()
+    with pytest.raises(UserError, match="SHA256SUMS does not list other"):
+        obtain(row("https://example.invalid/", path="other"), settings)
+    (tmp_path / "world" / PATH).write_bytes(b"damaged")
+    (place.downloads / PATH).unlink()
+    with pytest.raises(UserError, match=f"expected sha256:{SHA256}"):
+        obtain(real, settings)
+
+
+def test_law_mirror_on_the_web_survives_trouble_and_has_no_alternative(web, place):
+    web.serve("/m/SHA256SUMS", f"{SHA256}  {PATH}\n".encode(), statuses=[500])
+    web.serve(f"/m/{PATH}", CONTENT, cuts=[10])
+    settings = using(place, mirror=Mirror(web.url + "/m", own_checksums=True))
+    other = web.serve("/a", CONTENT)
+    obtain(row(other), settings).unlink()
+    del web.resources[f"/m/{PATH}"]
+    with pytest.raises(UserError, match="HTTP 404"):
+        obtain(row(other), settings)
+    assert web.gets("/a") == []
+    del web.resources["/m/SHA256SUMS"]
+    with pytest.raises(UserError, match="cannot read its SHA256SUMS: HTTP 404"):
+        obtain(row(other), settings)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("file:///a/b", "/a/b"),
+        ("file://a/b", "a/b"),
+        ("file:a/b", "a/b"),
+        ("file:/a/b", "/a/b"),
+        ("file://localhost/a", "/a"),
+        ("file:///a%20b", "/a b"),
+        ("https://a/b", None),
+    ],
+)
+def test_local_addresses(url, path):
+    assert local_path(url) == (Path(path) if path else None)
+
+
+def test_bad_mirror():
+    with pytest.raises(UserError, match="mirror '/a/b' is not an address"):
+        Mirror("/a/b")
+
+
+def test_file_to_be_got_by_hand(web, place):
+    by_hand = row("manual:https://example.org/form", licence="LDC-like", checksum=f"sha256:{SHA256}")
+    with pytest.raises(UserError, match=f"by a person.*LDC-like.*see https://example.org/form, .*by-hand/{PATH}"):
+        obtain(by_hand, place)
+    target = place.downloads / PATH
+    assert list(target.parent.iterdir()) == []
+    brought = by_hand.by_hand(place.downloads)
+    brought.parent.mkdir(parents=True)
+    brought.write_bytes(b"something else")
+    with pytest.raises(UserError, match="wrong checksum"):
+        obtain(by_hand, place)
+    brought.write_bytes(CONTENT)
+    assert obtain(by_hand, place) == target
+    # The workflow may delete what it made; what a person brought stays.
+    target.unlink()
+    assert obtain(by_hand, using(place, offline=True)).read_bytes() == brought.read_bytes() == CONTENT
+
+
+def test_offline_touches_no_network(web, place):
+    with pytest.raises(
+        UserError, match="network is switched off: get it from http://.*/a and put it at .*train.conllu"
+    ):
+        obtain(row(web.serve("/a", CONTENT)), using(place, offline=True, mirror=Mirror(web.url)))
+    with pytest.raises(UserError, match="network is switched off"):
+        obtain(row(web.url + "/a"), using(place, offline=True, mirror=Mirror(web.url, own_checksums=True)))
+    assert web.asked == []
+
+
+def test_hub_data_set(web, place, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", web.url)
+    web.publish("datasets", "own/repo", COMMIT, {"data/x.parquet": CONTENT, "small.txt": b"text"}, ("main",))
+    web.resources[f"/datasets/own/repo/resolve/{COMMIT}/data/x.parquet"].cuts = [150_000]
+    target = obtain(row("hub://datasets/own/repo/data/x.parquet", version="main"), place)
+    assert target.read_bytes() == CONTENT
+    assert web.ranges(f"/datasets/own/repo/resolve/{COMMIT}/data/x.parquet") == [None, "bytes=150000-"]
+    assert read_lock(place.lock)[PATH].version == "main"
+    assert obtain(row("hub://datasets/own/repo/small.txt", version=COMMIT, path="s"), place).read_bytes() == b"text"
+    assert [path.name for path in place.downloads.iterdir() if path.name.startswith(".")] == []
+
+
+def test_hub_file_with_wrong_bytes_or_none(web, place, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", web.url)
+    web.publish("datasets", "own/repo", COMMIT, {"x.parquet": CONTENT})
+    web.resources[f"/datasets/own/repo/resolve/{COMMIT}/x.parquet"].content = CONTENT[::-1]
+    with pytest.raises(UserError, match=f"wrong checksum: expected sha256:{SHA256}"):
+        obtain(row("hub://datasets/own/repo/x.parquet", version=COMMIT), place)
+    with pytest.raises(UserError, match="y.parquet in dataset own/repo"):
+        obtain(row("hub://datasets/own/repo/y.parquet", version=COMMIT), place)
+
+
+def test_two_downloads_of_the_same_file_share_the_work(web, place):
+    url = web.serve("/a", CONTENT, drip=(100_000, 0.05))
+    wanted = row(url, checksum=f"sha256:{SHA256}")
+    threads = [threading.Thread(target=obtain, args=(wanted, place)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (place.downloads / PATH).read_bytes() == CONTENT
+    assert len(web.gets()) == 1
+    assert [path.name for path in (place.downloads / PATH).parent.iterdir()] == ["train.conllu"]
+
+
+def test_download_that_waited_for_a_failing_one_goes_on_from_there(web, place):
+    url = web.serve("/a", CONTENT, cuts=[300_000], drip=(50_000, 0.03))
+    wanted = row(url, checksum=f"sha256:{SHA256}")
+    impatient = using(place, patience=Patience(attempts=1, timeout=5))
+    failures = []
+
+    def first() -> None:
+        try:
+            obtain(wanted, impatient)
+        except UserError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    part = place.downloads / f"{PATH}.part"
+    while not (part.exists() and part.stat().st_size):
+        time.sleep(0.005)
+    assert obtain(wanted, place).read_bytes() == CONTENT
+    thread.join()
+    assert len(failures) == 1
+    assert web.ranges() == [None, "bytes=300000-"]
+
+
+def test_killed_download_is_continued(web, root, tmp_path):
+    url = web.serve("/a", CONTENT, drip=(20_000, 0.03))
+    part = tmp_path / "downloads" / f"{PATH}.part"
+    process = subprocess.Popen(
+        command(root, tmp_path, url, "--checksum", f"sha256:{SHA256}"), stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 20
+    while not (part.exists() and part.stat().st_size >= 100_000):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = part.stat().st_size
+    assert 100_000 <= kept < len(CONTENT)
+    assert not (tmp_path / "downloads" / PATH).exists()
+    web.resources["/a"].drip = None
+    subprocess.run(command(root, tmp_path, url, "--checksum", f"sha256:{SHA256}"), check=True)
+    assert (tmp_path / "downloads" / PATH).read_bytes() == CONTENT
+    assert web.ranges() == [None, f"bytes={kept}-"]
+    assert web.gets()[1].sent == len(CONTENT) - kept
+    assert not part.exists()
+
+
+def test_program_tells_errors_and_licences(web, root, tmp_path):
+    done = subprocess.run(command(root, tmp_path, web.url + "/none"), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"{PATH}: licence CC-BY-NC-4.0: for NON-COMMERCIAL use only" in done.stderr
+    assert f"error: cannot get {PATH}" in done.stderr
+    assert "HTTP 404" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--checksum", "md5:1"], "is not a checksum"),
+        (["--bytes", "x"], "--bytes 'x' is not a whole number"),
+        (["--path", "../x"], "must be relative"),
+        (["--base-mirror-checksums"], "needs --base-mirror"),
+        (["--attempts", "0"], "--attempts must be at least 1"),
+        (["--base-mirror", "here"], "mirror 'here' is not an address"),
+    ],
+)
+def test_program_refuses_bad_options(root, tmp_path, monkeypatch, capsys, more, message):
+    import download_file
+
+    monkeypatch.setattr(sys, "argv", command(root, tmp_path, "https://example.invalid/", *more)[1:])
+    with pytest.raises(UserError, match=message):
+        download_file.main()
+    assert not (tmp_path / "downloads").exists()
