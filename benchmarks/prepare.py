@@ -1,0 +1,203 @@
+"""How fast raw files are prepared, against the plain libraries doing the same job in the same run.
+
+Each format is read from memory and written to memory, by our reader with all its checks and counts, and by a short
+program around `conllu`, `csv`, `json` or `sacremoses` without any. Both must write the same text. The seconds are
+processor time, the best of several rounds in turn. For scored bitext the plain program tokenises every pair; ours only
+those whose score can win a place, which is where its lead comes from. Needs the folder of real data of the tests.
+
+Usage: python benchmarks/prepare.py [--rounds 5] [--shared FOLDER]
+"""
+
+import argparse
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from crossalign.data.bitext import Pool, read_scored  # noqa: E402
+from crossalign.data.conllu import read_sentences, write_sentences  # noqa: E402
+from crossalign.data.jsonl import write_rows  # noqa: E402
+from crossalign.data.ner import FORMATS, read_ner  # noqa: E402
+from crossalign.data.nli import read_pairs  # noqa: E402
+from crossalign.data.qa import prepare_questions, read_questions  # noqa: E402
+from crossalign.data.report import Report  # noqa: E402
+from crossalign.data.text import Cleaning, clean_sentences, read_lines  # noqa: E402
+from crossalign.data.tokenise import tokeniser  # noqa: E402
+from crossalign.data.transliteration import transliterator  # noqa: E402
+
+Job = Callable[[str], str]
+
+
+def stream(text: str) -> io.StringIO:
+    """The text as an open file."""
+    return io.StringIO(text, newline="\n")
+
+
+def our_trees(text: str) -> str:
+    out = io.StringIO(newline="\n")
+    write_sentences(read_sentences(stream(text), "x"), out)
+    return out.getvalue()
+
+
+def plain_trees(text: str) -> str:
+    import conllu
+
+    out = io.StringIO()
+    for sentence in conllu.parse_incr(stream(text)):
+        out.write(f"# sent_id = {sentence.metadata['sent_id']}\n# text = {sentence.metadata['text']}\n")
+        for word in sentence:
+            if isinstance(word["id"], int):
+                relation = word["deprel"].split(":")[0]
+                out.write(f"{word['id']}\t{word['form']}\t_\t{word['upos']}\t_\t_\t{word['head']}\t{relation}\t_\t_\n")
+        out.write("\n")
+    return out.getvalue()
+
+
+def our_entities(text: str) -> str:
+    out = io.StringIO(newline="\n")
+    write_rows(read_ner(stream(text), "x", FORMATS["wikiann-plain"], "en", "train", Report()), out)
+    return out.getvalue()
+
+
+def plain_entities(text: str) -> str:
+    out, tokens, tags, number = io.StringIO(), [], [], 0
+    for row in [*csv.reader(stream(text), delimiter="\t", quoting=csv.QUOTE_NONE), []]:
+        if row:
+            tokens.append(row[0])
+            tags.append(row[1])
+        elif tokens:
+            number += 1
+            item = {"id": f"en-train-{number}", "tokens": tokens, "tags": tags}
+            out.write(json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n")
+            tokens, tags = [], []
+    return out.getvalue()
+
+
+def our_pairs(text: str) -> str:
+    out = io.StringIO(newline="\n")
+    write_rows(read_pairs(stream(text), "x", Report()), out)
+    return out.getvalue()
+
+
+def plain_pairs(text: str) -> str:
+    out = io.StringIO()
+    rows = csv.DictReader(stream(text), delimiter="\t", quoting=csv.QUOTE_NONE)
+    for number, row in enumerate(rows, 1):
+        label = row["label"].replace("contradictory", "contradiction")
+        item = {"id": str(number), "premise": row["premise"], "hypothesis": row["hypo"], "label": label}
+        out.write(json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n")
+    return out.getvalue()
+
+
+def our_questions(text: str) -> str:
+    out = io.StringIO(newline="\n")
+    write_rows(prepare_questions(read_questions(stream(text), "x"), Report()), out)
+    return out.getvalue()
+
+
+def plain_questions(text: str) -> str:
+    out = io.StringIO()
+    for article in json.loads(text)["data"]:
+        for paragraph in article["paragraphs"]:
+            for qa in paragraph["qas"]:
+                answers = [{"text": answer["text"], "start": answer["answer_start"]} for answer in qa["answers"]]
+                item = {"id": qa["id"], "question": qa["question"], "context": paragraph["context"], "answers": answers}
+                out.write(json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n")
+    return out.getvalue()
+
+
+POOL = 2000
+
+
+def our_bitext(text: str) -> str:
+    pool = Pool(POOL, 64, tokeniser("en"), tokeniser("es"), Report())
+    for row in read_scored(stream(text), "x"):
+        pool.add(*row)
+    return "".join("\t".join(row) + "\n" for row in pool.rows())
+
+
+def plain_bitext(text: str) -> str:
+    from sacremoses import MosesTokenizer
+
+    english, other = MosesTokenizer("en"), MosesTokenizer("es")
+    pairs = {}
+    for score, *sides in csv.reader(stream(text), delimiter="\t", quoting=csv.QUOTE_NONE):
+        words = [moses.tokenize(side, escape=False) for moses, side in zip((english, other), sides, strict=True)]
+        if all(0 < len(side) <= 64 for side in words):
+            pairs.setdefault(tuple(map(" ".join, words)), score)
+    best = sorted(pairs.items(), key=lambda item: -float(item[1]))[:POOL]
+    return "".join(f"{score}\t{english}\t{other}\n" for (english, other), score in best)
+
+
+def our_text(text: str) -> str:
+    numbered = enumerate(text.split("\n"), 1)
+    return "".join(line + "\n" for line in clean_sentences(read_lines(numbered, Report()), Cleaning(), Report()))
+
+
+def our_latin(lang: str) -> Job:
+    return lambda text: "".join(transliterator(lang).line(line) + "\n" for line in text.splitlines())
+
+
+def scored(text: str) -> str:
+    """Sentence pairs with made-up scores in no order, in the layout of WikiMatrix."""
+    return "".join(f"{1 + number * 7919 % 1000 / 2000:.4f}\t{line}\n" for number, line in enumerate(text.splitlines()))
+
+
+# name, file, change of the raw text, ours, plain libraries, their names, how many units there are
+JOBS = [
+    ("CoNLL-U", "ud/UD_English-EWT/en_ewt-ud-dev.conllu.gz", str, our_trees, plain_trees, "conllu", "# sent_id"),
+    ("NER columns", "wikiann/en.train.tsv.gz", str, our_entities, plain_entities, "csv + json", "\n\n"),
+    ("NLI table", "xnli_extension/multinli.train.fr.tsv.gz", str, our_pairs, plain_pairs, "csv + json", "\n"),
+    ("SQuAD JSON", "xquad/xquad.ru.json.gz", str, our_questions, plain_questions, "json", '"question"'),
+    ("scored bitext", "tatoeba/eng-spa.tsv.gz", scored, our_bitext, plain_bitext, "csv + sacremoses", "\n"),
+    ("raw text", "ntrex/rus.txt.gz", str, our_text, None, "", "\n"),
+    ("Uyghur to Latin", "ntrex/uig.txt.gz", str, our_latin("ug"), None, "", "\n"),
+    ("Russian to Latin", "ntrex/rus.txt.gz", str, our_latin("ru"), None, "", "\n"),
+    ("Japanese to Latin", "ntrex/jpn.txt.gz", str, our_latin("ja"), None, "", "\n"),
+]
+
+
+def seconds(job: Job, text: str) -> float:
+    """Processor time of one run."""
+    start = time.process_time()
+    job(text)
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Measure and print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--shared", type=Path, default=Path(os.environ.get("CROSSALIGN_SHARED", ROOT.parent / "shared"))
+    )
+    args = parser.parse_args()
+    if not (args.shared / "data").is_dir():
+        sys.exit(f"error: no real data at {args.shared} (--shared or CROSSALIGN_SHARED names the folder)")
+    print("| format | sentences | sentences/s | peer | peer sentences/s | ratio |\n|---|---:|---:|---|---:|---:|")
+    for name, path, change, ours, plain, peer, mark in JOBS:
+        with gzip.open(args.shared / "data" / path, "rt", encoding="utf-8", newline="\n") as raw:
+            text = change(raw.read())
+        count = text.count(mark)
+        if plain and ours(text) != plain(text):
+            sys.exit(f"error: {name}: the two programs write different text")
+        best, best_plain = float("inf"), float("inf")
+        for _ in range(args.rounds):
+            best = min(best, seconds(ours, text))
+            if plain:
+                best_plain = min(best_plain, seconds(plain, text))
+        row = f"| {name} | {count} | {count / best:,.0f} | "
+        row += f"{peer} | {count / best_plain:,.0f} | {best_plain / best:.1f} |" if plain else "– | – | – |"
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

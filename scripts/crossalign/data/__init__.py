@@ -1,0 +1,1 @@
+"""Readers, writers and checks of every format: raw downloads in, one plain form per task out."""

@@ -1,0 +1,164 @@
+"""Thorough checks of prepared files, the same for real and for artificial data."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from crossalign.data.conllu import read_sentences
+from crossalign.data.jsonl import read_rows
+from crossalign.data.lines import numbered, shown, wrong
+from crossalign.data.ner import to_iob2
+from crossalign.data.nli import LABELS
+from crossalign.data.report import Report, report_path
+from crossalign.data.seen import SeenTexts
+from crossalign.data.tokenise import squeeze
+from crossalign.errors import UserError
+
+KEYS = {
+    "ner": ["id", "tokens", "tags"],
+    "nli": ["id", "premise", "hypothesis", "label"],
+    "qa": ["id", "question", "context", "answers"],
+}
+
+
+def validate(kind: str, path: str | Path, several_roots: bool = False, tags_only: bool = False) -> int:
+    """Check a prepared file, and its report if there is one; return how many items it has.
+
+    Kinds: trees, ner, nli, qa, bitext, text, parallel. The first fault is raised with its line.
+    """
+    path = Path(path)
+    if kind not in CHECKS:
+        raise UserError(f"kind '{kind}' is none of {', '.join(CHECKS)}")
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    if kind == "trees":
+        count = _check_trees(path, several_roots, tags_only)
+    else:
+        with path.open(encoding="utf-8", newline="\n") as stream:
+            count = CHECKS[kind](stream, str(path))
+    if not count:
+        raise UserError(f"{path}: empty")
+    if report_path(path).is_file():
+        _check_report(report_path(path), count)
+    return count
+
+
+def kind_of(path: str | Path) -> str:
+    """The kind of a prepared file by its place: `…/data/<kind>/<name>/<split>.<ext>`."""
+    parts = Path(path).parts
+    for place in range(len(parts) - 3):
+        if parts[place] == "data" and parts[place + 1] in CHECKS:
+            return parts[place + 1]
+    raise UserError(f"{path}: not in a folder data/<kind>/; say which kind it is")
+
+
+def _check_trees(path: Path, several_roots: bool, tags_only: bool) -> int:
+    report = Report()
+    with path.open(encoding="utf-8", newline="\n") as stream:
+        for _ in read_sentences(stream, str(path), report, tags_only, several_roots):
+            pass
+    # The reader mends and skips; a prepared file leaves nothing to mend or skip.
+    skipped = [key for key in ("multiword_tokens", "empty_nodes", "subtypes_cut") if report.counts[key]]
+    left = [*report.repaired, *skipped]
+    if left:
+        raise UserError(f"{path}: not a prepared file: {', '.join(left)}")
+    return report.read
+
+
+def _check_rows(stream: Any, name: str, kind: str, check: Callable[[dict], str | None]) -> int:
+    seen: set[str] = set()
+    for number, row in read_rows(stream, name):
+        fault = f"keys {list(row)} instead of {KEYS[kind]}" if list(row) != KEYS[kind] else None
+        if not fault and (not isinstance(row["id"], str) or not row["id"] or row["id"] in seen):
+            fault = f"id {shown(str(row['id']))} is empty, no text, or used before"
+        fault = fault or check(row)
+        if fault:
+            raise wrong(name, number, fault)
+        seen.add(row["id"])
+    return len(seen)
+
+
+def _ner_fault(row: dict) -> str | None:
+    tokens, tags = row["tokens"], row["tags"]
+    if not _texts(tokens) or not _texts(tags) or not tokens:
+        return "tokens and tags must be lists of text that is not empty"
+    if len(tokens) != len(tags):
+        return f"{len(tokens)} tokens, {len(tags)} tags"
+    for tag in tags:
+        if tag != "O" and (tag[:2] not in ("B-", "I-") or not tag[2:].isupper()):
+            return f"tag {shown(tag)} is not O, B-CLASS or I-CLASS"
+    return "an entity does not begin with B-" if to_iob2(tags)[1] else None
+
+
+def _nli_fault(row: dict) -> str | None:
+    if not isinstance(row["premise"], str) or not isinstance(row["hypothesis"], str):
+        return "premise and hypothesis must be text"
+    return None if row["label"] in LABELS else f"label {shown(str(row['label']))} is none of {', '.join(LABELS)}"
+
+
+def _qa_fault(row: dict) -> str | None:
+    if not _texts([row["question"], row["context"]]):
+        return "question and context must be text that is not empty"
+    if not isinstance(row["answers"], list) or not row["answers"]:
+        return "no answers"
+    for answer in row["answers"]:
+        if not isinstance(answer, dict) or list(answer) != ["text", "start"] or not _texts([answer["text"]]):
+            return f"answer {shown(str(answer))} is not text and start"
+        start = answer["start"]
+        if not isinstance(start, int) or start < 0 or not row["context"].startswith(answer["text"], start):
+            return f"answer {shown(answer['text'])} does not stand at {start}"
+    return None
+
+
+def _texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) and value for value in values)
+
+
+def _check_bitext(stream: Any, name: str) -> int:
+    seen = SeenTexts()
+    count, previous = 0, float("inf")
+    for number, line in numbered(stream, name):
+        fields = line.split("\t")
+        try:
+            score = float(fields[0])
+        except ValueError:
+            raise wrong(name, number, f"score {shown(fields[0])} is not a number") from None
+        if len(fields) != 3 or any(not side or side != squeeze(side) for side in fields[1:]):
+            raise wrong(name, number, "not score, English words and other words with single spaces")
+        if not score <= previous:
+            raise wrong(name, number, f"score {score} after {previous}: the best pair comes first")
+        if not seen.add(line.partition("\t")[2]):
+            raise wrong(name, number, "a pair that came before")
+        count, previous = number, score
+    return count
+
+
+def _check_lines(stream: Any, name: str) -> int:
+    number = 0
+    for number, line in numbered(stream, name):
+        if not line or line != squeeze(line):
+            raise wrong(name, number, f"empty, or spaces to squeeze: {shown(line)}")
+    return number
+
+
+def _check_report(path: Path, count: int) -> None:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        fits = report["read"] == report["kept"] + sum(report["dropped"].values())
+        repaired = report["repaired"].values()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{path}: not a report with read, kept, dropped and repaired") from None
+    if not fits or report["kept"] != count or not all(repaired):
+        raise UserError(f"{path}: says {report['read']} read, {report['kept']} kept; the file has {count} items")
+
+
+CHECKS: dict[str, Callable[[Any, str], int]] = {
+    "trees": lambda stream, name: 0,
+    "ner": lambda stream, name: _check_rows(stream, name, "ner", _ner_fault),
+    "nli": lambda stream, name: _check_rows(stream, name, "nli", _nli_fault),
+    "qa": lambda stream, name: _check_rows(stream, name, "qa", _qa_fault),
+    "bitext": _check_bitext,
+    "text": _check_lines,
+    "parallel": _check_lines,
+}

@@ -1,0 +1,48 @@
+"""Prepare a pool of sentence pairs: scored pairs in, the best of them, tokenised, out as tab-separated lines.
+
+A corpus with fewer pairs than the pool has places gives all it has; the report says so.
+"""
+
+from argparse import Namespace
+
+from crossalign.data.bitext import Pool, read_scored
+from crossalign.data.command import check_kept, only_source, parser, positive, write_report
+from crossalign.data.lines import Source
+from crossalign.data.report import Report
+from crossalign.data.tokenise import tokeniser
+from crossalign.errors import run_main
+from crossalign.files import write_atomic
+
+
+def parse_args() -> Namespace:
+    """The command line."""
+    args = parser(__doc__)
+    args.add_argument("--lang", required=True, help="the other language; English stands first")
+    args.add_argument("--pool", type=positive, default=250_000, help="how many pairs to keep")
+    args.add_argument("--max-words", type=positive, default=64, help="longest side, in words after tokenisation")
+    return args.parse_args()
+
+
+def main() -> None:
+    """Read, choose, write."""
+    args = parse_args()
+    report = Report()
+    pool = Pool(args.pool, args.max_words, tokeniser("en"), tokeniser(args.lang), report)
+    source = Source(only_source(args))
+    with source.open() as stream:
+        for row in read_scored(stream, source.name):
+            pool.add(*row)
+    scores = []
+    with write_atomic(args.out) as out:
+        for score, english, other in pool.rows():
+            scores.append(score)
+            out.write(f"{score}\t{english}\t{other}\n")
+        report.kept = len(scores)
+        check_kept(args, report)
+    report.facts = {"best_score": float(scores[0]), "worst_score": float(scores[-1])}
+    report.facts["pool_full"] = len(scores) == args.pool
+    write_report(args, report)
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,73 @@
+"""Prepare one split of an inference set: MultiNLI, XNLI or its extension in, JSON lines with three labels out.
+
+With --mix-with-english, either the premise or the hypothesis of each pair, as a fixed coin falls, is the English one.
+"""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from crossalign.data.command import check_kept, only_source, parser, write_report
+from crossalign.data.jsonl import write_rows
+from crossalign.data.lines import Source
+from crossalign.data.nli import mix_with_english, read_multinli, read_pairs, read_xnli
+from crossalign.data.report import Report
+from crossalign.errors import UserError, run_main
+from crossalign.files import write_atomic
+
+MEMBERS = {
+    "multinli": "multinli_1.0/multinli_1.0_{split}.jsonl",
+    "xnli": "XNLI-1.0/xnli.{split}.tsv",
+    "extension": "{lang}.tsv",
+}
+
+
+def parse_args() -> Namespace:
+    """The command line."""
+    args = parser(__doc__)
+    args.add_argument("--format", choices=sorted(MEMBERS), required=True)
+    args.add_argument("--lang", required=True)
+    args.add_argument("--split", choices=("train", "dev", "test"), required=True)
+    args.add_argument("--mix-with-english", action="store_true")
+    args.add_argument("--coin-seed", type=int, default=1)
+    args.add_argument(
+        "--english-source", help="the parallel English file, for --format extension with --mix-with-english"
+    )
+    return args.parse_args()
+
+
+def read(args: Namespace, path: str | Path, lang: str, report: Report) -> Iterator[dict]:
+    """The pairs of one language."""
+    source = Source(path, MEMBERS[args.format].format(lang=lang, split=args.split))
+    with source.open() as stream:
+        match args.format:
+            case "multinli":
+                yield from read_multinli(stream, source.name, report)
+            case "xnli":
+                yield from read_xnli(stream, source.name, lang, report)
+            case "extension":
+                yield from read_pairs(stream, source.name, report)
+
+
+def main() -> None:
+    """Read, mix, write."""
+    args = parse_args()
+    path = only_source(args)
+    report = Report()
+    pairs = read(args, path, args.lang, report)
+    if args.mix_with_english:
+        if args.format == "multinli" or args.lang == "en":
+            raise UserError("--mix-with-english: for a set that is parallel to English, in another language")
+        if args.format == "extension" and not args.english_source:
+            raise UserError("--format extension with --mix-with-english needs --english-source")
+        english = read(args, args.english_source or path, "en", Report())
+        pairs = mix_with_english(pairs, english, args.coin_seed, report)
+        report.facts["coin_seed"] = args.coin_seed
+    with write_atomic(args.out) as stream:
+        write_rows(pairs, stream)
+        check_kept(args, report)
+    write_report(args, report)
+
+
+if __name__ == "__main__":
+    run_main(main)

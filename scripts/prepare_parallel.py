@@ -1,0 +1,55 @@
+"""Prepare one language of a parallel set: line n is the same sentence in all languages.
+
+pud takes the text lines of a parallel treebank, extension the hypotheses of an XNLI extension file, detokenised, and
+xnli15 a column of the 15-way corpus.
+"""
+
+from argparse import Namespace
+
+from crossalign.data.command import check_kept, only_source, parser, write_report
+from crossalign.data.lines import Source
+from crossalign.data.parallel import first_rows, read_column, read_extension, read_pud
+from crossalign.data.report import Report
+from crossalign.errors import UserError, run_main
+from crossalign.files import write_atomic
+
+# How many rows are taken unless --rows says otherwise; 0 is all.
+ROWS = {"pud": 0, "extension": 10_000, "xnli15": 0}
+MEMBERS = {"xnli15": "XNLI-15way/xnli.15way.orig.tsv"}
+
+
+def parse_args() -> Namespace:
+    """The command line."""
+    args = parser(__doc__)
+    args.add_argument("--format", choices=sorted(ROWS), required=True)
+    args.add_argument("--lang", required=True)
+    args.add_argument(
+        "--rows", type=int, help="take the first so many (0: all; default: 10000 for extension, else all)"
+    )
+    return args.parse_args()
+
+
+def main() -> None:
+    """Read, cut, write."""
+    args = parse_args()
+    rows = ROWS[args.format] if args.rows is None else args.rows
+    if rows < 0:
+        raise UserError(f"--rows {rows}: a number of rows, or 0 for all")
+    report = Report()
+    source = Source(only_source(args), MEMBERS.get(args.format))
+    with source.open() as stream, write_atomic(args.out) as out:
+        match args.format:
+            case "pud":
+                sentences = read_pud(stream, source.name)
+            case "extension":
+                sentences = read_extension(stream, source.name, args.lang)
+            case _:
+                sentences = read_column(stream, source.name, args.lang)
+        for sentence in first_rows(sentences, rows, source.name, report):
+            out.write(sentence + "\n")
+        check_kept(args, report)
+    write_report(args, report)
+
+
+if __name__ == "__main__":
+    run_main(main)

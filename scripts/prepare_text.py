@@ -1,0 +1,98 @@
+"""Prepare raw text of one language: articles or lines in, clean sentences out, a share of them held out.
+
+Several sources are read one after the other.
+"""
+
+import argparse
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from crossalign.data.command import parser
+from crossalign.data.lines import Source
+from crossalign.data.report import Report, report_path
+from crossalign.data.text import (
+    MAX_CHARACTERS,
+    MIN_CHARACTERS,
+    Cleaning,
+    clean_sentences,
+    read_articles,
+    read_lines,
+    split_parts,
+)
+from crossalign.data.transliteration import LANGUAGES, transliterator
+from crossalign.errors import UserError, run_main
+from crossalign.files import write_atomic
+
+
+def share(text: str) -> float:
+    """A share between 0 and 1, both excluded."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
+    return value
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    args = parser(__doc__, out=False)
+    args.add_argument("--out-train", required=True, type=Path)
+    args.add_argument("--out-dev", required=True, type=Path)
+    args.add_argument("--format", choices=("wikipedia", "cc100", "lines"), required=True)
+    args.add_argument("--lang", required=True)
+    args.add_argument("--dev-share", type=share, default=0.05, help="share of the sentences held out")
+    args.add_argument("--dev-seed", type=int, default=1)
+    args.add_argument("--max-sentences", type=int, default=0, help="stop after so many were kept (0: never)")
+    args.add_argument(
+        "--min-characters", type=int, default=MIN_CHARACTERS, help="shortest sentence, spaces not counted"
+    )
+    args.add_argument("--max-characters", type=int, default=MAX_CHARACTERS)
+    args.add_argument("--transliterate", choices=LANGUAGES, metavar="LANG", help="write Latin letters")
+    return args.parse_args()
+
+
+def read(path: Path, form: str, report: Report) -> Iterator[str]:
+    """The raw sentences of one source."""
+    return read_articles(path, report) if form == "wikipedia" else read_lines(Source(path).lines(), report)
+
+
+def part_report(whole: Report, kept: int, other: str) -> Report:
+    """The account of one part: what went into the other part counts as dropped here."""
+    part = Report()
+    part.read, part.kept, part.counts, part.facts = whole.read, kept, whole.counts, whole.facts
+    part.dropped = whole.dropped.copy()
+    part.dropped[f"in the {other} part"] = whole.kept - kept
+    return part
+
+
+def main() -> None:
+    """Read, clean, part, write."""
+    args = parse_args()
+    report = Report()
+    report.facts["language"] = args.lang
+    if args.transliterate:
+        report.facts["transliterated"] = args.transliterate
+    change = transliterator(args.transliterate).line if args.transliterate else None
+    raw = chain.from_iterable(read(path, args.format, report) for path in args.source)
+    rules = Cleaning(args.min_characters, args.max_characters, args.max_sentences)
+    kept = [0, 0]
+    with write_atomic(args.out_train) as train, write_atomic(args.out_dev) as dev:
+        for held_out, sentence in split_parts(
+            clean_sentences(raw, rules, report), args.dev_share, args.dev_seed, change
+        ):
+            (dev if held_out else train).write(sentence + "\n")
+            kept[held_out] += 1
+        if not all(kept):
+            raise UserError(
+                f"{args.source[0]}: {kept[0]} sentences for training, {kept[1]} held out; change --dev-share"
+            )
+    part_report(report, kept[0], "dev").write(report_path(args.out_train))
+    part_report(report, kept[1], "train").write(report_path(args.out_dev))
+    print(f"{args.out_train}, {args.out_dev}: {kept[0]} + {kept[1]} of {report.read} kept")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,80 @@
+"""Prepare one split of a treebank: CoNLL-U in, CoNLL-U with syntactic words only out.
+
+Several sources are read as one. With --fold, the sentences are cut into folds and --part says which part of the
+rotation is written: of five folds three train, one is for development, one for testing.
+"""
+
+from argparse import Namespace
+
+from crossalign.data.command import check_kept, parser, positive, write_report
+from crossalign.data.conllu import Sentence, read_sentences, write_sentences
+from crossalign.data.folds import PARTS, assign_folds, part_of
+from crossalign.data.lines import Source
+from crossalign.data.report import Names, Report
+from crossalign.data.transliteration import LANGUAGES, transliterator
+from crossalign.errors import UserError, run_main
+from crossalign.files import write_atomic
+
+
+def parse_args() -> Namespace:
+    """The command line."""
+    args = parser(__doc__)
+    args.add_argument("--fold", type=positive, help="which rotation, from 1")
+    args.add_argument("--folds", type=positive, default=5)
+    args.add_argument("--part", choices=PARTS, help="what to write of the rotation")
+    args.add_argument("--fold-seed", type=int, default=1)
+    args.add_argument("--transliterate", choices=LANGUAGES, metavar="LANG", help="write the forms in Latin letters")
+    args.add_argument("--tags-only", action="store_true", help="the file has tags and no trees")
+    args.add_argument("--several-roots", action="store_true", help="sentences may be made of several trees (tweets)")
+    return args.parse_args()
+
+
+def read_all(args: Namespace, report: Report) -> list[Sentence]:
+    """The sentences of all sources."""
+    sentences, names = [], Names(report)
+    for path in args.source:
+        source = Source(path)
+        with source.open() as stream:
+            sentences.extend(read_sentences(stream, source.name, report, args.tags_only, args.several_roots, names))
+    return sentences
+
+
+def choose_part(sentences: list[Sentence], args: Namespace, report: Report) -> list[Sentence]:
+    """The sentences of one part of one rotation, in their old order."""
+    if args.fold > args.folds or args.folds < 3:
+        raise UserError(
+            f"--fold {args.fold} of --folds {args.folds}: at least 3 folds, and no rotation beyond the last"
+        )
+    folds = assign_folds([tuple(sentence.forms) for sentence in sentences], args.folds, args.fold_seed)
+    parts = [part_of(fold, args.fold, args.folds) for fold in folds]
+    for part in parts:
+        if part != args.part:
+            report.drop(f"in the {part} part")
+    report.facts["fold"] = f"{args.fold} of {args.folds}, seed {args.fold_seed}"
+    return [sentence for sentence, part in zip(sentences, parts, strict=True) if part == args.part]
+
+
+def main() -> None:
+    """Read, cut, transliterate, write."""
+    args = parse_args()
+    if (args.fold is None) != (args.part is None):
+        raise UserError("--fold and --part go together")
+    report = Report()
+    sentences = read_all(args, report)
+    if args.fold is not None:
+        sentences = choose_part(sentences, args, report)
+    if args.transliterate:
+        latin = transliterator(args.transliterate)
+        for sentence in sentences:
+            sentence.forms = [latin.form(form) for form in sentence.forms]
+            sentence.text = latin.line(sentence.text) if sentence.text else None
+        report.facts["transliterated"] = args.transliterate
+    report.kept = len(sentences)
+    with write_atomic(args.out) as stream:
+        check_kept(args, report)
+        write_sentences(sentences, stream)
+    write_report(args, report)
+
+
+if __name__ == "__main__":
+    run_main(main)

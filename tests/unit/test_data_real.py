@@ -1,0 +1,128 @@
+"""Real files: as many sentences, words, pairs and questions as the manifest counts, and sound when prepared."""
+
+import csv
+import gzip
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from crossalign.data.conllu import read_sentences, write_sentences
+from crossalign.data.jsonl import write_rows
+from crossalign.data.ner import FORMATS, read_ner
+from crossalign.data.nli import read_pairs
+from crossalign.data.parallel import read_extension, read_pud
+from crossalign.data.qa import cross_questions, prepare_questions, read_questions
+from crossalign.data.report import Report
+from crossalign.data.validate import validate
+
+FOLDER = Path(os.environ.get("CROSSALIGN_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
+
+
+def manifest(name):
+    """The rows whose file is stored; none where the folder is absent, and the tests are skipped."""
+    path = FOLDER / "manifest" / name
+    if not path.is_file():
+        return [pytest.param(None, id="absent")]
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [pytest.param(row, id=row["stored_as"]) for row in rows if row["stored_as"] not in ("", "-")]
+
+
+def stored(row, shared):
+    return gzip.open(shared / "data" / row["stored_as"], "rt", encoding="utf-8", newline="\n")
+
+
+@pytest.mark.parametrize("row", manifest("ud.tsv"))
+def test_treebanks(row, shared, tmp_path):
+    report, out = Report(), tmp_path / "x.conllu"
+    tweets = row["stored_as"].startswith("ud/Tweebank")
+    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
+        write_sentences(read_sentences(stream, row["stored_as"], report, several_roots=tweets), target)
+    assert report.read == int(row["sentences"])
+    assert report.counts["words"] == int(row["words"])
+    assert validate("trees", out, several_roots=tweets) == report.read
+    assert report.counts["sentences_with_several_roots"] == 0 or tweets
+
+
+def of(*prefixes):
+    rows = manifest("other.tsv")
+    return [row for row in rows if row.values[0] is None or row.values[0]["stored_as"].startswith(prefixes)]
+
+
+NER_FORMATS = {"wikiann": "wikiann-plain", "wikineural": "wikineural", "masakhaner2": "masakhaner"}
+
+
+@pytest.mark.parametrize("row", of("wikiann/", "wikineural/", "masakhaner2/"))
+def test_entities(row, shared, tmp_path):
+    report, out = Report(), tmp_path / "x.jsonl"
+    form = FORMATS[NER_FORMATS[row["stored_as"].partition("/")[0]]]
+    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
+        write_rows(read_ner(stream, row["stored_as"], form, row["language"], row["split"], report), target)
+    assert report.read == report.kept == int(row["units"])
+    assert validate("ner", out) == report.kept
+
+
+@pytest.mark.parametrize("row", of("xnli/", "xnli_extension/"))
+def test_pairs(row, shared, tmp_path):
+    report, out = Report(), tmp_path / "x.jsonl"
+    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
+        write_rows(read_pairs(stream, row["stored_as"], report), target)
+    assert report.read == report.kept == int(row["units"])
+    assert validate("nli", out) == report.kept
+    if row["stored_as"].startswith("xnli/"):
+        assert report.counts["neutral"] == report.counts["entailment"] == report.counts["contradiction"]
+
+
+@pytest.mark.parametrize("row", of("squad/", "xquad/", "mlqa/", "tydiqa/"))
+def test_questions(row, shared, tmp_path):
+    report, out = Report(), tmp_path / "x.jsonl"
+    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
+        write_rows(prepare_questions(read_questions(stream, row["stored_as"]), report), target)
+    assert report.read == int(row["units"])
+    assert not report.repaired["answer offset"]
+    if row["dataset"].startswith("TyDi") and row["split"] == "dev":
+        assert report.dropped == {"no answer": report.read}  # this copy came without its answers
+    else:
+        assert set(report.dropped) <= {"impossible"}
+        assert validate("qa", out) == report.kept
+
+
+def test_cross_lingual_questions(shared):
+    def questions(lang):
+        with gzip.open(shared / "data" / "xquad" / f"xquad.{lang}.json.gz", "rt", encoding="utf-8") as stream:
+            yield from read_questions(stream, lang)
+
+    report = Report()
+    rows = list(prepare_questions(cross_questions(questions("hi"), questions("en"), "hi", "en"), report))
+    assert len(rows) == 1190
+    english = {question["id"]: question for question in questions("en")}
+    assert all(row["context"] == english[row["id"]]["context"] for row in rows)
+    assert all(row["question"] != english[row["id"]]["question"] for row in rows)
+
+
+def test_parallel_treebanks_are_parallel(shared):
+    banks = sorted((shared / "data" / "ud").glob("UD_*-PUD/*.gz"))
+    assert len(banks) == 16
+    figures = {}
+    for path in banks:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
+            texts = list(read_pud(stream, str(path)))
+        assert len(texts) == 1000
+        # Years and other long numbers survive translation, so lines in step share them.
+        figures[path.name[:2]] = [set(re.findall("[0-9]{4}", text)) for text in texts]
+    for lang, rows in figures.items():
+        hits = sum(bool(own & english) for own, english in zip(rows, figures["en"], strict=True))
+        shifted = sum(bool(own & english) for own, english in zip(rows[1:], figures["en"], strict=False))
+        assert hits > 50 and hits > 5 * shifted, lang
+
+
+def test_extension_rows_are_parallel(shared):
+    counts = set()
+    for lang in ("en", "fr", "et", "bg"):
+        path = shared / "data" / "xnli_extension" / f"multinli.train.{lang}.tsv.gz"
+        if path.is_file():
+            with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
+                counts.add(sum(1 for _ in read_extension(stream, str(path), lang)))
+    assert counts == {15001}
