@@ -1,0 +1,231 @@
+"""One function per raw format: each takes the world and gives the content of a file or of an archive's member."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from crossalign.world.bitext import Mining
+from crossalign.world.dice import dice, pick
+from crossalign.world.ner import conll2003_lines, news_sentence, wikiann_entry, wikiann_text
+from crossalign.world.nli import LABELS
+from crossalign.world.qa import squad_paragraph
+from crossalign.world.spelling import alphabet
+from crossalign.world.text import Library
+from crossalign.world.treebanks import add_interjection, add_noise, conllu, pud_number, sentence_comments
+from crossalign.world.words import text, tokens
+
+if TYPE_CHECKING:
+    from crossalign.world.world import World
+
+INTERJECTIONS = ["oh", "wow", "yes", "well"]
+GENRES = ["fiction", "government", "slate", "telephone", "travel"]
+XNLI_COLUMNS = [
+    "language", "gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse", "sentence2_parse",
+    "sentence1", "sentence2", "promptID", "pairID", "genre", "label1", "label2", "label3", "label4", "label5",
+    "sentence1_tokenized", "sentence2_tokenized", "match",
+]  # fmt: skip
+
+
+def treebank(world: "World", name: str, split: str) -> str:
+    """A split of a treebank; translated treebanks take the sentences of the original."""
+    spec = world.settings["treebanks"][name]
+    grammar, renderer = world.grammar(spec["domain"]), world.renderer(name.split("_")[0])
+    noise = world.settings["domains"][spec["domain"]]["noise"]
+    rng = dice(world.seed, "treebank", spec.get("same_as", name), split)
+    # Apart from the sentences' own, so that translations stay parallel.
+    spoil = dice(world.seed, "noise", name, split)
+    out = []
+    for number in range(spec[split]):
+        words = renderer.render(grammar.sentence(rng))
+        if noise:
+            if spoil.random() < 0.2:
+                add_interjection(spoil, words, renderer.language.plain(pick(spoil, INTERJECTIONS)))
+            add_noise(spoil, words, noise)
+        out.append(conllu(words, sentence_comments(f"{name}-ud-{split}", number, words)))
+    return "".join(out)
+
+
+def pud(world: "World", code: str) -> str:
+    """The parallel treebank of a language."""
+    spec = world.settings["pud"]
+    grammar, rng = world.grammar(spec["domain"]), dice(world.seed, "pud")
+    renderer, english = world.renderer(code), world.renderer("en")
+    out = []
+    for number in range(spec["sentences"]):
+        sentence = grammar.sentence(rng)
+        words = renderer.render(sentence)
+        document, identifier = pud_number(number)
+        comments = [f"newdoc id = {document}"] if number % 3 == 0 else []
+        comments += [f"sent_id = {identifier}", f"text = {text(words)}"]
+        if code != "en":
+            comments.append(f"text_en = {text(english.render(sentence))}")
+        out.append(conllu(words, comments))
+    return "".join(out)
+
+
+def wikiann(world: "World", code: str, size: str, split: str) -> str:
+    """A split of WikiANN."""
+    spec = world.settings["wikiann"]
+    grammar, renderer = world.grammar(spec["domain"]), world.renderer(code)
+    rng = dice(world.seed, "wikiann", code, split)
+    entries = [wikiann_entry(rng, grammar, renderer, spec["headings"]) for _ in range(spec[size].get(split, 0))]
+    return wikiann_text(code, entries)
+
+
+def conll2003(world: "World", split: str) -> str:
+    """A split of CoNLL-2003: documents begin with a -DOCSTART- line."""
+    spec = world.settings["conll2003"]
+    grammar, renderer, rng = world.grammar(spec["domain"]), world.renderer("en"), dice(world.seed, "conll2003", split)
+    out = []
+    for number in range(spec.get(split, 0)):
+        if number % spec["document"] == 0:
+            out.append("-DOCSTART- -X- O O\n\n")
+        out.append("\n".join(conll2003_lines(renderer.render(news_sentence(rng, grammar)))) + "\n\n")
+    return "".join(out)
+
+
+def multinli(world: "World") -> str:
+    """English training pairs, one JSON object a line."""
+    spec, english = world.settings["nli"], world.renderer("en")
+    out = []
+    for number in range(spec["train"]):
+        pair = world.inference.pair("multinli", number)
+        rng = dice(world.seed, "multinli", number)
+        undecided = rng.random() < spec["undecided"]
+        premise, hypothesis = (text(english.render(sentence)) for sentence in pair.sentences)
+        record = {
+            "annotator_labels": list(LABELS) if undecided else [pair.label],
+            "genre": pick(rng, GENRES),
+            "gold_label": "-" if undecided else pair.label,
+            "pairID": f"{number}{pair.label[0]}",
+            "promptID": str(number),
+            "sentence1": premise,
+            "sentence1_binary_parse": "",
+            "sentence1_parse": "",
+            "sentence2": hypothesis,
+            "sentence2_binary_parse": "",
+            "sentence2_parse": "",
+        }
+        out.append(json.dumps(record, ensure_ascii=False) + "\n")
+    return "".join(out)
+
+
+def xnli(world: "World", split: str) -> str:
+    """Evaluation pairs in all languages, one after the other, with all columns of the original."""
+    spec = world.settings["nli"]["xnli"]
+    out = ["\t".join(XNLI_COLUMNS) + "\n"]
+    for code in spec["languages"]:
+        renderer = world.renderer(code)
+        for number in range(spec[split]):
+            pair = world.inference.pair("xnli", split, number)
+            rendered = [renderer.render(sentence) for sentence in pair.sentences]
+            first, second = (text(words) for words in rendered)
+            split_first, split_second = (" ".join(token.form for token in tokens(words)) for words in rendered)
+            labels = [pair.label] * 5
+            genre = GENRES[number % len(GENRES)]
+            row = [code, pair.label, "", "", "", "", first, second, str(number // 3 + 1), str(number + 1), genre]
+            out.append("\t".join([*row, *labels, split_first, split_second, "True"]) + "\n")
+    return "".join(out)
+
+
+def fifteen_way(world: "World") -> str:
+    """Parallel sentences, a column per language."""
+    spec = world.settings["nli"]["fifteen_way"]
+    renderers = [world.renderer(code) for code in spec["languages"]]
+    out = ["\t".join(spec["languages"]) + "\n"]
+    for number in range(spec["sentences"]):
+        sentence = world.inference.pair("fifteen", number).sentences[number % 2]
+        out.append("\t".join(text(renderer.render(sentence)) for renderer in renderers) + "\n")
+    return "".join(out)
+
+
+def extension(world: "World", code: str) -> str:
+    """Translated training pairs, tokenised; the label says `contradictory`, as the original does."""
+    renderer = world.renderer(code)
+    out = ["premise\thypo\tlabel\n"]
+    for number in range(world.settings["nli"]["extension"]["rows"]):
+        pair = world.inference.pair("multinli", number)
+        sides = [" ".join(token.form for token in tokens(renderer.render(sentence))) for sentence in pair.sentences]
+        label = "contradictory" if pair.label == "contradiction" else pair.label
+        out.append("\t".join([*sides, label]) + "\n")
+    return "".join(out)
+
+
+def squad(world: "World", source: str, split: str, context: str, question: str, questions: int) -> str:
+    """A file in SQuAD's form; every five paragraphs are an article."""
+    per_paragraph = world.settings["qa"]["questions"]
+    articles: list[dict[str, Any]] = []
+    for number in range(-(-questions // per_paragraph)):
+        if number % 5 == 0:
+            articles.append({"title": f"{source}_{split}_{number // 5 + 1}", "paragraphs": []})
+        paragraph = world.reading.paragraph(source, split, number)
+        made = squad_paragraph(paragraph, world.renderer(context), world.renderer(question))
+        made["qas"] = made["qas"][: questions - number * per_paragraph]
+        articles[-1]["paragraphs"].append(made)
+    return json.dumps({"data": articles, "version": "1.1"}, ensure_ascii=False)
+
+
+def bitext(world: "World", code: str) -> dict[str, str]:
+    """Mined pairs as `raw` text, as `tokens`, and their true `links`."""
+    spec = world.settings["bitext"]
+    mining = Mining(world.grammar(spec["domain"]), world.renderer("en"), world.renderer(code), spec)
+    pairs = mining.draw(dice(world.seed, "bitext", code), spec["pairs"])
+    return {
+        "raw": "".join(f"{pair.score:.6f}\t{pair.raw[0]}\t{pair.raw[1]}\n" for pair in pairs),
+        "tokens": "".join(
+            f"{pair.score:.6f}\t{' '.join(pair.tokens[0])}\t{' '.join(pair.tokens[1])}\n" for pair in pairs
+        ),
+        "links": "".join(" ".join(f"{a}-{b}" for a, b in pair.links) + "\n" for pair in pairs),
+    }
+
+
+def _library(world: "World", code: str) -> Library:
+    spec = world.settings["text"]
+    others = [world.renderer(other) for other in world.settings["seen"] if other != code]
+    return Library(world.grammar(spec["domain"]), world.renderer(code), others, spec, world.seed)
+
+
+def wikipedia(world: "World", code: str) -> dict[str, list[str]]:
+    """Articles of a language: columns id, url, title, text."""
+    kind = "seen" if code in world.settings["seen"] else "unseen"
+    library = _library(world, code)
+    articles = library.articles("wikipedia", world.settings["text"][world.scale][kind])
+    gap = " " if library.renderer.language.spaced else ""
+    if code in world.settings["text"]["alphabets"]:
+        articles.insert(0, _alphabets(world, library))
+    columns: dict[str, list[str]] = {"id": [], "url": [], "title": [], "text": []}
+    for number, (title, sentences) in enumerate(articles, 1):
+        half = (len(sentences) + 1) // 2
+        paragraphs = [gap.join(part) for part in (sentences[:half], sentences[half:]) if part]
+        columns["id"].append(str(number))
+        columns["url"].append(f"https://{code}.demo.invalid/wiki/{title.replace(' ', '_')}")
+        columns["title"].append(title)
+        columns["text"].append("\n\n".join(paragraphs))
+    return columns
+
+
+def _alphabets(world: "World", library: Library) -> tuple[str, list[str]]:
+    """An article that lists the letters of the unseen languages, as encyclopaedias do.
+
+    Without it a vocabulary made from the text would lack them, and whole words of an unseen language would be unknown.
+    """
+    spellings = dict.fromkeys(world.lexicons.branches[code].spelling for code in world.settings["unseen"])
+    lines = [" ".join(letter.upper() + letter.lower() for letter in alphabet(name)) + "." for name in spellings]
+    return library.renderer.language.plain("text-0"), lines
+
+
+def cc100(world: "World", code: str) -> str:
+    """One sentence a line, a blank line between documents."""
+    articles = _library(world, code).articles("cc100", world.settings["text"][world.scale]["cc100"])
+    return "\n".join("".join(line + "\n" for line in sentences) for _, sentences in articles)
+
+
+def narabizi(world: "World", code: str) -> str:
+    """Chat messages, one a line."""
+    grammar, renderer, rng = world.grammar("tweets"), world.renderer(code), dice(world.seed, "narabizi")
+    noise = world.settings["domains"]["tweets"]["noise"]
+    out = []
+    for _ in range(world.settings["text"][world.scale]["narabizi"]):
+        words = renderer.render(grammar.sentence(rng))
+        add_noise(rng, words, noise)
+        out.append(text(words) + "\n")
+    return "".join(out)

@@ -1,0 +1,163 @@
+"""Natural language inference whose labels follow from the events behind the sentences.
+
+The hypothesis is drawn first, the label independently of it, and the premise is then found for both; so nothing in the
+hypothesis alone tells the label.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from crossalign.world.concepts import Concepts
+from crossalign.world.dice import dice, pick
+from crossalign.world.events import DETAILS, Event, Events
+from crossalign.world.trees import Sentence
+
+LABELS = ("entailment", "neutral", "contradiction")
+# One event has one place, one year and one number: two different values cannot both be true.
+SINGLE = ("place", "year", "count")
+
+
+@dataclass(slots=True)
+class Pair:
+    """A premise and a hypothesis with the events behind them."""
+
+    premise: Event
+    hypothesis: Event
+    label: str
+    sentences: tuple[Sentence, Sentence]
+
+
+def _compare_nouns(concepts: Concepts, premise: Any, hypothesis: Any) -> str:
+    if premise == hypothesis:
+        return "same"
+    kinds = concepts.all
+    if isinstance(premise, str) and isinstance(hypothesis, str) and premise in kinds and hypothesis in kinds:
+        if kinds[premise].general == hypothesis:
+            return "follows"
+        if kinds[hypothesis].general == premise:
+            return "precedes"
+    return "clash"
+
+
+def _compare_bodies(concepts: Concepts, premise: Event, hypothesis: Event) -> str:
+    """How what was done in the premise relates to what was done in the hypothesis.
+
+    same, follows (premise implies hypothesis), precedes (the reverse), clash (they exclude each other), open.
+    """
+    if premise.verb == hypothesis.verb:
+        found = {"same"}
+    else:
+        found = {"clash" if concepts.all[premise.verb].opposite == hypothesis.verb else "open"}
+    found.add(_compare_nouns(concepts, premise.object, hypothesis.object))
+    for kind in DETAILS:
+        mine, theirs = premise.details.get(kind), hypothesis.details.get(kind)
+        if mine == theirs:
+            continue
+        if theirs is None:
+            found.add("follows")
+        elif mine is None:
+            found.add("precedes")
+        elif kind in SINGLE or (isinstance(mine, str) and concepts.all[mine].opposite == theirs):
+            found.add("clash")
+        else:
+            found.add("open")
+    found.discard("same")
+    if "open" in found and concepts.all[premise.verb].opposite != hypothesis.verb and premise.verb != hypothesis.verb:
+        return "open"
+    if "clash" in found:
+        return "clash"
+    if not found:
+        return "same"
+    return found.pop() if len(found) == 1 else "open"
+
+
+def judge(concepts: Concepts, premise: Event, hypothesis: Event) -> str:
+    """The label of a pair, from the events alone. Both sentences are about the same event and the same participants."""
+    subject = _compare_nouns(concepts, premise.subject, hypothesis.subject)
+    if subject == "clash":
+        return "neutral" if premise.negated or hypothesis.negated else "contradiction"
+    if subject == "precedes":
+        return "neutral"
+    body = _compare_bodies(concepts, premise, hypothesis)
+    if not premise.negated and not hypothesis.negated:
+        return {"clash": "contradiction", "same": "entailment", "follows": "entailment"}.get(body, "neutral")
+    if not premise.negated:
+        return {"same": "contradiction", "follows": "contradiction", "clash": "entailment"}.get(body, "neutral")
+    if not hypothesis.negated:
+        return "contradiction" if body in ("same", "precedes") else "neutral"
+    return "entailment" if body in ("same", "precedes") else "neutral"
+
+
+class Inference:
+    """Draws pairs."""
+
+    def __init__(self, concepts: Concepts, events: Events, settings: dict[str, Any], seed: int) -> None:
+        self.concepts, self.events, self.settings, self.seed = concepts, events, settings, seed
+
+    def pair(self, *keys: Any) -> Pair:
+        """The pair with these keys: the same in every language."""
+        rng = dice(self.seed, "nli", *keys)
+        label = pick(rng, LABELS)
+        while True:
+            topic = self.events.grammar.topic(rng)
+            hypothesis = self._hypothesis(rng, topic)
+            for _ in range(60):
+                premise = self._change(rng, hypothesis, topic)
+                if premise != hypothesis and judge(self.concepts, premise, hypothesis) == label:
+                    sentences = (self.events.build(premise), self.events.build(hypothesis))
+                    return Pair(premise, hypothesis, label, sentences)
+
+    def _hypothesis(self, rng: random.Random, topic: str) -> Event:
+        event = self.events.draw(rng, topic, named=0.25, general=self.settings["general"])
+        event.negated = rng.random() < self.settings["negated"]
+        wanted = 1 + int(rng.random() * self.settings["details"])
+        while len(event.details) < wanted:
+            self._add(rng, event, topic)
+        return event
+
+    def _add(self, rng: random.Random, event: Event, topic: str) -> None:
+        kind = pick(rng, DETAILS)
+        value = None if kind in event.details else self.events.detail(rng, event, kind, topic)
+        if value is not None:
+            event.details[kind] = value
+
+    def _change(self, rng: random.Random, event: Event, topic: str) -> Event:
+        """The premise: the hypothesis with one or more changes."""
+        event = event.copy()
+        for _ in range(1 + int(rng.random() * 2.2)):
+            change = pick(rng, ["negate", "add", "add", "drop", "verb", "object", "detail", "subject"])
+            if change == "negate":
+                event.negated = not event.negated
+            elif change == "add":
+                self._add(rng, event, topic)
+            elif change == "drop" and event.details:
+                del event.details[pick(rng, sorted(event.details))]
+            elif change == "verb":
+                event.verb = self.concepts.all[event.verb].opposite
+            elif change == "object":
+                event.object = self._sister(rng, event.object, topic)
+            elif change == "detail" and event.details:
+                self._other_detail(rng, event, topic)
+            elif change == "subject" and isinstance(event.subject, str):
+                general = self.concepts.all[event.subject].general
+                event.subject = general or self._sister(rng, event.subject, topic)
+        return event
+
+    def _sister(self, rng: random.Random, concept: str, topic: str) -> str:
+        """Another kind of the same class."""
+        group = self.concepts.all[concept].group
+        while True:
+            other = self.concepts.noun(rng, group, topic)
+            if other.general and other.id != concept:
+                return other.id
+
+    def _other_detail(self, rng: random.Random, event: Event, topic: str) -> None:
+        kind = pick(rng, sorted(event.details))
+        value = event.details[kind]
+        if kind.endswith("quality"):
+            event.details[kind] = self.concepts.all[str(value)].opposite
+            return
+        other = self.events.detail(rng, event, kind, topic)
+        if other is not None:
+            event.details[kind] = other

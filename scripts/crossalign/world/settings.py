@@ -1,0 +1,166 @@
+"""Reading and checking the settings of the world: unknown keys, wrong types and impossible values are errors."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from crossalign.errors import UserError
+
+SIZE, SHARE, CODES, NAME, RANGE, ANY = "size", "share", "codes", "name", "range", "any"
+BRANCH = {
+    "parent": NAME,
+    "keep": SHARE,
+    "changes": ANY,
+    "loans": ANY,
+    "phonology": ANY,
+    "grammar": ANY,
+    "spelling": NAME,
+}
+SPLITS = {"train": SIZE, "dev": SIZE, "test": SIZE}
+DOMAIN_SHARES = [
+    "names", "pronouns", "adjectives", "numbers", "relatives", "phrases", "coordination", "clauses", "copular", "modal",
+    "negation", "past", "future", "passive", "questions", "adverbs", "obliques", "noise",
+]  # fmt: skip
+
+SCHEMA: dict[str, Any] = {
+    "seed": SIZE,
+    "concepts": {
+        "topics": ANY, "topic_pull": SIZE, "international": SHARE, "conversion": SHARE, "homonyms": SHARE,
+        "nouns": {"*": SIZE}, "verbs": ANY, "adjectives": ANY, "adverbs": {"manner": SIZE, "time": SIZE},
+        "names": {"first": SIZE, "last": SIZE, "place": SIZE, "organisation": SIZE, "fresh": SHARE},
+    },
+    "groups": {"*": BRANCH},
+    "languages": {"*": BRANCH},
+    "seen": CODES,
+    "unseen": CODES,
+    "domains": {"*": {"topics": ANY} | dict.fromkeys(DOMAIN_SHARES, SHARE)},
+    "treebanks": {"*": {"domain": NAME, "same_as": NAME} | SPLITS},
+    "pud": {"domain": NAME, "languages": CODES, "sentences": SIZE},
+    "wikiann": {
+        "domain": NAME, "headings": SHARE,
+        "large": {"languages": CODES, "extra": SIZE} | SPLITS, "small": {"languages": CODES, "extra": SIZE} | SPLITS,
+    },
+    "conll2003": {"domain": NAME, "document": SIZE} | SPLITS,
+    "nli": {
+        "negated": SHARE, "general": SHARE, "details": SIZE, "train": SIZE, "undecided": SHARE,
+        "xnli": {"languages": CODES, "dev": SIZE, "test": SIZE}, "fifteen_way": {"languages": CODES, "sentences": SIZE},
+        "extension": {"languages": CODES, "rows": SIZE},
+    },
+    "qa": {
+        "sentences": RANGE, "questions": SIZE, "train": SIZE, "dev": SIZE,
+        "xquad": {"languages": CODES, "questions": SIZE},
+        "mlqa": {"languages": CODES, "dev": SIZE, "test": SIZE},
+        "translated": {"languages": CODES, "train": SIZE, "dev": SIZE},
+        "tydiqa": {"language": NAME, "name": NAME, "dev": SIZE},
+    },
+    "bitext": {
+        "domain": NAME, "languages": CODES, "pairs": SIZE, "wrong": SHARE, "partial": SHARE,
+        "repeated": SHARE, "long": SHARE,
+    },
+    "text": {
+        "domain": NAME, "article": RANGE, "common": SHARE, "mixed": SHARE, "quoted": SHARE,
+        "cc100": CODES, "alphabets": CODES,
+        "demo": {"seen": SIZE, "unseen": SIZE, "cc100": SIZE, "narabizi": SIZE},
+        "pretraining": {"seen": SIZE, "unseen": SIZE, "cc100": SIZE, "narabizi": SIZE},
+    },
+}  # fmt: skip
+OPTIONAL = {"same_as", "train", "dev", *BRANCH}
+
+
+def load_settings(path: str | Path, override: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The settings in a YAML file, with `override` merged over them, checked."""
+    try:
+        settings = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"no settings at {path}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not YAML: {error}") from None
+    if not isinstance(settings, dict):
+        raise UserError(f"{path}: a mapping is expected, with the keys {', '.join(SCHEMA)}")
+    settings = merge(settings, override or {})
+    check_settings(settings)
+    return settings
+
+
+def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Mappings merged key by key; anything else is replaced."""
+    both = dict(old)
+    for key, value in new.items():
+        nested = isinstance(value, dict) and isinstance(both.get(key), dict)
+        both[key] = merge(both[key], value) if nested else value
+    return both
+
+
+def check_settings(settings: dict[str, Any]) -> None:
+    """Raise a UserError that names the first key at fault."""
+    _check(settings, SCHEMA, "", set(settings.get("languages") or {}))
+    for where in ("pud", "wikiann", "conll2003", "bitext", "text"):
+        _check_domain(settings, where, settings[where]["domain"])
+    for name, spec in settings["treebanks"].items():
+        _check_domain(settings, f"treebanks: {name}", spec["domain"])
+        code = name.split("_")[0]
+        if code not in settings["languages"]:
+            raise UserError(f"treebanks: {name}: the language {code!r} is not among the languages")
+    for key in ("seen", "unseen"):
+        if not settings[key]:
+            raise UserError(f"{key}: at least one language is needed")
+    classes = set(settings["concepts"]["nouns"])
+    for index, spec in enumerate(settings["concepts"]["verbs"] + settings["concepts"]["adjectives"]):
+        for name in [*spec.get("subject", []), *spec.get("object", []), *spec.get("of", [])]:
+            if name not in classes:
+                raise UserError(f"concepts: entry {index + 1} of verbs and adjectives: {name!r} is no noun class")
+        if spec.get("size", 0) < 2 or spec["size"] % 2:
+            raise UserError(f"concepts: {spec}: size must be even (words come in opposites) and at least 2")
+    for name, size in settings["concepts"]["nouns"].items():
+        if size < 3:
+            raise UserError(
+                f"concepts: nouns: {name} is {size}; a class needs its general term and two kinds, so at least 3"
+            )
+
+
+def _check_domain(settings: dict[str, Any], where: str, domain: str) -> None:
+    if domain not in settings["domains"]:
+        raise UserError(f"{where}: unknown domain {domain!r}; known: {', '.join(settings['domains'])}")
+
+
+def _is_range(value: Any) -> bool:
+    whole = isinstance(value, list) and len(value) == 2 and all(isinstance(number, int) for number in value)
+    return whole and 0 < value[0] <= value[1]
+
+
+def _check(value: Any, rule: Any, where: str, languages: set[str]) -> None:
+    if isinstance(rule, dict):
+        if not isinstance(value, dict):
+            raise UserError(f"{where or 'settings'}: a mapping is expected, not {value!r}")
+        for key in value:
+            if key not in rule and "*" not in rule:
+                raise UserError(f"{where}{': ' if where else ''}unknown key {key!r}; known: {', '.join(rule)}")
+        for key, below in rule.items():
+            names = value if key == "*" else [key]
+            for name in names:
+                if name not in value:
+                    if name in OPTIONAL:
+                        continue
+                    raise UserError(f"{where}{': ' if where else ''}the key {name!r} is missing")
+                _check(value[name], below, f"{where}: {name}" if where else str(name), languages)
+        return
+    good = {
+        SIZE: lambda: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+        SHARE: lambda: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1,
+        NAME: lambda: isinstance(value, str),
+        RANGE: lambda: _is_range(value),
+        CODES: lambda: isinstance(value, list),
+        ANY: lambda: True,
+    }[rule]()  # fmt: skip
+    expected = {
+        SIZE: "a whole number, 0 or more",
+        SHARE: "a number from 0 to 1",
+        NAME: "a name",
+        RANGE: "[least, most]",
+    }
+    if not good:
+        raise UserError(f"{where}: {value!r} is not right; {expected.get(rule, 'a list of languages')} is expected")
+    for code in value if rule == CODES else ():
+        if code not in languages:
+            raise UserError(f"{where}: unknown language {code!r}; known: {', '.join(sorted(languages))}")
