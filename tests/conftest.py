@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Times differ between machines and with what else they do; a slow example is no failure.
+settings.register_profile("workflow", deadline=None)
+settings.load_profile("workflow")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -3,6 +3,7 @@
 Every message names the key, the value and what is allowed; all errors are told at once.
 """
 
+import copy
 import difflib
 import re
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,29 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "resources" / "schemas" / "config.schema.yaml"
 LANGUAGES = ROOT / "resources" / "languages.tsv"
 MODELS = ROOT / "resources" / "models.tsv"
+
+
+def load(files: list[Path]) -> dict:
+    """config.yaml with the given files merged over it, checked. Snakemake does the same for its rules."""
+    config: dict = {}
+    for file in [ROOT / "config.yaml", *files]:
+        try:
+            merge(config, yaml.safe_load(file.read_text(encoding="utf-8")) or {})
+        except OSError as error:
+            raise UserError(f"{file}: cannot read: {error.strerror}") from error
+        except yaml.YAMLError as error:
+            raise UserError(f"{file}: {error}") from error
+    check(config)
+    return config
+
+
+def merge(config: dict, changes: dict) -> None:
+    """Mappings are merged key by key, everything else is replaced."""
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(config.get(key), dict):
+            merge(config[key], value)
+        else:
+            config[key] = copy.deepcopy(value)
 
 
 def check(config: dict) -> None:
@@ -52,8 +76,8 @@ def describe(error: jsonschema.ValidationError) -> str:
         unknown = sorted(set(error.instance) - set(allowed))
         return "; ".join(f"{key}: unknown key '{name}'{suggestion(name, allowed)}" for name in unknown)
     if error.validator == "required":
-        missing = sorted(set(error.validator_value) - set(error.instance))
-        return f"{key}: the key '{missing[0]}' is missing"
+        # One error per missing key, which stands in quotes at the start of the message.
+        return f"{key}: the key {error.message.removesuffix(' is a required property')} is missing"
     meaning = error.schema.get("description", "")
     allowed = "" if error.validator != "enum" else f"one of {', '.join(map(str, error.validator_value))}"
     expected = ": ".join(part for part in (meaning, allowed) if part) or error.message

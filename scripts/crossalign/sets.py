@@ -74,6 +74,9 @@ def parse_set(path: str) -> DataSet:
     raise UserError(f"'{path}' is no data set; they look like data/trees/en_ewt/train.conllu")
 
 
+# Tweets: one entry may hold several sentences, each with its own root.
+SEVERAL_ROOTS = {"en_lexnorm"}
+
 # Treebanks whose few training sentences are pooled with the test sentences before the folds are cut.
 POOLED = {"bxr_bdt": ("train", "test"), "olo_kkpp": ("train", "test")}
 

@@ -41,10 +41,8 @@ def test_missing_files_with_address_and_place(tmp_path):
     )
     assert "nli/x.zip  (CC-BY-NC-4.0, NON-COMMERCIAL)" in text
     assert f"from https://example.org/a\n      to   {tmp_path}/ud/a.conllu\n" in text
-    assert (
-        f"by hand, because of its terms, from https://example.org/form\n      to   {tmp_path}/by-hand/ner/train.txt"
-        in text
-    )
+    place = tmp_path / "by-hand" / "ner" / "train.txt"
+    assert f"by hand, because of its terms, from https://example.org/form\n      to   {place}\n" in text
     assert text.endswith(f"from https://huggingface.co/own/bert/tree/main\n      to   {tmp_path}/models/mbert/")
 
 

@@ -1,0 +1,74 @@
+"""Command lines: how the rules tell the programs what to do."""
+
+import shlex
+
+from crossalign.fetch.register import Dataset
+from crossalign.sets import SEVERAL_ROOTS, DataSet
+
+
+def options(**values: object) -> str:
+    """Options in the order given, quoted for the shell; those that are None, False or empty are left out."""
+    words: list[str] = []
+    for name, value in values.items():
+        if value is True:
+            words.append(f"--{name.replace('_', '-')}")
+        elif value not in (None, False, ""):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join(words)
+
+
+def prepare_options(config: dict, data: DataSet) -> str:
+    """What the prepare program of the set's kind must know of it."""
+    latin = data.languages[0] if data.latin else None
+    match data.kind:
+        case "trees":
+            part = data.split if data.fold else None
+            roots = data.plain in SEVERAL_ROOTS
+            return options(fold=data.fold, part=part, several_roots=roots, transliterate=latin)
+        case "ner":
+            return options(format=data.family, lang=data.languages[0], split=data.split, transliterate=latin)
+        case "nli":
+            mixed = data.family == "xnlimixed"
+            return options(
+                format="xnli" if mixed else data.family,
+                lang=data.languages[0],
+                split=data.split,
+                mix_with_english=mixed,
+                coin_seed=config["adjust"]["coin_seed"] if mixed else None,
+            )
+        case "qa":
+            # Cross-lingual sets name the question's language and then the context's.
+            question, context = data.languages[0], data.languages[-1]
+            single = {"xquad": "squad", "squadmt": "mlqa-translated"}.get(data.family, data.family)
+            form = "xquad-cross" if data.family == "xquad" and question != context else single
+            return options(format=form, question_lang=question, context_lang=context, split=data.split)
+        case "bitext":
+            adjust = config["adjust"]
+            return options(lang=data.languages[0], pool=adjust["pool"], max_words=adjust["max_words"])
+        case "text":
+            form = "lines" if data.family == "narabizi" else data.family
+            # CC100 is far larger than what is read of it: every language gives the same number of sentences.
+            anc = config["anc"]
+            share = anc["pretraining_sentences"] // (1 + len(anc["norm_languages"])) if form == "cc100" else None
+            return options(format=form, lang=data.languages[0], max_sentences=share, transliterate=latin)
+        case _:
+            form = {"xnliext": "extension"}.get(data.name, data.name)
+            rows = config["anc"]["sentences"] if form == "extension" else None
+            return options(format=form, lang=data.split, rows=rows)
+
+
+def file_options(row: Dataset) -> str:
+    """What the register says of a file itself: when that changes the file is another one."""
+    return options(url=row.url, bytes=row.bytes, checksum=row.checksum, version=row.version)
+
+
+def way_options(settings: dict) -> str:
+    """How files are fetched; none of this changes what they are."""
+    return options(
+        base_mirror=settings["mirror"],
+        base_mirror_checksums=settings["mirror_checksums"] == "mirror",
+        offline=settings["offline"],
+        attempts=settings["attempts"],
+        downloads=settings["folder"],
+        lock=settings["lock"],
+    )
