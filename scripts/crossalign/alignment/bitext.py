@@ -1,0 +1,128 @@
+"""Parallel text as arrays of word numbers, read from `source ||| target` lines."""
+
+import sys
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from crossalign.errors import UserError
+
+MAX_WORDS = 1000
+SEPARATOR = b"|||"
+
+
+@dataclass
+class Side:
+    """One language: all words in a row, where each sentence starts, and the spelling of each word number."""
+
+    tokens: np.ndarray
+    starts: np.ndarray
+    words: list[bytes]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Words per sentence."""
+        return np.diff(self.starts)
+
+
+@dataclass
+class Bitext:
+    """Sentence pairs; a pair that cannot be aligned has no words on either side, so that line numbers stay true."""
+
+    source: Side
+    target: Side
+    skipped: list[tuple[int, str]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.source.starts) - 1
+
+    def reversed(self) -> "Bitext":
+        """The same pairs with source and target exchanged."""
+        return replace(self, source=self.target, target=self.source)
+
+
+class _Collector:
+    """Numbers words in order of first appearance and strings them together."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, int] = defaultdict()
+        self.numbers.default_factory = self.numbers.__len__
+        self.tokens = array("i")
+        self.starts = array("q", [0])
+
+    def add(self, words: list[bytes]) -> None:
+        self.tokens.extend(map(self.numbers.__getitem__, words))
+        self.starts.append(len(self.tokens))
+
+    def side(self) -> Side:
+        return Side(np.array(self.tokens, np.int32), np.array(self.starts, np.int64), list(self.numbers))
+
+
+def split_words(text: bytes) -> list[bytes]:
+    """Words between spaces and tabs. Vertical tabs and form feeds belong to words, as in fast_align."""
+    if b"\x0b" in text or b"\x0c" in text:
+        return [word for word in text.strip(b"\r\n").replace(b"\t", b" ").split(b" ") if word]
+    return text.split()
+
+
+def split_pair(raw: bytes, name: str, number: int) -> tuple[list[bytes], list[bytes]]:
+    """The words before and after `|||`; a UserError names the line that has none or is not UTF-8."""
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name}, line {number}: byte {error.start + 1} is not UTF-8; convert the file first") from None
+    words = split_words(raw)
+    try:
+        middle = words.index(SEPARATOR)
+    except ValueError:
+        raise UserError(f"{name}, line {number}: no '|||'; each line must be 'source words ||| target words'") from None
+    return words[:middle], words[middle + 1 :]
+
+
+def read_bitext(
+    lines: Iterable[bytes],
+    name: str,
+    max_words: int = MAX_WORDS,
+    keep: Callable[[list[bytes], list[bytes]], None] | None = None,
+) -> Bitext:
+    """Read `source ||| target` lines; pairs with an empty or an overlong side are kept as empty pairs and listed.
+
+    `keep` is called with the words of every line, for programs that print the text again.
+    """
+    source, target = _Collector(), _Collector()
+    skipped = []
+    for number, raw in enumerate(lines, 1):
+        left, right = split_pair(raw, name, number)
+        if keep is not None:
+            keep(left, right)
+        reason = None
+        if not left or not right:
+            reason = f"no words {'after' if left else 'before'} '|||'"
+        elif max(len(left), len(right)) > max_words:
+            reason = f"{max(len(left), len(right))} words on one side, at most {max_words} are aligned"
+        if reason:
+            skipped.append((number, reason))
+            left, right = [], []
+        source.add(left)
+        target.add(right)
+    bitext = Bitext(source.side(), target.side(), skipped)
+    if not len(bitext):
+        raise UserError(f"{name} has no lines; each line must be 'source words ||| target words'")
+    if len(skipped) == len(bitext):
+        raise UserError(f"{name}: no pair can be aligned (line {skipped[0][0]}: {skipped[0][1]})")
+    return bitext
+
+
+def read_bitext_file(path: str, max_words: int = MAX_WORDS, keep: Callable | None = None) -> Bitext:
+    """Read a bitext from a file, or from standard input for `-`."""
+    if path == "-":
+        return read_bitext(sys.stdin.buffer, "standard input", max_words, keep)
+    try:
+        with Path(path).open("rb") as stream:
+            return read_bitext(stream, path, max_words, keep)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,154 @@
+"""Parameters of a trained model, kept in files so that new text can be aligned without training.
+
+Two forms: fast_align's text table (`-p`), one direction, pruned by a beam; and a complete binary file that holds one or
+both directions, with which text of the training set gets exactly the links it got in training.
+"""
+
+import math
+import zipfile
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from crossalign.alignment.bitext import Bitext
+from crossalign.alignment.compiled import Workers
+from crossalign.alignment.model import FLOOR, Aligner, Options
+from crossalign.alignment.table import BUDGET_MB
+from crossalign.errors import UserError
+from crossalign.files import write_atomic
+
+FORMAT = "crossalign-aligner-1"
+NULL_WORD = b"<eps>"
+_ARRAYS = ("row_start", "row_target", "prob", "null_prob")
+
+
+@dataclass
+class Parameters:
+    """Translation probabilities of one direction, row by row of source words, and the settings that go with them."""
+
+    source_words: list[bytes]
+    target_words: list[bytes]
+    row_start: np.ndarray
+    row_target: np.ndarray
+    prob: np.ndarray
+    null_prob: np.ndarray
+    tension: float
+    length_ratio: float
+    options: Options
+
+    @classmethod
+    def of(cls, aligner: Aligner) -> "Parameters":
+        """What a trained aligner has learnt."""
+        table, bitext = aligner.table, aligner.bitext
+        return cls(
+            bitext.source.words, bitext.target.words, table.row_start, table.row_target, aligner.prob,
+            aligner.null_prob, aligner.tension, aligner.length_ratio, aligner.options,
+        )  # fmt: skip
+
+    def aligner(self, bitext: Bitext, workers: Workers | None = None, budget_mb: float = BUDGET_MB) -> Aligner:
+        """An aligner for another bitext with these parameters; pairs never seen get fast_align's floor of 1e-9."""
+        aligner = Aligner(bitext, self.options, workers, budget_mb)
+        aligner.tension, aligner.length_ratio = self.tension, self.length_ratio
+        unknown = len(self.target_words)
+        known = {word: number for number, word in enumerate(self.target_words)}
+        translate = np.array([known.get(word, unknown) for word in bitext.target.words], np.int64)
+        aligner.null_prob = np.append(self.null_prob, FLOOR)[translate]
+        rows = {word: number for number, word in enumerate(self.source_words)}
+        scratch = np.full(unknown + 1, FLOOR)
+        table = aligner.table
+        for number, word in enumerate(bitext.source.words):
+            row = rows.get(word)
+            if row is None:
+                continue
+            mine = slice(self.row_start[row], self.row_start[row + 1])
+            entries = slice(table.row_start[number], table.row_start[number + 1])
+            scratch[self.row_target[mine]] = self.prob[mine]
+            aligner.prob[entries] = scratch[translate[table.row_target[entries]]]
+            scratch[self.row_target[mine]] = FLOOR
+        return aligner
+
+
+def save_parameters(path: str | Path, directions: dict[str, Parameters]) -> None:
+    """Write a complete binary file; `directions` has the keys `forward`, `reverse` or both."""
+    content: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
+    for name, parameters in directions.items():
+        for array in _ARRAYS:
+            content[f"{name}.{array}"] = getattr(parameters, array)
+        for side in ("source_words", "target_words"):
+            content[f"{name}.{side}"] = np.frombuffer(b"\n".join(getattr(parameters, side)), np.uint8)
+        numbers = [parameters.tension, parameters.length_ratio, *map(float, asdict(parameters.options).values())]
+        content[f"{name}.numbers"] = np.array(numbers)
+    with write_atomic(path, "wb") as stream:
+        np.savez(stream, **content)
+
+
+def load_parameters(path: str | Path) -> dict[str, Parameters]:
+    """Read a file of `save_parameters`."""
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            if str(content["format"]) != FORMAT:
+                raise ValueError
+            names = sorted(key.partition(".")[0] for key in content.files if key.endswith(".numbers"))
+            return {name: _direction(content, name) for name in names}
+    except OSError as error:
+        raise UserError(f"cannot read the model {path}: {error.strerror or error}") from None
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise UserError(f"{path} is not a model that this aligner has saved with --save-model") from None
+
+
+def _direction(content: np.lib.npyio.NpzFile, name: str) -> Parameters:
+    words = [content[f"{name}.{side}"].tobytes().split(b"\n") for side in ("source_words", "target_words")]
+    tension, length_ratio, *values = content[f"{name}.numbers"].tolist()
+    options = Options()
+    # Kept as numbers in the order of the fields; the defaults say which are whole or true/false.
+    named = {f.name: type(getattr(options, f.name))(v) for f, v in zip(fields(options), values, strict=True)}
+    arrays = [content[f"{name}.{array}"] for array in _ARRAYS]
+    return Parameters(*words, *arrays, tension, length_ratio, replace(options, **named))
+
+
+def write_table(path: str | Path, parameters: Parameters, beam: float) -> None:
+    """Write fast_align's text table: source word, target word, natural logarithm of the probability.
+
+    A row keeps entries whose logarithm is at least -beam times that of its largest entry (fast_align's rule).
+    """
+    rows = [(NULL_WORD, np.arange(len(parameters.target_words)), parameters.null_prob)]
+    if not parameters.options.use_null:
+        rows = []
+    for number, word in enumerate(parameters.source_words):
+        span = slice(parameters.row_start[number], parameters.row_start[number + 1])
+        rows.append((word, parameters.row_target[span], parameters.prob[span]))
+    with write_atomic(path, "wb") as stream, np.errstate(divide="ignore"):
+        for word, targets, prob in rows:
+            logs = np.log(prob)
+            kept = logs >= -beam * logs.max() if len(logs) else []
+            for target, value in zip(targets[kept].tolist(), logs[kept].tolist(), strict=True):
+                stream.write(b"%s\t%s\t%.17g\n" % (word, parameters.target_words[target], value))
+
+
+def read_table(path: str | Path, options: Options, length_ratio: float) -> Parameters:
+    """Read fast_align's text table; a UserError names the line that is not in its format."""
+    rows: dict[bytes, dict[bytes, float]] = {NULL_WORD: {}}
+    try:
+        with Path(path).open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    source, target, value = line.split()
+                    rows.setdefault(source, {})[target] = math.exp(float(value))
+                except (ValueError, OverflowError):
+                    raise UserError(
+                        f"{path}, line {number}: not 'source word, target word, log probability' in three columns"
+                    ) from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    null = rows.pop(NULL_WORD)
+    targets = {
+        word: number for number, word in enumerate(dict.fromkeys(w for row in (null, *rows.values()) for w in row))
+    }
+    null_prob = np.array([null.get(word, FLOOR) for word in targets])
+    lengths = np.cumsum([0, *(len(row) for row in rows.values())])
+    row_target = np.array([targets[word] for row in rows.values() for word in row], np.int32)
+    prob = np.array([value for row in rows.values() for value in row.values()])
+    return Parameters(
+        list(rows), list(targets), lengths, row_target, prob, null_prob, options.tension, length_ratio, options
+    )

@@ -1,0 +1,142 @@
+"""Align words like fast_align, with the same flags and the same output, deterministic and on all cores.
+
+In: lines `source words ||| target words`. Out: one line of links `i-j` per pair, on standard output or in a file that
+appears only when it is complete. `--symmetrise METHOD` runs both directions and prints the combined links.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from crossalign.errors import UserError, run_main
+from crossalign.files import write_atomic
+
+
+def parse_args() -> argparse.Namespace:
+    """fast_align's flags under fast_align's names, then ours."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    flag = {"action": "store_true"}
+    theirs = parser.add_argument_group("fast_align's flags")
+    theirs.add_argument("-i", "--input", required=True, help="bitext; - reads standard input")
+    theirs.add_argument("-d", "--favor_diagonal", **flag, help="prefer links near the diagonal")
+    theirs.add_argument("-o", "--optimize_tension", **flag, help="learn how near (from the second iteration on)")
+    theirs.add_argument("-v", "--variational_bayes", **flag, help="Dirichlet prior on the translation probabilities")
+    theirs.add_argument("-r", "--reverse", **flag, help="target predicts source; links stay source-target")
+    theirs.add_argument("-N", "--no_null_word", **flag, help="no null word: every word gets a link")
+    theirs.add_argument("-I", "--iterations", type=int, default=5, help="iterations (default 5)")
+    theirs.add_argument("-q", "--p0", type=float, default=0.08, help="probability of no link (default 0.08)")
+    theirs.add_argument("-a", "--alpha", type=float, default=0.01, help="the prior's concentration (default 0.01)")
+    theirs.add_argument("-T", "--diagonal_tension", type=float, help="first or fixed tension (default 4); implies -d")
+    theirs.add_argument("-p", "--conditional_probabilities", metavar="FILE", help="write the translation table")
+    theirs.add_argument("-t", "--beam_threshold", type=float, default=-4.0, help="what -p leaves out (default -4)")
+    theirs.add_argument("-s", "--scores", **flag, help="print ' ||| log-probability' after the links")
+    theirs.add_argument("-f", "--force_align", metavar="FILE", help="align with a table of -p; needs -T and -m, too")
+    theirs.add_argument("-m", "--mean_srclen_multiplier", type=float, default=1.0, help="expected length ratio for -f")
+    theirs.add_argument("-b", "--thread_buffer_size", type=int, help="accepted and ignored")
+    ours = parser.add_argument_group("more")
+    ours.add_argument("--symmetrise", metavar="METHOD", help="intersection, union, grow-diag[-final[-and]]")
+    ours.add_argument("--save-model", metavar="FILE", help="write all parameters, exact")
+    ours.add_argument("--load-model", metavar="FILE", help="align with saved parameters and their settings")
+    ours.add_argument("--threads", type=int, help="threads (default: all cores); the result is the same for any number")
+    ours.add_argument("--memory", type=float, default=1024, metavar="MB", help="for the cells in memory (default 1024)")
+    ours.add_argument("--max-words", type=int, default=1000, help="longer lines get no links (default 1000)")
+    ours.add_argument("--out", metavar="FILE", help="write the links here instead of to standard output")
+    args = parser.parse_args(joined(sys.argv[1:]))
+    if args.symmetrise and (args.conditional_probabilities or args.force_align or args.scores or args.reverse):
+        raise UserError("--symmetrise runs both directions; it does not go with -p, -f, -s or -r")
+    if args.force_align and args.load_model:
+        raise UserError("-f and --load-model both name parameters; give one of them")
+    if args.threads is not None and args.threads < 1:
+        raise UserError(f"--threads {args.threads}: at least 1")
+    return args
+
+
+def joined(flags: list[str]) -> list[str]:
+    """`-t -1e9` as one argument: argparse takes such a number for a flag, getopt does not."""
+    result: list[str] = []
+    for flag in flags:
+        if result and result[-1] in ("-t", "--beam_threshold"):
+            result[-1] += flag if result[-1] == "-t" else f"={flag}"
+        else:
+            result.append(flag)
+    return result
+
+
+def main() -> None:
+    """Read, align, write."""
+    args = parse_args()
+    # Imported late: --help and mistakes in the flags need no compiler.
+    from crossalign.alignment.bitext import read_bitext_file
+    from crossalign.alignment.compiled import Workers
+    from crossalign.alignment.job import Job, align_direction, align_symmetrised, check
+    from crossalign.alignment.model import Options
+    from crossalign.alignment.parameters import load_parameters, read_table, save_parameters, write_table
+    from crossalign.alignment.pharaoh import print_links
+    from crossalign.alignment.progress import say, say_skipped
+    from crossalign.alignment.symmetrise import method_number
+
+    options = Options(
+        iterations=args.iterations,
+        favour_diagonal=args.favor_diagonal or args.diagonal_tension is not None,
+        tension=4.0 if args.diagonal_tension is None else args.diagonal_tension,
+        optimise_tension=args.optimize_tension,
+        variational_bayes=args.variational_bayes,
+        alpha=args.alpha,
+        p0=args.p0,
+        use_null=not args.no_null_word,
+    )
+    check(options)
+    if args.symmetrise:
+        method_number(args.symmetrise)
+    direction = "reverse" if args.reverse else "forward"
+    loaded = {}
+    if args.load_model:
+        loaded = load_parameters(args.load_model)
+    elif args.force_align:
+        loaded = {direction: read_table(args.force_align, options, args.mean_srclen_multiplier)}
+    text: list[bytes] = []
+    keep = (lambda left, right: text.append(b" ".join([*left, b"|||", *right]))) if args.force_align else None
+    bitext = read_bitext_file(args.input, args.max_words, keep)
+    say_skipped(bitext, args.input)
+
+    with Workers(args.threads) as workers:
+        wanted = bool(args.save_model or args.conditional_probabilities)
+        job = Job(options, workers, args.memory, loaded, wanted)
+        if args.symmetrise:
+            pieces = print_links(align_symmetrised(bitext, job, args.symmetrise))
+        else:
+            links, scores = align_direction(bitext, job, args.reverse)
+            pieces = print_links(links)
+            if args.force_align:
+                pieces = with_columns(pieces, scores, text)
+                say(f"TOTAL LOG PROB {scores.sum():g}")
+            elif args.scores:
+                pieces = with_columns(pieces, scores, None)
+        if args.save_model:
+            save_parameters(args.save_model, job.learnt)
+        if args.conditional_probabilities:
+            say(f"conditional probabilities: {args.conditional_probabilities}")
+            write_table(args.conditional_probabilities, job.learnt[direction], args.beam_threshold)
+        write(pieces, args.out)
+
+
+def with_columns(pieces: Iterator[bytes], scores: list[float], text: list[bytes] | None) -> Iterator[bytes]:
+    """Each line of links followed by its score, and for forced alignment preceded by the sentence pair."""
+    lines = (line for piece in pieces for line in piece.splitlines())
+    for number, line in enumerate(lines):
+        before = b"" if text is None else text[number] + (b" ||| " if line else b" |||")
+        yield before + line + b" ||| %g\n" % scores[number]
+
+
+def write(pieces: Iterator[bytes], out: str | None) -> None:
+    """To standard output, or to a file that appears complete or not at all."""
+    if out is not None:
+        with write_atomic(out, "wb") as stream:
+            stream.writelines(pieces)
+        return
+    sys.stdout.buffer.writelines(pieces)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,330 @@
+"""The aligner's model: by hand, against a plain implementation of the equations, and what must never change it."""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import digamma
+
+from crossalign.alignment import compiled, kernels
+from crossalign.alignment.bitext import read_bitext
+from crossalign.alignment.compiled import Workers
+from crossalign.alignment.diagonal import Sizes, diagonal_prior, model_feature, partition
+from crossalign.alignment.model import FLOOR, Aligner, Options
+from crossalign.alignment.parameters import (
+    Parameters,
+    load_parameters,
+    read_table,
+    save_parameters,
+    write_table,
+)
+from crossalign.errors import UserError
+
+BOOKS = ["das haus ||| the house", "das buch ||| the book"]
+words = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6).map(" ".join)
+corpora = st.lists(st.tuples(words, words).map(" ||| ".join), min_size=1, max_size=6)
+FULL = Options(favour_diagonal=True, optimise_tension=True, variational_bayes=True)
+
+
+def bitext_of(lines):
+    return read_bitext([line.encode() for line in lines], "text")
+
+
+def aligner_of(lines, options, threads=1, budget_mb=64.0):
+    return Aligner(bitext_of(lines), options, Workers(threads), budget_mb)
+
+
+def probabilities(aligner):
+    """{(source word, target word): probability}, with None for the null word."""
+    table, bitext = aligner.table, aligner.bitext
+    source, target = ([word.decode() for word in side.words] for side in (bitext.source, bitext.target))
+    found = {(None, word): float(p) for word, p in zip(target, aligner.null_prob, strict=True)}
+    for number, word in enumerate(source):
+        for entry in range(table.row_start[number], table.row_start[number + 1]):
+            found[word, target[table.row_target[entry]]] = float(aligner.prob[entry])
+    return found
+
+
+def test_two_em_steps_by_hand():
+    aligner = aligner_of(BOOKS, Options(use_null=False))
+    aligner.iterate()
+    p = probabilities(aligner)
+    assert p["das", "the"] == pytest.approx(1 / 2)
+    assert p["das", "house"] == p["das", "book"] == pytest.approx(1 / 4)
+    assert p["haus", "the"] == p["haus", "house"] == pytest.approx(1 / 2)
+    # house: das 1/4 against haus 1/2, so 1/3 and 2/3; the: 1/2 against 1/2.
+    step = aligner.iterate()
+    p = probabilities(aligner)
+    assert step.likelihood == pytest.approx(2 * math.log(1 / 2) + 2 * math.log(3 / 8))
+    assert p["das", "the"] == pytest.approx(3 / 5)
+    assert p["das", "house"] == pytest.approx(1 / 5)
+    assert p["haus", "the"] == pytest.approx(3 / 7)
+    assert p["haus", "house"] == pytest.approx(4 / 7)
+
+
+def test_one_em_step_with_diagonal_and_null_word_by_hand():
+    # exp(-tension / 2) = 1/4: a word takes 0.8 of 0.92 from its own place and 0.2 from the other one.
+    aligner = aligner_of(BOOKS, Options(favour_diagonal=True, tension=2 * math.log(4)))
+    step = aligner.iterate()
+    p = probabilities(aligner)
+    assert (p["das", "the"], p["das", "house"], p["das", "book"]) == pytest.approx((0.8, 0.1, 0.1))
+    assert (p["haus", "the"], p["haus", "house"]) == pytest.approx((0.2, 0.8))
+    assert (p[None, "the"], p[None, "house"], p[None, "book"]) == pytest.approx((0.5, 0.25, 0.25))
+    assert step.unlinked == pytest.approx(4 * 0.08)
+    assert step.likelihood == pytest.approx(4 * math.log(1e-9))
+
+
+def test_last_iteration_gives_the_expected_links():
+    # The common word ends up with the common word, although it comes last on one side.
+    aligner = aligner_of(["a x ||| Y A", "a y ||| Z A", "a z ||| X A"] * 3, Options(iterations=8, use_null=False))
+    linked = aligner.train()
+    assert linked.source_of[1::2].tolist() == [0] * 9
+
+
+def plain_training(lines, options, updates):
+    """The equations with dictionaries and sums term by term: probabilities, tension and links."""
+    pairs = [[side.split() for side in line.split("|||")] for line in lines]
+    target_words = sum(len(target) for _, target in pairs)
+    prob, tension = defaultdict(lambda: FLOOR), options.tension
+
+    def weights(source, j, m):
+        n = len(source)
+        if not options.favour_diagonal:
+            return [1 / (n + options.use_null)] * n, 1 / (n + 1) if options.use_null else 0.0
+        raw = [math.exp(-tension * abs(i / n - j / m)) for i in range(1, n + 1)]
+        share = [(1 - options.p0) * w / sum(raw) for w in raw]
+        return share, options.p0 if options.use_null else 0.0
+
+    for number in range(updates):
+        counts, feature = defaultdict(float), 0.0
+        for source, target in pairs:
+            for j, word in enumerate(target, 1):
+                share, null = weights(source, j, len(target))
+                joint = [w * prob[s, word] for w, s in zip(share, source, strict=True)]
+                total = sum(joint) + null * prob[None, word]
+                counts[None, word] += null * prob[None, word] / total
+                for i, (s, p) in enumerate(zip(source, joint, strict=True), 1):
+                    counts[s, word] += p / total
+                    feature -= abs(i / len(source) - (j - 1) / len(target)) * p / total
+        if options.favour_diagonal and options.optimise_tension and number > 0:
+            for _ in range(8):
+                expected = 0.0
+                for source, target in pairs:
+                    n, m = len(source), len(target)
+                    for j in range(1, m + 1):
+                        raw = [(abs(i / n - j / m), math.exp(-tension * abs(i / n - j / m))) for i in range(1, n + 1)]
+                        expected -= sum(d * w for d, w in raw) / sum(w for _, w in raw)
+                tension = min(max(tension + 20 * (feature - expected) / target_words, 0.1), 14)
+        totals = defaultdict(float)
+        alpha = options.alpha if options.variational_bayes else 0.0
+        for (s, _), value in counts.items():
+            totals[s] += value + alpha
+        for key, value in counts.items():
+            if key[0] is None and not options.use_null:
+                continue
+            total = totals[key[0]]
+            prob[key] = math.exp(digamma(value + alpha) - digamma(total)) if alpha else value / total
+    return dict(prob), tension
+
+
+@settings(deadline=None, max_examples=40)
+@given(corpora, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_training_equals_the_plain_implementation(lines, diagonal, tune, bayes, null):
+    options = Options(
+        favour_diagonal=diagonal, optimise_tension=tune, variational_bayes=bayes, use_null=null, iterations=4
+    )
+    aligner = aligner_of(lines, options)
+    aligner.train()
+    expected, tension = plain_training(lines, options, updates=3)
+    assert aligner.tension == pytest.approx(tension, rel=1e-9)
+    found = probabilities(aligner)
+    for key, value in found.items():
+        if key[0] is not None or null:
+            assert value == pytest.approx(expected[key], rel=1e-7, abs=1e-30), key
+
+
+@settings(deadline=None, max_examples=40)
+@given(corpora, st.booleans(), st.booleans())
+def test_likelihood_never_falls(lines, diagonal, null):
+    aligner = aligner_of(lines, Options(favour_diagonal=diagonal, use_null=null))
+    aligner.iterate()
+    values = [aligner.iterate().likelihood for _ in range(8)]
+    assert all(b >= a - 1e-9 * abs(a) for a, b in zip(values, values[1:], strict=False))
+
+
+def random_corpus(pairs, seed=0):
+    """Lines in which word k is translated by word k, shuffled a little."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for _ in range(pairs):
+        chosen = rng.zipf(1.4, rng.integers(1, 15)) % 300
+        other = chosen[np.argsort(np.arange(len(chosen)) + rng.normal(0, 1, len(chosen)))]
+        lines.append(" ".join(f"s{k}" for k in chosen) + " ||| " + " ".join(f"t{k}" for k in other))
+    return lines
+
+
+def test_threads_tasks_and_memory_change_nothing(monkeypatch):
+    lines = random_corpus(400)
+    results = []
+    for threads, budget, task in ((1, 64.0, 1 << 20), (2, 64.0, 500), (5, 0.01, 3000), (1, 0.002, 1 << 20)):
+        monkeypatch.setattr("crossalign.alignment.table.TASK_CELLS", task)
+        aligner = aligner_of(lines, FULL, threads, budget)
+        links = aligner.train()
+        blocks = len(aligner.table.blocks)
+        results.append(
+            (blocks, aligner.prob.tobytes(), aligner.tension, links.source_of.tobytes(), links.scores.tobytes())
+        )
+    assert [result[0] > 1 for result in results] == [False, False, True, True]
+    assert all(result[1:] == results[0][1:] for result in results)
+
+
+def test_words_find_their_translations():
+    # Word k is always translated by word k, a little out of order: the truth is known.
+    lines = random_corpus(1500, seed=1)
+    aligner = aligner_of(lines, FULL)
+    links, right, k = aligner.train(), 0, 0
+    for line in lines:
+        source, target = (side.split() for side in line.split("|||"))
+        for word in target:
+            right += links.source_of[k] >= 0 and source[links.source_of[k]][1:] == word[1:]
+            k += 1
+    assert k == len(links.source_of)
+    assert right / k > 0.97
+
+
+def test_wide_rows_use_wider_cells():
+    lines = ["x ||| " + " ".join(f"w{k}" for k in range(start, start + 900)) for start in range(0, 66_600, 900)]
+    aligner = aligner_of([*lines, "x x ||| w1 w2"], Options())
+    assert aligner.table.cells.dtype == np.uint32
+    assert np.array_equal(aligner.table.row_target, np.arange(66_600))
+    links = aligner.train()
+    assert set(links.source_of.tolist()) <= {-1, 0, 1}
+
+
+def test_forced_alignment_equals_training_alignment(tmp_path):
+    lines = random_corpus(300)
+    aligner = aligner_of(lines, FULL)
+    trained = aligner.train()
+    save_parameters(tmp_path / "model", {"forward": Parameters.of(aligner)})
+    loaded = load_parameters(tmp_path / "model")["forward"]
+    assert loaded.options == FULL
+    forced = loaded.aligner(bitext_of(lines), Workers(1)).links()
+    assert np.array_equal(forced.source_of, trained.source_of)
+    assert np.array_equal(forced.scores, trained.scores)
+    # Any part of the text, in another order, gets the links it had.
+    part = loaded.aligner(bitext_of(lines[250:260] + lines[3:4]), Workers(1)).links()
+    starts = aligner.bitext.target.starts
+    expected = [*trained.source_of[starts[250] : starts[260]], *trained.source_of[starts[3] : starts[4]]]
+    assert part.source_of.tolist() == [int(k) for k in expected]
+
+
+def test_unknown_words_get_the_floor():
+    aligner = aligner_of(BOOKS, Options())
+    aligner.train()
+    forced = Parameters.of(aligner).aligner(bitext_of(["haus kino ||| cinema house"]), Workers(1))
+    p = probabilities(forced)
+    assert p["kino", "cinema"] == p["haus", "cinema"] == p[None, "cinema"] == FLOOR
+    assert p["haus", "house"] == probabilities(aligner)["haus", "house"]
+
+
+def test_text_table_without_pruning_gives_the_same_links(tmp_path):
+    lines = random_corpus(200)
+    aligner = aligner_of(lines, FULL)
+    trained = aligner.train()
+    write_table(tmp_path / "table", Parameters.of(aligner), beam=-1e9)
+    options = Options(favour_diagonal=True, tension=aligner.tension)
+    forced = read_table(tmp_path / "table", options, aligner.length_ratio).aligner(bitext_of(lines), Workers(1))
+    assert np.array_equal(forced.links().source_of, trained.source_of)
+
+
+def test_text_table_is_pruned_by_the_beam(tmp_path):
+    aligner = aligner_of(BOOKS * 5, Options(iterations=3, use_null=False))
+    aligner.train()
+    parameters = Parameters.of(aligner)
+    # Rows: das 3/5 1/5 1/5, haus 3/7 4/7, buch alike. -2 keeps what is at least the square of the largest.
+    write_table(tmp_path / "table", parameters, beam=-2)
+    rows = [line.split("\t") for line in (tmp_path / "table").read_text().splitlines()]
+    assert sorted(row[:2] for row in rows) == [
+        ["buch", "book"], ["buch", "the"], ["das", "the"], ["haus", "house"], ["haus", "the"],
+    ]  # fmt: skip
+    assert math.exp(float(next(row[2] for row in rows if row[:2] == ["das", "the"]))) == pytest.approx(3 / 5)
+
+
+@pytest.mark.parametrize("content", [b"not a model", b""])
+def test_a_file_that_is_no_model_is_refused(tmp_path, content):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(UserError, match="is not a model that this aligner has saved"):
+        load_parameters(tmp_path / "model")
+
+
+def test_a_bad_text_table_is_refused_with_its_line(tmp_path):
+    (tmp_path / "table").write_text("a\tb\t-1.5\na\tb\n")
+    with pytest.raises(UserError, match="table, line 2: not 'source word"):
+        read_table(tmp_path / "table", Options(), 1.0)
+
+
+@pytest.mark.parametrize("tension", [0.1, 1.0, 4.0, 14.0])
+def test_partition_function_and_derivative(tension):
+    grid = [(n, m) for n in (1, 2, 3, 7, 25) for m in (1, 2, 3, 10, 24)]
+    sizes = Sizes.of(*np.array(grid, np.int64).T)
+    total, feature = partition(sizes, tension)
+    k = 0
+    for n, m in zip(sizes.source.tolist(), sizes.target.tolist(), strict=True):
+        for j in range(1, m + 1):
+            distances = [abs(i / n - j / m) for i in range(1, n + 1)]
+            terms = [math.exp(-tension * d) for d in distances]
+            assert total[k] == pytest.approx(sum(terms), rel=1e-12)
+            expected = -sum(d * t for d, t in zip(distances, terms, strict=True)) / sum(terms)
+            assert feature[k] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+            k += 1
+    assert k == len(total)
+
+
+def test_prior_sums_to_one_and_falls_with_distance():
+    sizes = Sizes.of(np.array([5, 3]), np.array([4, 8]))
+    prior = diagonal_prior(sizes, 6.0, 0.08, use_null=True)
+    of_j, of_i = sizes.starts()
+    for size, (n, m) in enumerate(zip(sizes.source.tolist(), sizes.target.tolist(), strict=True)):
+        for j in range(m):
+            up, down = prior.rise[of_j[size] + j], prior.fall[of_j[size] + j]
+            row = [
+                up * prior.shrink[of_i[size] + i] if (j + 1) * n <= (i + 1) * m else down * prior.grow[of_i[size] + i]
+                for i in range(n)
+            ]
+            assert sum(row) + prior.null[size] == pytest.approx(1.0)
+            distance = [abs((i + 1) / n - (j + 1) / m) for i in range(n)]
+            assert int(np.argmax(row)) in {i for i in range(n) if distance[i] < min(distance) + 1e-12}
+
+
+def test_model_feature_is_the_mean_over_sentences():
+    sizes = Sizes.of(np.array([2, 2, 4]), np.array([3, 3, 5]))
+    single = {(n, m): Sizes.of(np.array([n]), np.array([m])) for n, m in ((2, 3), (4, 5))}
+    expected = (6 * model_feature(single[2, 3], 4.0, 3) + 5 * model_feature(single[4, 5], 4.0, 5)) / 11
+    assert model_feature(sizes, 4.0, 11) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("x", [1e-4, 0.01, 0.5, 1.0, 3.7, 6.999, 7.0, 50.0, 1e6])
+def test_digamma(x):
+    y, rest = kernels.digamma_parts(x)
+    assert math.log(y) + rest == pytest.approx(float(digamma(x)), rel=1e-11)
+
+
+def test_kernels_compile_where_nothing_can_be_cached(monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError("read-only")
+
+    # Numba tries each of its folders with a temporary file.
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    made = compiled.kernel(lambda x: x + 1)
+    assert made(2) == 3
+    assert not made.stats.cache_path
+
+
+def test_ranges_cover_everything_once():
+    work = np.array([5, 0, 0, 100, 1, 1, 1, 7])
+    ranges = compiled.even_ranges(work, 8)
+    assert [k for low, high in ranges for k in range(low, high)] == list(range(8))
+    assert all(work[low : high - 1].sum() < 8 for low, high in ranges)
