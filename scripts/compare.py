@@ -1,0 +1,105 @@
+"""Compare one language with others, layer by layer, by any of the similarity indexes.
+
+Reads <embeddings>/<language>.npy (layers x sentences x neurons; row n is the same sentence in all languages) and
+writes one row per pair, layer and index. An index that is not defined for a layer (all sentences have the same vector
+there) is `nan`, with a warning. --neurons also writes the most and least language-neutral neurons: those with the
+strongest and weakest correlation.
+"""
+
+import argparse
+import csv
+import logging
+import math
+from pathlib import Path
+
+import numpy as np
+
+from crossalign.analysis.backends import choose_backend
+from crossalign.analysis.embeddings import open_embeddings
+from crossalign.analysis.similarity import ANC, INDEXES, Options, Similarity, compare
+from crossalign.errors import UserError, run_main
+from crossalign.files import write_atomic
+
+
+def parse_args() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--embeddings", type=Path, required=True, help="folder with one .npy file per language")
+    parser.add_argument("--reference", required=True, help="the language that the others are compared with")
+    parser.add_argument("--languages", nargs="+", required=True)
+    parser.add_argument("--indexes", nargs="+", default=["cka", "anc"], help=f"of {', '.join(INDEXES)}; or all")
+    parser.add_argument(
+        "--svcca-directions", type=int, default=20, help="how many directions SVCCA keeps (default: 20)"
+    )
+    parser.add_argument("--svcca-variance", type=float, help="instead: as many as carry this share of the variance")
+    parser.add_argument("--out", type=Path, required=True, help="CSV file: pair,layer,index,value")
+    parser.add_argument("--neurons", type=Path, help="CSV file: pair,layer,kind,neuron,correlation")
+    parser.add_argument("--top", type=int, default=10, help="how many neurons of each kind (default: 10)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:<number>")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Compare, then write."""
+    args = parse_args()
+    options = Options(
+        INDEXES if args.indexes == ["all"] else tuple(dict.fromkeys(args.indexes)),
+        args.svcca_directions,
+        args.svcca_variance,
+    )
+    if args.neurons and not set(ANC).intersection(options.indexes):
+        raise UserError("--neurons needs the index anc; add it to --indexes")
+    if args.top < 1:
+        raise UserError(f"--top {args.top}: at least 1")
+    languages = list(dict.fromkeys(args.languages))
+    arrays = open_embeddings(args.embeddings, list(dict.fromkeys([args.reference, *languages])))
+    backend = choose_backend(args.device)
+    layers = []
+    for layer in range(len(arrays[args.reference])):
+        names = [f"{args.embeddings / lang}.npy, layer {layer}" for lang in (args.reference, *languages)]
+        found = compare(
+            arrays[args.reference][layer], [arrays[lang][layer] for lang in languages], options, backend, names
+        )
+        for lang, pair in zip(languages, found, strict=True):
+            warn(f"{args.reference}-{lang}, layer {layer}", pair)
+        layers.append(found)
+        logging.info("layer %d done", layer)
+    with write_atomic(args.out) as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow(("pair", "layer", "index", "value"))
+        for place, lang in enumerate(languages):
+            for layer, found in enumerate(layers):
+                for name, value in found[place].values.items():
+                    rows.writerow((f"{args.reference}-{lang}", layer, name, f"{value:.10g}"))
+    if args.neurons:
+        write_neurons(args, languages, layers)
+
+
+def warn(where: str, pair: Similarity) -> None:
+    """Say which values mean nothing."""
+    if undefined := [name for name, value in pair.values.items() if math.isnan(value)]:
+        logging.warning("%s: not defined (all sentences have the same vector): %s", where, ", ".join(undefined))
+    if pair.saturated and (moot := [name for name in ("cca", "cca-squared", "pwcca") if name in pair.values]):
+        logging.warning("%s: too few sentences for so many neurons, always 1: %s", where, ", ".join(moot))
+
+
+def write_neurons(args: argparse.Namespace, languages: list[str], layers: list[list[Similarity]]) -> None:
+    """The neurons with the strongest and the weakest correlation, by absolute value; constant ones are left out."""
+    with write_atomic(args.neurons) as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow(("pair", "layer", "kind", "neuron", "correlation"))
+        for place, lang in enumerate(languages):
+            for layer, found in enumerate(layers):
+                values = found[place].neurons
+                # Stable, so that equal neurons come in their own order.
+                order = np.argsort(-np.abs(values), kind="stable")
+                order = order[~np.isnan(values[order])]
+                for kind, chosen in (("most", order[: args.top]), ("least", order[::-1][: args.top])):
+                    for neuron in chosen:
+                        row = (f"{args.reference}-{lang}", layer, kind, int(neuron), f"{values[neuron]:.10g}")
+                        rows.writerow(row)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    run_main(main)

@@ -1,0 +1,1 @@
+"""Similarity indexes, distances, metrics, significance."""

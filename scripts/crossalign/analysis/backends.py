@@ -1,0 +1,201 @@
+"""Where the arithmetic of the similarity indexes runs: numpy and scipy on the CPU, PyTorch on a GPU.
+
+The indexes are written once, over the operators and function names that numpy arrays and PyTorch tensors share; what
+the two libraries do differently stands here. The CPU does without PyTorch because numpy computes X^T X at half the
+price of a general product, scipy can stop an eigendecomposition after the leading vectors, and neither takes seconds
+to import.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+
+from crossalign.errors import UserError
+
+Array = Any  # a numpy array or a PyTorch tensor, always of the backend at hand
+
+
+class Backend(Protocol):
+    """What the indexes need beyond the common operators."""
+
+    xp: ModuleType
+    # Rows that lie in working memory as float64 at a time, and rows and columns of a tile of an n x n matrix.
+    block: int
+    tile: int
+
+    def load(self, array: np.ndarray) -> Array:
+        """The array as stored, where the arithmetic happens; the CPU keeps it on disk, a GPU copies it."""
+
+    def double(self, block: Array) -> Array:
+        """A new float64 array, which the caller may overwrite."""
+
+    def single(self, block: Array) -> Array:
+        """A new float32 array."""
+
+    def host(self, array: Array) -> np.ndarray:
+        """A numpy array."""
+
+    def zeros(self, *shape: int) -> Array:
+        """Zeros in float64."""
+
+    def inverse_factor(self, matrix: Array) -> Array | None:
+        """W with W^T matrix W = 1, upper triangular; None where the matrix is not positive definite."""
+
+    def products(self, left: Array, rights: Iterable[Array]) -> Iterator[tuple[Array, Array]]:
+        """Y^T Y and X^T Y of one X and every Y."""
+
+    def smallest(self, values: Array, places: Sequence[int]) -> list[float]:
+        """The values at those places of the sorted order, counted from zero."""
+
+    def eigh(self, matrices: Sequence[Array], top: int | None = None) -> list[tuple[Array, Array]]:
+        """Eigenvalues (ascending) and eigenvectors of symmetric matrices, at least the `top` largest of each."""
+
+
+class NumpyBackend:
+    """Float64 on the CPU."""
+
+    xp = np
+    # Blocks of some megabytes stay in the cache, and memory of that size is used again instead of fetched anew.
+    block = 4096
+    tile = 2048
+
+    def load(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+    def double(self, block: np.ndarray) -> np.ndarray:
+        return np.array(block, dtype=np.float64, order="C")
+
+    def single(self, block: np.ndarray) -> np.ndarray:
+        return np.array(block, dtype=np.float32, order="C")
+
+    def host(self, array: np.ndarray) -> np.ndarray:
+        return np.asarray(array)
+
+    def zeros(self, *shape: int) -> np.ndarray:
+        return np.zeros(shape)
+
+    def inverse_factor(self, matrix: np.ndarray) -> np.ndarray | None:
+        factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=0, clean=1)
+        if failed:
+            return None
+        inverse, failed = scipy.linalg.lapack.dtrtri(factor, lower=0)
+        return None if failed else inverse
+
+    def products(self, left: np.ndarray, rights: Iterable[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for right in rights:
+            yield right.T @ right, left.T @ right
+
+    def smallest(self, values: np.ndarray, places: Sequence[int]) -> list[float]:
+        return np.partition(values, places)[list(places)].tolist()
+
+    def eigh(self, matrices: Sequence[np.ndarray], top: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+        found = []
+        for matrix in matrices:
+            size = len(matrix)
+            if top is not None and 4 * top < size:
+                found.append(scipy.linalg.eigh(matrix, subset_by_index=(size - top, size - 1), check_finite=False))
+            else:
+                # The default driver is several times slower than divide and conquer when all vectors are wanted.
+                found.append(scipy.linalg.eigh(matrix, driver="evd", check_finite=False))
+        return found
+
+
+class TorchBackend:
+    """Float64 through PyTorch, on any of its devices."""
+
+    block = 16384
+    tile = 8192
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        if device.startswith("cuda") and not torch.cuda.is_available():
+            raise UserError(f"device '{device}' was asked for but PyTorch sees no CUDA device; use --device cpu")
+        try:
+            self.device = torch.device(device)
+        except RuntimeError:
+            raise UserError(f"device '{device}' is not one of auto, cpu, cuda, cuda:<number>") from None
+        self.xp = torch
+        # The matching index relies on the rounding of plain float32 products; TF32 would break its error bound.
+        torch.set_float32_matmul_precision("highest")
+        self._staging: list[tuple[Array, Any]] = []
+
+    def load(self, array: np.ndarray) -> Array:
+        with warnings.catch_warnings():
+            # PyTorch warns about memory maps because it could write to them; nothing here does.
+            warnings.simplefilter("ignore", UserWarning)
+            source = self.xp.from_numpy(array)
+        if self.device.type != "cuda":
+            return source
+        # Two page-locked buffers in turn: one is filled while the other travels; much faster than a plain copy.
+        if len(self._staging) == 2:
+            buffer, arrived = self._staging.pop(0)
+            arrived.synchronize()
+        else:
+            buffer, arrived = None, self.xp.cuda.Event()
+        if buffer is None or buffer.shape != source.shape or buffer.dtype != source.dtype:
+            buffer = self.xp.empty(source.shape, dtype=source.dtype, pin_memory=True)
+        buffer.copy_(source)
+        target = buffer.to(self.device, non_blocking=True)
+        arrived.record()
+        self._staging.append((buffer, arrived))
+        return target
+
+    def double(self, block: Array) -> Array:
+        return block.to(self.xp.float64, copy=True)
+
+    def single(self, block: Array) -> Array:
+        return block.to(self.xp.float32, copy=True)
+
+    def host(self, array: Array) -> np.ndarray:
+        return array.cpu().numpy()
+
+    def zeros(self, *shape: int) -> Array:
+        return self.xp.zeros(shape, dtype=self.xp.float64, device=self.device)
+
+    def inverse_factor(self, matrix: Array) -> Array | None:
+        torch = self.xp
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        if failed.item():
+            return None
+        unit = torch.eye(len(matrix), dtype=torch.float64, device=self.device)
+        return torch.linalg.solve_triangular(factor, unit, upper=False).T
+
+    def products(self, left: Array, rights: Iterable[Array]) -> Iterator[tuple[Array, Array]]:
+        # Products of this shape fill a GPU only by the dozen. Matrices of several widths go one by one.
+        rights = list(rights)
+        if len({right.shape[1] for right in rights}) == 1:
+            stacked = self.xp.stack(rights)
+            yield from zip(stacked.mT @ stacked, left.T @ stacked, strict=True)
+        else:
+            yield from ((right.T @ right, left.T @ right) for right in rights)
+
+    def smallest(self, values: Array, places: Sequence[int]) -> list[float]:
+        return self.xp.sort(values).values[list(places)].tolist()
+
+    def eigh(self, matrices: Sequence[Array], top: int | None = None) -> list[tuple[Array, Array]]:
+        # One call for many matrices: a GPU is idle most of the time while it decomposes one of this size.
+        found: list[tuple[Array, Array]] = [None] * len(matrices)  # type: ignore[list-item]
+        for size in sorted({len(matrix) for matrix in matrices}):
+            places = [place for place, matrix in enumerate(matrices) if len(matrix) == size]
+            values, vectors = self.xp.linalg.eigh(self.xp.stack([matrices[place] for place in places]))
+            for row, place in enumerate(places):
+                found[place] = (values[row], vectors[row])
+        return found
+
+
+def choose_backend(device: str = "cpu") -> Backend:
+    """`cpu` is numpy; `cuda` or `cuda:<number>` is PyTorch; `auto` is the GPU where PyTorch is there and sees one."""
+    if device == "auto":
+        try:
+            import torch
+        except ImportError:
+            return NumpyBackend()
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return NumpyBackend() if device == "cpu" else TorchBackend(device)

@@ -1,0 +1,190 @@
+"""Tests and intervals for differences between systems (`adjust`, section 7).
+
+Everything rests on counts per example, so a test never decodes or scores twice. A table of counts has one row per
+example and two columns (right, total) for a share, or three (right, predicted, gold) for an F1; with seeds in front:
+seeds x examples x columns. `score` turns sums of such rows into percent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from crossalign.errors import UserError
+
+
+@dataclass(frozen=True)
+class Test:
+    """Difference of the scores (first minus second), two-sided p-value, number of units, smallest p possible."""
+
+    # The name would make pytest look for tests here.
+    __test__ = False
+
+    difference: float
+    p: float
+    n: int
+    smallest_p: float
+
+
+def example_counts(task: str, rows: Sequence[Mapping[str, Any]], metric: str) -> np.ndarray:
+    """Counts of each example from rows of predictions: examples x 2 for shares, examples x 3 for F1."""
+    readers = {
+        ("pos", "accuracy"): lambda row: (row["right"], len(row["tags"])),
+        ("parsing", "UAS"): lambda row: (row["right"][0], len(row["heads"])),
+        ("parsing", "LAS"): lambda row: (row["right"][1], len(row["heads"])),
+        ("ner", "F1"): lambda row: row["entities"],
+        ("ner", "token_F1"): lambda row: row["tokens"],
+        ("nli", "accuracy"): lambda row: (row["right"], 1),
+        ("qa", "F1"): lambda row: (row["f1"] / 100, 1),
+        ("qa", "EM"): lambda row: (row["exact"] / 100, 1),
+    }
+    if (task, metric) not in readers:
+        known = ", ".join(f"{task} {metric}" for task, metric in readers)
+        raise UserError(f"no counts of '{metric}' for task '{task}'; there are {known}")
+    if not rows:
+        raise UserError(f"no predictions to take {task} {metric} from")
+    return np.array([readers[task, metric](row) for row in rows], dtype=np.float64)
+
+
+def stack_seeds(task: str, runs: Sequence[Sequence[Mapping[str, Any]]], metric: str) -> np.ndarray:
+    """Counts of several runs over the same examples: seeds x examples x columns, in the order of the first run."""
+    if not runs:
+        raise UserError(f"no runs to take {task} {metric} from")
+    order = [row["id"] for row in runs[0]]
+    stacked = []
+    for place, rows in enumerate(runs):
+        by_id = {row["id"]: row for row in rows}
+        if len(by_id) != len(rows) or set(by_id) != set(order):
+            raise UserError(f"run {place + 1} predicts other examples than run 1; evaluate both on the same set")
+        stacked.append(example_counts(task, [by_id[name] for name in order], metric))
+    return np.stack(stacked)
+
+
+def score(sums: np.ndarray) -> np.ndarray:
+    """Percent, from sums of counts (last axis): right / total, or 2 right / (predicted + gold); 0 of nothing is 0."""
+    if sums.shape[-1] == 2:
+        part, whole = sums[..., 0], sums[..., 1]
+    else:
+        part, whole = 2 * sums[..., 0], sums[..., 1] + sums[..., 2]
+    return 100.0 * np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
+
+
+def paired_t_test(first: np.ndarray, second: np.ndarray) -> Test:
+    """Paired t-test over examples, each example's value averaged over the seeds first (NLI, QA).
+
+    Takes seeds x examples, one value (0 to 100) per example; the two systems may have different numbers of seeds. No
+    difference anywhere: p = 1. The same difference everywhere: p = 0.
+    """
+    means = []
+    for values in (first, second):
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim != 2 or 0 in values.shape:
+            raise UserError(f"a t-test needs values of seeds x examples, not an array of shape {values.shape}")
+        if not np.isfinite(values).all():
+            raise UserError("a t-test needs finite values")
+        means.append(values.mean(axis=0))
+    if means[0].shape != means[1].shape:
+        raise UserError(f"a paired t-test needs the same examples: {len(means[0])} against {len(means[1])}")
+    difference = means[0] - means[1]
+    count = len(difference)
+    if count < 2:
+        raise UserError("a t-test needs at least two examples")
+    mean = float(difference.mean())
+    deviation = float(difference.std(ddof=1))
+    # Averages over seeds carry rounding; a spread of that size is none.
+    if deviation <= 1e-12 * float(np.abs(np.concatenate(means)).max(initial=0.0)):
+        same = abs(mean) <= 1e-12 * float(np.abs(np.concatenate(means)).max(initial=0.0))
+        return Test(0.0 if same else mean, 1.0 if same else 0.0, count, 0.0)
+    t = mean / (deviation / math.sqrt(count))
+    return Test(mean, float(2.0 * scipy.stats.t.sf(abs(t), count - 1)), count, 0.0)
+
+
+def example_values(counts: np.ndarray) -> np.ndarray:
+    """The score of every example for itself: what the t-test compares."""
+    return score(np.asarray(counts, dtype=np.float64))
+
+
+def permutation_test(
+    first: np.ndarray, second: np.ndarray, iterations: int = 1000, seed: int = 1, together: bool = False
+) -> Test:
+    """Permutation test of the score over the concatenated predictions of all seeds (NER).
+
+    In each iteration the two systems swap their predictions of a sentence with probability 1/2, each seed's
+    prediction for itself (`together`: all seeds of a sentence at once). p = (1 + hits) / (1 + iterations), a hit
+    being an absolute difference at least as large as the observed one. Both arrays are seeds x sentences x columns of
+    whole numbers.
+    """
+    first, second = (np.asarray(counts, dtype=np.float64) for counts in (first, second))
+    if first.shape != second.shape or first.ndim != 3 or 0 in first.shape:
+        raise UserError(
+            "a permutation test needs two arrays of seeds x sentences x counts of the same shape, "
+            f"not {first.shape} and {second.shape}"
+        )
+    if iterations < 1:
+        raise UserError(f"a permutation test of {iterations} iterations: at least 1 is needed")
+    change = second - first
+    change = change.sum(axis=0) if together else change.reshape(-1, change.shape[-1])
+    totals = [counts.sum(axis=(0, 1)) for counts in (first, second)]
+    observed = float(score(totals[0]) - score(totals[1]))
+    rng = np.random.default_rng(seed)
+    hits = 0
+    for start in range(0, iterations, 64):
+        size = min(64, iterations - start)
+        bits = np.frombuffer(rng.bytes(size * -(-len(change) // 8)), dtype=np.uint8).reshape(size, -1)
+        swapped = np.unpackbits(bits, axis=1, count=len(change)).astype(np.float64) @ change
+        differences = np.abs(score(totals[0] + swapped) - score(totals[1] - swapped))
+        # Counts are whole numbers, so equal scores differ by rounding at most.
+        hits += int((differences >= abs(observed) - 1e-9).sum())
+    return Test(observed, (1 + hits) / (1 + iterations), len(change), smallest_p_permutations(iterations))
+
+
+def bootstrap_interval(
+    counts: np.ndarray, confidence: float = 0.95, iterations: int = 1000, seed: int = 1
+) -> tuple[float, float]:
+    """Percentile interval of the score over resampled examples; with seeds, of the mean over seeds.
+
+    Takes examples x columns or seeds x examples x columns. All seeds see the same sample of examples, so the interval
+    speaks about other sentences, not about other seeds.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    counts = counts[None] if counts.ndim == 2 else counts
+    if counts.ndim != 3 or 0 in counts.shape:
+        raise UserError(f"a bootstrap needs counts of examples, not an array of shape {counts.shape}")
+    if not 0.0 < confidence < 1.0 or iterations < 1:
+        raise UserError(
+            f"a bootstrap of confidence {confidence} with {iterations} iterations: between 0 and 1; at least 1"
+        )
+    seeds, examples, columns = counts.shape
+    table = counts.transpose(1, 0, 2).reshape(examples, seeds * columns)
+    rng = np.random.default_rng(seed)
+    values = []
+    for start in range(0, iterations, 64):
+        size = min(64, iterations - start)
+        weights = np.empty((size, examples))
+        for row in weights:
+            row[:] = np.bincount(rng.integers(0, examples, examples), minlength=examples)
+        values.append(score((weights @ table).reshape(size, seeds, columns)).mean(axis=1))
+    edges = (1.0 - confidence) / 2
+    low, high = np.quantile(np.concatenate(values), (edges, 1.0 - edges))
+    return float(low), float(high)
+
+
+def smallest_p_permutations(iterations: int) -> float:
+    """The smallest p that a permutation test with so many iterations can give."""
+    return 1.0 / (1 + iterations)
+
+
+def smallest_p_paired_seeds(seeds: int) -> float:
+    """The smallest two-sided p of an exact test that swaps two systems seed by seed: 5 seeds cannot go below 1/16."""
+    return min(1.0, 2.0 / 2**seeds)
+
+
+def smallest_p_seeds(first: int, second: int | None = None) -> float:
+    """The smallest two-sided p of an exact test that deals the seeds of two systems anew: two of all ways to deal."""
+    second = first if second is None else second
+    return min(1.0, 2.0 / math.comb(first + second, first))

@@ -1,0 +1,246 @@
+"""Similarity of representations: CKA, ANC, the CCA family and sentence matching.
+
+X and Y are sentences x neurons, row i of both the same sentence. All arithmetic is float64.
+
+    cka             linear CKA, centred: |X^T Y|^2 / (|X^T X| |Y^T Y|), Frobenius norms (Kornblith et al. 2019)
+    cka-uncentred   the same formula as `align-predict` prints it, without centring
+    cka-rbf         CKA with a Gaussian kernel, as the public code of `align-predict` has it
+    anc             mean over neurons of |corr(x_i, y_i)| (equation 4 of `anc`)
+    anc-signed      the same without the absolute value
+    cca             mean canonical correlation (the authors' code of `anc`)
+    cca-squared     mean squared canonical correlation (equation 1 of `anc`)
+    svcca           mean canonical correlation of the leading directions: 20, or a share of the variance
+    pwcca           canonical correlations weighted by what they account for in X (Morcos et al. 2018)
+    matching        share of sentences of X whose translation has the highest cosine in Y
+
+Degenerate input:
+    NaN, infinity, fewer than two sentences, different numbers of sentences: an error.
+    Different numbers of neurons: an error for anc, anc-signed and matching; fine for the others.
+    A constant neuron has no correlation and counts as 0 in ANC; the CCA family leaves it out.
+    All neurons constant: NaN, except for cka-uncentred (defined unless a matrix is zero) and matching.
+    Dependent neurons, or fewer sentences than neurons: the CCA family counts as many directions as the rank has.
+    When a rank reaches the number of sentences minus one, cca, cca-squared and pwcca are 1 whatever the
+    sentences say (`saturated` tells).
+    Equal sentences: they tie in matching (a tie counts as found) and are left out of the median of cka-rbf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from crossalign.analysis import canonical, pairwise
+from crossalign.analysis.backends import Array, Backend, NumpyBackend
+from crossalign.analysis.matrices import Matrix, Moments, Products, accumulate
+from crossalign.errors import UserError
+
+CKA = ("cka", "cka-uncentred")
+ANC = ("anc", "anc-signed")
+CCA = ("cca", "cca-squared", "svcca", "pwcca")
+INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which indexes, and how many directions SVCCA keeps: a number, or a share of the variance."""
+
+    indexes: Sequence[str] = INDEXES
+    svcca_directions: int = 20
+    svcca_variance: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.indexes:
+            if name not in INDEXES:
+                raise UserError(f"index '{name}' is not one of {', '.join(INDEXES)}")
+        if self.svcca_directions < 1:
+            raise UserError(f"SVCCA with {self.svcca_directions} directions: at least 1 is needed")
+        if self.svcca_variance is not None and not 0.0 < self.svcca_variance <= 1.0:
+            raise UserError(f"SVCCA with a share of {self.svcca_variance} of the variance: more than 0, at most 1")
+
+
+@dataclass
+class Similarity:
+    """Of one pair: value by index; the correlation of each neuron where ANC was asked for; whether CCA must be 1."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    neurons: np.ndarray | None = None
+    saturated: bool = False
+
+
+def compare(
+    reference: np.ndarray,
+    others: Sequence[np.ndarray],
+    options: Options | None = None,
+    backend: Backend | None = None,
+    names: Sequence[str] = (),
+) -> list[Similarity]:
+    """Compare the reference with each other matrix. `names` (the reference's first) say in errors which is meant."""
+    options = options or Options()
+    backend = backend or NumpyBackend()
+    names = names or ("X", *("Y" if len(others) == 1 else f"Y{place + 1}" for place in range(len(others))))
+    first, *rest = (Matrix(array, backend, name) for array, name in zip((reference, *others), names, strict=True))
+    _check_shapes(first, rest, options)
+    found = [Similarity() for _ in rest]
+    wanted = set(options.indexes)
+    if wanted.intersection((*CKA, *ANC, *CCA)):
+        _linear(first, rest, options, found)
+    if "cka-rbf" in wanted:
+        for pair, value in zip(found, pairwise.rbf_cka(first, rest), strict=True):
+            pair.values["cka-rbf"] = value
+    if "matching" in wanted:
+        for matrix in (first, *rest):
+            _ = matrix.mean  # looks for NaN
+        for pair, value in zip(found, pairwise.matching(first, rest), strict=True):
+            pair.values["matching"] = value
+    for pair in found:
+        pair.values = {name: pair.values[name] for name in INDEXES if name in wanted}
+    return found
+
+
+def _check_shapes(first: Matrix, rest: Sequence[Matrix], options: Options) -> None:
+    for matrix in rest:
+        if matrix.sentences != first.sentences:
+            raise UserError(
+                f"{matrix.name}: {matrix.sentences} sentences, but {first.name} has {first.sentences}; "
+                "row n of both must be the same sentence"
+            )
+        neuronwise = [name for name in options.indexes if name in ANC]
+        if neuronwise and matrix.neurons != first.neurons:
+            raise UserError(
+                f"{matrix.name}: {matrix.neurons} neurons, but {first.name} has {first.neurons}; "
+                f"{neuronwise[0]} compares neuron by neuron"
+            )
+
+
+def _linear(first: Matrix, rest: Sequence[Matrix], options: Options, found: list[Similarity]) -> None:
+    """The indexes that need only second moments."""
+    wanted = set(options.indexes)
+    backend = first.backend
+    full = bool(wanted.intersection((*CKA, *CCA)))
+    moments, products = accumulate(first, rest, full)
+    for pair, moment, product in zip(found, moments[1:], products, strict=True):
+        if wanted.intersection(ANC):
+            pair.neurons = backend.host(_neuron_correlations(moments[0], moment, product, backend))
+            if np.isnan(pair.neurons).all():
+                pair.values |= {"anc": float("nan"), "anc-signed": float("nan")}
+            else:
+                known = np.nan_to_num(pair.neurons)
+                pair.values |= {"anc": float(np.abs(known).mean()), "anc-signed": float(known.mean())}
+    if "cka" in wanted:
+        defined = [bool(moment.varies.any()) for moment in moments]
+        norms = [_norm(moment.gram, backend) for moment in moments]
+        for place, product in enumerate(products):
+            usable = defined[0] and defined[place + 1]
+            value = _ratio(_norm(product.cross, backend), norms[0], norms[place + 1]) if usable else float("nan")
+            found[place].values["cka"] = value
+    if "cka-uncentred" in wanted:
+        norms = [_norm(_raised(moment.gram, moment, moment, backend), backend) for moment in moments]
+        for place, product in enumerate(products):
+            cross = _raised(product.cross, moments[0], moments[place + 1], backend)
+            found[place].values["cka-uncentred"] = _ratio(_norm(cross, backend), norms[0], norms[place + 1])
+    if wanted.intersection(CCA):
+        _canonical([first, *rest], moments, products, options, found)
+
+
+def _neuron_correlations(left: Moments, right: Moments, product: Products, backend: Backend) -> Array:
+    xp = backend.xp
+    lengths = xp.sqrt(left.squares) * xp.sqrt(right.squares)
+    known = left.varies & right.varies
+    values = product.diagonal / xp.where(known, lengths, xp.ones_like(lengths))
+    return xp.where(known, xp.clip(values, -1.0, 1.0), xp.full_like(values, float("nan")))
+
+
+def _raised(centred: Array, left: Moments, right: Moments, backend: Backend) -> Array:
+    """Products without centring. Adding the means to centred products loses nothing; the way back would."""
+    return centred + left.sentences * backend.xp.outer(left.mean, right.mean)
+
+
+def _norm(matrix: Array, backend: Backend) -> float:
+    return float(backend.xp.linalg.norm(matrix))
+
+
+def _ratio(cross: float, left: float, right: float) -> float:
+    # Divided one after the other: the squares of numbers far from one would overflow or vanish.
+    return (cross / left) * (cross / right) if left > 0.0 and right > 0.0 else float("nan")
+
+
+def _canonical(
+    matrices: Sequence[Matrix],
+    moments: Sequence[Moments],
+    products: Sequence[Products],
+    options: Options,
+    found: list[Similarity],
+) -> None:
+    wanted = set(options.indexes)
+    backend = matrices[0].backend
+    bases, crosses = canonical.cross_bases(matrices, moments, products)
+    usable = [place for place, cross in enumerate(crosses) if min(cross.shape)]
+    for pair, base in zip(found, bases[1:], strict=True):
+        pair.values |= dict.fromkeys(CCA, float("nan"))
+        pair.saturated = max(bases[0].rank, base.rank) >= matrices[0].sentences - 1
+    for place in usable:
+        found[place].values["cca-squared"] = float((crosses[place] ** 2).sum()) / min(crosses[place].shape)
+    if usable and wanted.intersection(("cca", "pwcca")):
+        coordinates = bases[0].whitener.T @ moments[0].gram
+        pairs = canonical.correlations([crosses[place] for place in usable], backend)
+        for place, (rho, directions) in zip(usable, pairs, strict=True):
+            found[place].values["cca"] = float(rho.mean())
+            found[place].values["pwcca"] = canonical.projection_weighted(rho, directions, coordinates, backend)
+    if usable and "svcca" in wanted:
+        chosen = [0, *(place + 1 for place in usable)]
+        spaces = canonical.leading(
+            [moments[place] for place in chosen],
+            [bases[place] for place in chosen],
+            backend,
+            options.svcca_directions,
+            options.svcca_variance,
+        )
+        small = [spaces[0].T @ crosses[place] @ space for place, space in zip(usable, spaces[1:], strict=True)]
+        for place, (rho, _) in zip(usable, canonical.correlations(small, backend), strict=True):
+            found[place].values["svcca"] = float(rho.mean())
+
+
+def _one(name: str, x: np.ndarray, y: np.ndarray, **settings) -> float:
+    return compare(x, [y], Options((name,), **settings))[0].values[name]
+
+
+def cka(x: np.ndarray, y: np.ndarray, centred: bool = True) -> float:
+    """Linear CKA, centred (the standard) or not (the formula as printed)."""
+    return _one("cka" if centred else "cka-uncentred", x, y)
+
+
+def cka_rbf(x: np.ndarray, y: np.ndarray) -> float:
+    """CKA with a Gaussian kernel whose squared width is the median of the non-zero squared distances."""
+    return _one("cka-rbf", x, y)
+
+
+def anc(x: np.ndarray, y: np.ndarray, signed: bool = False) -> float:
+    """Average neuron-wise correlation, of absolute values unless `signed`."""
+    return _one("anc-signed" if signed else "anc", x, y)
+
+
+def neuron_correlations(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The correlation of each neuron of X with the same neuron of Y; NaN where one of them is constant."""
+    return compare(x, [y], Options(("anc",)))[0].neurons
+
+
+def cca(x: np.ndarray, y: np.ndarray, squared: bool = False) -> float:
+    """Mean canonical correlation, or mean squared canonical correlation."""
+    return _one("cca-squared" if squared else "cca", x, y)
+
+
+def svcca(x: np.ndarray, y: np.ndarray, directions: int = 20, variance: float | None = None) -> float:
+    """Mean canonical correlation of the leading directions of X and Y."""
+    return _one("svcca", x, y, svcca_directions=directions, svcca_variance=variance)
+
+
+def pwcca(x: np.ndarray, y: np.ndarray) -> float:
+    """Projection-weighted canonical correlation; the weights are those of X."""
+    return _one("pwcca", x, y)
+
+
+def matching_accuracy(x: np.ndarray, y: np.ndarray) -> float:
+    """Share of rows of X whose own row in Y has the highest cosine among all rows of Y."""
+    return _one("matching", x, y)

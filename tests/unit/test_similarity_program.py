@@ -1,0 +1,122 @@
+"""The program that compares embeddings on disk."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from crossalign.analysis.similarity import INDEXES, Options, compare
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((3, 60, 5))
+    for lang in ("en", "fr", "et"):
+        np.save(tmp_path / f"{lang}.npy", (shared + rng.standard_normal((3, 60, 5))).astype(np.float32))
+    return tmp_path
+
+
+@pytest.fixture
+def run(root, folder):
+    def run(*args: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, root / "scripts" / "compare.py", "--embeddings", folder, "--reference", "en"]
+        command += ["--out", folder / "out.csv", "--device", "cpu", *args]
+        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+    return run
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_all_pairs_layers_and_indexes(folder, run):
+    done = run("--languages", "fr", "et", "--indexes", "all", "--svcca-directions", "3")
+    assert done.returncode == 0, done.stderr
+    found = rows(folder / "out.csv")
+    arrays = {lang: np.load(folder / f"{lang}.npy") for lang in ("en", "fr", "et")}
+    want = []
+    for lang in ("fr", "et"):
+        for layer in range(3):
+            values = compare(arrays["en"][layer], [arrays[lang][layer]], Options(svcca_directions=3))[0].values
+            want += [(f"en-{lang}", layer, name, values[name]) for name in INDEXES]
+    assert [(row["pair"], int(row["layer"]), row["index"]) for row in found] == [row[:3] for row in want]
+    assert [float(row["value"]) for row in found] == pytest.approx([row[3] for row in want], abs=1e-9)
+    assert [file.name for file in folder.iterdir() if file.name.startswith(".")] == []
+
+
+def test_most_and_least_neutral_neurons(folder, run):
+    fr = np.load(folder / "fr.npy")
+    en = np.load(folder / "en.npy")
+    fr[0, :, 3], fr[0, :, 1] = -en[0, :, 3], 7.0
+    np.save(folder / "fr.npy", fr)
+    done = run("--languages", "fr", "--indexes", "anc", "--neurons", str(folder / "neurons.csv"), "--top", "2")
+    assert done.returncode == 0, done.stderr
+    found = [row for row in rows(folder / "neurons.csv") if row["layer"] == "0"]
+    corr = {k: np.corrcoef(en[0, :, k], fr[0, :, k])[0, 1] for k in (0, 2, 3, 4)}
+    order = sorted(corr, key=lambda k: -abs(corr[k]))
+    assert order[0] == 3
+    want = [("most", order[0]), ("most", order[1]), ("least", order[-1]), ("least", order[-2])]
+    assert [(row["kind"], int(row["neuron"])) for row in found] == want
+    assert [float(row["correlation"]) for row in found] == pytest.approx([corr[k] for _, k in want], abs=1e-6)
+    assert float(found[0]["correlation"]) == pytest.approx(-1.0)
+
+
+def test_warnings_name_what_means_nothing(folder, run):
+    flat = np.load(folder / "et.npy")
+    flat[1] = 0.25
+    np.save(folder / "et.npy", flat)
+    done = run("--languages", "fr", "et", "--indexes", "cka", "anc")
+    assert done.returncode == 0
+    assert "en-et, layer 1: not defined (all sentences have the same vector): cka, anc\n" in done.stderr
+    assert {row["value"] for row in rows(folder / "out.csv") if (row["pair"], row["layer"]) == ("en-et", "1")} == {
+        "nan"
+    }
+    for lang in ("en", "fr"):
+        np.save(folder / f"{lang}.npy", np.load(folder / f"{lang}.npy")[:, :5])
+    done = run("--languages", "fr", "--indexes", "cka", "pwcca", "cca")
+    assert "en-fr, layer 0: too few sentences for so many neurons, always 1: cca, pwcca\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("spoil", "args", "message"),
+    [
+        (None, ["--languages", "fr", "xx"], "xx.npy: no embeddings of 'xx'; languages there: en, et, fr"),
+        (None, ["--languages", "fr", "--indexes", "kca"], "index 'kca' is not one of cka, "),
+        (None, ["--languages", "fr", "--indexes", "cka", "--neurons", "n.csv"], "--neurons needs the index anc"),
+        (None, ["--languages", "fr", "--top", "0"], "--top 0: at least 1"),
+        (None, ["--languages", "fr", "--device", "abacus"], "device 'abacus' is not one of auto, cpu, cuda"),
+        (np.zeros((2, 60, 5), "f"), [], "fr.npy: 2 layers, but en.npy has 3; embed both with the same model"),
+        (np.zeros((3, 59, 5), "f"), [], "fr.npy: 59 sentences, but en.npy has 60"),
+        (np.zeros((3, 60, 4), "f"), [], "fr.npy, layer 0: 4 neurons, but"),
+        (
+            np.full((3, 60, 5), np.nan, "f"),
+            [],
+            "fr.npy, layer 0: sentence 1, neuron 0 is nan; every number must be finite",
+        ),
+        (np.zeros((60, 5), "f"), [], "fr.npy: layers x sentences x neurons of floating-point numbers expected, found"),
+        (np.zeros((3, 60, 5), "i4"), [], "found int32 3 x 60 x 5"),
+    ],
+)
+def test_bad_input(folder, run, spoil, args, message):
+    if spoil is not None:
+        np.save(folder / "fr.npy", spoil)
+    done = run(*(args or ["--languages", "fr"]))
+    assert done.returncode == 1
+    assert "error: " in done.stderr and message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "out.csv").exists()
+
+
+def test_half_a_file(folder, run):
+    whole = (folder / "fr.npy").read_bytes()
+    for part in (whole[:1000], whole[:40], b"", b"text"):
+        (folder / "fr.npy").write_bytes(part)
+        done = run("--languages", "fr")
+        assert done.returncode == 1
+        assert "fr.npy: not a complete .npy array" in done.stderr
