@@ -1,0 +1,1 @@
+"""Tables, figures and verdicts: results in, what people read out."""

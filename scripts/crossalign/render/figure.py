@@ -1,0 +1,104 @@
+"""The model of a figure: panels of curves, bars or histograms, and the data behind them as tidy records."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from crossalign.render.colours import Look
+from crossalign.render.published import Printed
+from crossalign.render.table import plain
+from crossalign.render.values import Value, brief
+from crossalign.render.verdict import Verdict
+
+COLUMNS = (
+    *("panel", "series", "x", "y", "std", "n", "wanted"),
+    *("printed", "reading_error", "difference", "verdict", "reason", "missing"),
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a series; `x` is a layer, a category or the left edge of a bin."""
+
+    x: float | str
+    value: Value
+    printed: Printed | None = None
+    verdict: Verdict = field(default_factory=Verdict)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve, or the bars of one colour. Without points it was not run."""
+
+    label: str
+    look: Look
+    points: list[Point] = field(default_factory=list)
+    missing: tuple[str, ...] = ()
+    wanted: int = 0
+
+    @property
+    def drawn(self) -> list[Point]:
+        return [point for point in self.points if point.value.mean is not None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes. `kind` is lines, bars or histogram; `inset` a short text in a corner."""
+
+    title: str
+    series: list[Series]
+    kind: str = "lines"
+    xlabel: str = "layer"
+    ylabel: str = ""
+    ylim: tuple[float, float] | None = None
+    inset: str = ""
+    # Categories that are shown by another name than the data have.
+    tick_labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels in `columns` columns, each of `size` inches. `direct`: names at the ends of curves, not in a legend."""
+
+    item: str
+    title: str
+    panels: list[Panel]
+    columns: int = 1
+    size: tuple[float, float] = (3.3, 2.3)
+    direct: bool = False
+    share_y: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def missing(self) -> list[str]:
+        """The runs that are not there."""
+        every = (address for panel in self.panels for series in panel.series for address in series.missing)
+        return brief(dict.fromkeys(every))
+
+    def tidy(self) -> Iterator[dict[str, str]]:
+        """One record per point; a series that was not run has one without a value."""
+        for panel in self.panels:
+            for series in panel.series:
+                named = {"panel": panel.title, "series": series.label}
+                if not series.points:
+                    yield named | {"wanted": str(series.wanted or ""), "missing": " ".join(brief(series.missing))}
+                for point in series.points:
+                    yield named | record(point)
+
+
+def record(point: Point) -> dict[str, str]:
+    """The tidy columns of one point."""
+    value, printed = point.value, point.printed
+    known = printed is not None and printed.number is not None and value.mean is not None
+    return {
+        "x": point.x if isinstance(point.x, str) else plain(point.x),
+        "y": plain(value.mean),
+        "std": plain(value.std),
+        "n": str(value.n) if value.wanted else "",
+        "wanted": str(value.wanted) if value.wanted else "",
+        "printed": printed.text if printed else "",
+        "reading_error": plain(printed.error) if printed else "",
+        "difference": plain(value.mean - printed.number) if known else "",
+        "verdict": point.verdict.label,
+        "reason": point.verdict.reason,
+        "missing": " ".join(brief(value.missing)),
+    }

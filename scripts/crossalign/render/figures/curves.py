@@ -1,0 +1,30 @@
+"""Curves over layers, from similarities."""
+
+from collections.abc import Iterable, Sequence
+
+from crossalign.addresses import Run
+from crossalign.render.colours import Look
+from crossalign.render.context import Context
+from crossalign.render.figure import Point, Series
+from crossalign.render.published import Published
+
+
+def curve(
+    context: Context, label: str, look: Look, runs: Iterable[Run], corpus: str, pairs: Sequence[str], index: str
+) -> Series:
+    """A similarity by layer, mean over the runs (and over the pairs, where there are several)."""
+    found = context.results.curve(runs, corpus, pairs, index)
+    points = [Point(layer, value) for layer, value in found.points.items()]
+    return Series(label, look, points, found.missing, found.wanted)
+
+
+def with_readings(context: Context, paper: str, series: Series, printed: Published, keys: dict[str, str]) -> Series:
+    """The same curve beside the values read off the paper's figure; none of them in a world of its own."""
+    judge = context.judge(paper)
+    points = []
+    for point in series.points:
+        read = printed.find(keys | {"layer": str(point.x)})
+        # Artificial languages have no curve in the paper to be seen beside.
+        shown = None if context.artificial else read
+        points.append(Point(point.x, point.value, shown, judge.reading(shown, point.value)))
+    return Series(series.label, series.look, points, series.missing, series.wanted)

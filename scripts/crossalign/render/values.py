@@ -1,0 +1,74 @@
+"""Numbers with their spread: what one cell or one point of a curve is made of."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean over runs. `mean` is None when no run is there; `std` (sample, n - 1) is None below two runs."""
+
+    mean: float | None = None
+    std: float | None = None
+    n: int = 0
+    wanted: int = 0
+    missing: tuple[str, ...] = ()
+
+    def scaled(self, factor: float) -> "Value":
+        """The same value in another unit."""
+        mean = None if self.mean is None else self.mean * factor
+        return Value(mean, None if self.std is None else self.std * factor, self.n, self.wanted, self.missing)
+
+    def minus(self, other: "Value") -> "Value":
+        """Difference of two means. Its spread is that of independent runs: sqrt(s1^2 + s2^2)."""
+        missing = tuple(dict.fromkeys((*self.missing, *other.missing)))
+        wanted = max(self.wanted, other.wanted)
+        if self.mean is None or other.mean is None:
+            return Value(wanted=wanted, missing=missing)
+        known = self.std is not None and other.std is not None
+        std = math.hypot(self.std, other.std) if known else None
+        return Value(self.mean - other.mean, std, min(self.n, other.n), wanted, missing)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One number per seed, and the addresses of the runs that are not there."""
+
+    values: dict[int, float] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    def value(self) -> Value:
+        """Mean, standard deviation and count."""
+        numbers = [self.values[seed] for seed in sorted(self.values)]
+        return Value(mean(numbers), deviation(numbers), len(numbers), len(numbers) + len(self.missing), self.missing)
+
+
+def mean(numbers: list[float]) -> float | None:
+    """The mean; None of nothing."""
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def deviation(numbers: list[float]) -> float | None:
+    """The sample standard deviation; None below two numbers."""
+    if len(numbers) < 2:
+        return None
+    centre = mean(numbers)
+    return math.sqrt(math.fsum((number - centre) ** 2 for number in numbers) / (len(numbers) - 1))
+
+
+_SEED = re.compile(r"(?P<stem>.*)/seed(?P<seed>\d+)")
+
+
+def brief(addresses: Iterable[str]) -> list[str]:
+    """Addresses that differ in the seed alone as one line: `tuned/mbert/pos-en_ewt/ref/seed1,2,5`."""
+    seeds: dict[str, list[int]] = {}
+    for address in addresses:
+        found = _SEED.fullmatch(address)
+        stem = found["stem"] if found else address
+        seeds.setdefault(stem, []).extend([int(found["seed"])] if found else [])
+    return [
+        f"{stem}/seed{','.join(map(str, sorted(set(numbers))))}" if numbers else stem
+        for stem, numbers in sorted(seeds.items())
+    ]

@@ -1,0 +1,23 @@
+"""Make figures: SVG, PDF, PNG and the data of one item, or of many in one go; what was not run says so."""
+
+from crossalign.errors import run_main
+from crossalign.render.command import chosen, context_of, destinations, parser
+from crossalign.render.figure_write import write_figure
+from crossalign.render.figures import FIGURES, make
+
+FORMATS = ("svg", "pdf", "png", "csv")
+
+
+def main() -> None:
+    """Read the results once, then draw every figure."""
+    args = parser(__doc__, FORMATS).parse_args()
+    context = context_of(args)
+    items = chosen(args, context, FIGURES)
+    for item in items:
+        figure = make(item, context)
+        write_figure(figure, destinations(args, item, len(items) > 1 or args.all, FORMATS))
+        print(f"{item}: {len(figure.panels)} panels, {len(figure.missing)} models not run")
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,27 @@
+"""Make tables: CSV, LaTeX and HTML of one item, or of many in one go; what was not run says so."""
+
+from crossalign.errors import run_main
+from crossalign.render.command import chosen, context_of, destinations, parser
+from crossalign.render.table_csv import write_csv
+from crossalign.render.table_html import write_html
+from crossalign.render.table_latex import write_tex
+from crossalign.render.tables import TABLES, make
+
+WRITERS = {"csv": write_csv, "tex": write_tex, "html": write_html}
+
+
+def main() -> None:
+    """Read the results once, then write every table."""
+    args = parser(__doc__, WRITERS).parse_args()
+    context = context_of(args)
+    items = chosen(args, context, TABLES)
+    for item in items:
+        paths = destinations(args, item, len(items) > 1 or args.all, WRITERS)
+        table = make(item, context)
+        for form, path in paths.items():
+            WRITERS[form](table, path)
+        print(f"{item}: {len(table.rows)} rows, {len(table.missing)} models not run")
+
+
+if __name__ == "__main__":
+    run_main(main)

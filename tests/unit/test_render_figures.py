@@ -1,0 +1,214 @@
+"""Every figure renders, can be read, and is the same every time."""
+
+import csv
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure as Canvas
+from tests.unit.made_results import load, make_results
+
+from crossalign.addresses import Base
+from crossalign.items import ITEMS
+from crossalign.render import colours
+from crossalign.render.context import Context
+from crossalign.render.figure import Figure, Panel, Point, Series
+from crossalign.render.figure_check import overlaps
+from crossalign.render.figure_draw import draw
+from crossalign.render.figure_labels import spread
+from crossalign.render.figure_write import write_figure
+from crossalign.render.figures import FIGURES, make
+from crossalign.render.figures.talk import category
+from crossalign.render.results import Results
+from crossalign.render.values import Value
+
+
+@pytest.fixture(scope="module")
+def config(root):
+    return load(root)
+
+
+@pytest.fixture(scope="module")
+def folder(config, tmp_path_factory):
+    path = tmp_path_factory.mktemp("results")
+    make_results(path, config)
+    return path
+
+
+@pytest.fixture(scope="module")
+def context(config, folder):
+    return Context(config, Results(folder))
+
+
+def test_every_figure_has_a_declaration():
+    assert sorted(FIGURES) == sorted(item for item in ITEMS if "/figure" in item)
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_figures_ask_for_the_runs_of_the_catalog(item, config, folder):
+    results = Results(folder)
+    context = Context(config, results)
+    figure = make(item, context)
+    assert results.asked == context.catalog.needs(item).runs
+    assert not figure.missing
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_texts_can_be_read(item, context):
+    assert overlaps(draw(make(item, context))) == []
+
+
+@pytest.mark.parametrize("item", ["talk/figure2", "talk/figure3"])
+def test_texts_of_the_full_studies_can_be_read(item, root, tmp_path):
+    config = load(root, items=[item], talk={"scope": "full"})
+    make_results(tmp_path, config)
+    results = Results(tmp_path)
+    context = Context(config, results)
+    figure = make(item, context)
+    assert results.asked == context.catalog.needs(item).runs and not figure.missing
+    assert overlaps(draw(figure)) == []
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_figures_without_results_say_not_run(item, config, tmp_path):
+    figure = make(item, Context(config, Results(tmp_path)))
+    canvas = draw(figure)
+    assert overlaps(canvas) == []
+    if item != "talk/figure4":
+        assert figure.missing
+        assert [text.get_text() for axes in canvas.axes for text in axes.texts] == ["not run"] * len(figure.panels)
+
+
+@pytest.mark.parametrize("item", ["align-predict/figure4", "talk/figure2", "adjust/figure1"])
+def test_the_same_data_give_the_same_bytes(item, context, tmp_path):
+    written = []
+    for name in ("first", "second"):
+        paths = {form: tmp_path / name / f"figure.{form}" for form in ("svg", "pdf", "png", "csv")}
+        write_figure(make(item, context), paths)
+        written.append({form: path.read_bytes() for form, path in paths.items()})
+    assert written[0] == written[1]
+    assert written[0]["svg"].startswith(b"<?xml") and written[0]["pdf"].startswith(b"%PDF")
+    assert written[0]["png"].startswith(b"\x89PNG")
+
+
+def test_the_data_of_a_figure_stand_beside_it(context, folder, tmp_path):
+    write_figure(make("align-predict/figure1", context), {"csv": tmp_path / "figure.csv"})
+    with (tmp_path / "figure.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["series"] == "NER" and row["x"] == "5"]
+    values = []
+    for seed in (1, 2):
+        path = folder / f"similarity/tuned/mbert/ner-wikiann_en/ref/seed{seed}/pud.csv"
+        with path.open(encoding="utf-8", newline="") as stream:
+            values += [
+                float(row["value"])
+                for row in csv.DictReader(stream)
+                if (row["pair"], row["layer"], row["index"]) == ("en-ru", "5", "cka")
+            ]
+    assert len(rows) == 1 and len(values) == 2
+    assert float(rows[0]["y"]) == pytest.approx(sum(values) / 2, abs=1e-6)
+    assert (rows[0]["n"], rows[0]["wanted"]) == ("2", "2")
+
+
+def test_a_curve_that_was_not_run_has_a_line_in_the_data(config, folder, tmp_path):
+    shutil.copytree(folder / "similarity", tmp_path / "similarity")
+    shutil.rmtree(tmp_path / "similarity/models/mbert")
+    figure = make("align-predict/figure1", Context(config, Results(tmp_path)))
+    assert figure.missing == [Base("mbert").path()]
+    rows = [row for row in figure.tidy() if row["series"] == "pretrained"]
+    assert rows == [{"panel": "English-Russian", "series": "pretrained", "wanted": "1", "missing": "models/mbert"}]
+    assert overlaps(draw(figure)) == []
+
+
+def test_readings_of_the_paper_stand_beside_ours_but_not_in_the_demo(context, root, folder):
+    for item, count in (("anc/figure1", 117), ("anc/figure3", 78), ("anc/figure5", 124), ("anc/figure8", 0)):
+        rows = list(make(item, context).tidy())
+        assert sum(bool(row["printed"]) for row in rows) == count
+        assert all(bool(row["verdict"]) == bool(row["printed"]) for row in rows)
+    demo = Context(load(root, "config.yaml", "config.demo.yaml"), Results(folder))
+    assert not any(row.get("printed") for row in make("anc/figure1", demo).tidy())
+
+
+def test_histograms_are_densities_on_common_bins(context):
+    figure = make("adjust/figure1", context)
+    edges = set()
+    for panel in figure.panels:
+        for series in panel.series:
+            xs = [point.x for point in series.points]
+            edges.add(tuple(xs))
+            assert sum(point.value.mean for point in series.points) * (xs[1] - xs[0]) == pytest.approx(1.0)
+        assert panel.inset.startswith("AUC 0.") or panel.inset == "AUC 1.00"
+    assert len(edges) == 1
+
+
+@pytest.mark.parametrize(
+    ("bilstm", "mbert", "adapted", "expected"),
+    [
+        (50, 51, 40, "Easy"),
+        (50, 50, 51, "Intermediate"),
+        (50, 49, 50, "Hard"),
+        (50, 49, None, ""),
+        (None, 49, 51, ""),
+        (50, 51, None, "Easy"),
+    ],
+)
+def test_kinds_of_unseen_languages(bilstm, mbert, adapted, expected):
+    assert category(*(Value(number) for number in (bilstm, mbert, adapted))) == expected
+
+
+def test_the_check_finds_overlaps_and_cut_texts():
+    canvas = Canvas(figsize=(2, 2))
+    canvas.text(0.5, 0.5, "one")
+    canvas.text(0.52, 0.5, "other")
+    canvas.text(0.95, 0.1, "leaves the picture")
+    found = overlaps(canvas)
+    assert any("'one' and 'other' overlap" in sentence for sentence in found)
+    assert any("'leaves the picture' is cut off" in sentence for sentence in found)
+    assert len(found) == 2
+
+
+def test_names_that_look_like_markup_stay_text(tmp_path):
+    name = "<script>alert(1)</script> & $x_{$ _y_"
+    series = Series(name, colours.TASKS["pos"], [Point(layer, Value(0.5, None, 1, 1)) for layer in range(3)])
+    figure = Figure("x/y", name, [Panel(name, [series, series])])
+    write_figure(figure, {"svg": tmp_path / "figure.svg"})
+    text = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    assert "<script" not in text and "&lt;script&gt;" in text
+
+
+@given(st.lists(st.floats(0, 1), max_size=20))
+def test_labels_are_spread(values):
+    values.sort()
+    gap = 0.04
+    places = spread(values, gap, 0.0, 1.0)
+    assert len(places) == len(values) and places == sorted(places)
+    assert all(0 - 1e-9 <= place <= 1 + 1e-9 for place in places)
+    assert all(b - a >= gap - 1e-9 for a, b in zip(places, places[1:], strict=False))
+
+
+def contrast(colour):
+    """WCAG contrast with white."""
+    levels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [level / 12.92 if level <= 0.04045 else ((level + 0.055) / 1.055) ** 2.4 for level in levels]
+    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+
+
+def test_looks_are_distinct_and_visible():
+    for looks in (colours.TASKS, colours.LANGUAGES, colours.SYSTEMS, colours.SCRIPTS, colours.PAIRS):
+        signs = [(look.colour, str(look.dash)) for look in looks.values()]
+        assert len(set(signs)) == len(signs)
+    for looks in (colours.TASKS, colours.LANGUAGES):
+        assert all(contrast(look.colour) > 1.9 for look in looks.values())
+
+
+def test_data_and_tables_do_not_load_matplotlib_or_torch(root):
+    code = (
+        "import sys; import crossalign.render.tables, crossalign.render.figures, crossalign.render.figure_write; "
+        "print([name for name in ('matplotlib', 'torch', 'pandas', 'scipy', 'transformers') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(root / "scripts")}
+    )
+    assert done.stdout.strip() == "[]", done.stderr

@@ -1,0 +1,126 @@
+"""Reading results: what is there, what is not, and what is broken."""
+
+import json
+
+import pytest
+
+from crossalign.addresses import Base, Tuned
+from crossalign.errors import UserError
+from crossalign.render.published import Published, published
+from crossalign.render.results import Results
+from crossalign.render.values import Sample, Value, brief
+from crossalign.sets import DataSet
+
+PUD = [DataSet("trees", f"{lang}_pud", "test") for lang in ("fr", "de")]
+
+
+def run(seed, init="ref"):
+    return Tuned("mbert", "parsing", "en_ewt", init, seed)
+
+
+def write(folder, one, content):
+    path = folder / one.path() / "scores.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def scores(fr, de):
+    return {"trees/fr_pud/test": {"LAS": fr}, "trees/de_pud/test": {"LAS": de}}
+
+
+def test_sample_is_the_mean_over_sets_for_each_seed(tmp_path):
+    write(tmp_path, run(1), scores(70, 60))
+    write(tmp_path, run(2), scores(74, 62))
+    value = Results(tmp_path).sample([run(1), run(2), run(3)], PUD, "LAS").value()
+    assert value.mean == pytest.approx(66.5)
+    assert value.std == pytest.approx(3 / 2**0.5)  # of 65 and 68
+    assert (value.n, value.wanted, value.missing) == (2, 3, (run(3).path(),))
+
+
+def test_a_set_that_was_not_evaluated_counts_as_not_run(tmp_path):
+    write(tmp_path, run(1), {"trees/fr_pud/test": {"LAS": 70}})
+    value = Results(tmp_path).sample([run(1)], PUD, "LAS").value()
+    assert value.mean is None and value.missing == (run(1).path(),)
+
+
+def test_one_run_has_no_deviation():
+    assert Sample({1: 5.0}).value() == Value(5.0, None, 1, 1)
+
+
+def test_difference_of_means():
+    value = Value(60.0, 0.3, 5, 5).minus(Value(70.0, 0.4, 4, 5, ("a",)))
+    assert (value.mean, value.std, value.n, value.missing) == (-10.0, 0.5, 4, ("a",))
+    assert Value(60.0, None, 1, 1).minus(Value(70.0, 0.4, 5, 5)).std is None
+    assert Value(wanted=5, missing=("b",)).minus(Value(70.0, 0.4, 5, 5)).mean is None
+
+
+def test_missing_runs_are_listed_briefly():
+    found = brief(["tuned/m/pos-en/ref/seed2", "tuned/m/pos-en/ref/seed1", "models/mbert"])
+    assert found == ["models/mbert", "tuned/m/pos-en/ref/seed1,2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "no JSON that can be read"),
+        ([1], "expected scores by set and metric"),
+        ({"trees/fr_pud/test": {"LAS": "high"}}, "'high' is no finite number"),
+        ('{"trees/fr_pud/test": {"LAS": NaN}}', "nan is no finite number"),
+    ],
+)
+def test_broken_scores_are_named(tmp_path, content, message):
+    path = write(tmp_path, run(1), content)
+    with pytest.raises(UserError, match=message) as error:
+        Results(tmp_path).score(run(1), PUD[:1], "LAS")
+    assert str(path) in str(error.value)
+
+
+def similarity(tmp_path, text):
+    path = tmp_path / "similarity/models/mbert/pud.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    return Results(tmp_path)
+
+
+def test_a_curve_has_a_hole_where_there_is_no_similarity(tmp_path):
+    results = similarity(tmp_path, "pair,layer,index,value\nen-ru,0,cka,nan\nen-ru,1,cka,0.5\nen-ru,2,cka,\n")
+    curve = results.curve([Base("mbert"), Base("other")], "pud", ["en-ru"], "cka")
+    assert {layer: value.mean for layer, value in curve.points.items()} == {1: 0.5}
+    assert curve.missing == ("models/other",)
+    assert curve.points[1].n == 1 and curve.points[1].wanted == 2
+
+
+def test_a_curve_over_pairs_has_their_spread(tmp_path):
+    results = similarity(tmp_path, "pair,layer,index,value\nen-ru,1,anc,0.4\nen-fr,1,anc,0.6\n")
+    value = results.curve([Base("mbert")], "pud", ["en-ru", "en-fr"], "anc").points[1]
+    assert value.mean == pytest.approx(0.5) and value.std == pytest.approx(0.02**0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pair,layer\n", "the columns pair, layer, index, value are needed"),
+        ("pair,layer,index,value\nen-ru,one,cka,0.5\n", "line 2: layer and value must be numbers"),
+    ],
+)
+def test_broken_similarities_are_named(tmp_path, text, message):
+    with pytest.raises(UserError, match=message):
+        similarity(tmp_path, text).similarity(Base("mbert"), "pud")
+
+
+def test_printed_values_are_found_once():
+    table = published("align-predict/table1")
+    found = table.find({"task": "parsing", "source": "en", "target": "en", "layers": "1-2"})
+    assert (found.text, found.number, found.half_unit) == ("-0.96", -0.96, pytest.approx(0.005))
+    assert len(table.rest()) == 125
+    assert table.find({"task": "parsing", "source": "xx"}) is None
+    with pytest.raises(UserError, match="42 rows match"):
+        table.find({"task": "parsing"})
+
+
+def test_a_doubtful_cell_carries_its_reason():
+    table = published("align-predict/table8")
+    assert table.find({"source": "ar", "target": "sl", "layers": "5-6"}).doubt
+    assert not table.find({"source": "en", "target": "de", "layers": "5-6"}).doubt
+    assert Published([]).keys == []

@@ -1,0 +1,154 @@
+"""The rule by which our numbers are judged."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossalign.render.published import Printed
+from crossalign.render.values import Value
+from crossalign.render.verdict import (
+    ARTIFICIAL,
+    CLOSE,
+    CORRELATION,
+    DIFFERS,
+    DOUBTFUL,
+    LABELS,
+    NOT_RUN,
+    REPRODUCED,
+    SHARE,
+    Judge,
+    significant,
+)
+
+
+def ours(mean, std=0.3, n=5, wanted=5):
+    return Value(mean, std, n, wanted)
+
+
+@pytest.mark.parametrize(
+    ("paper", "printed", "value", "expected"),
+    [
+        # adjust states no spread: se = sqrt(2 * 0.3^2 / 5) = 0.19; reproduced up to 2 se + 0.005 = 0.384.
+        ("adjust", "70.00", ours(70.0), REPRODUCED),
+        ("adjust", "70.00", ours(70.38), REPRODUCED),
+        ("adjust", "70.00", ours(70.39), CLOSE),
+        ("adjust", "70.00", ours(69.0), CLOSE),
+        ("adjust", "70.00", ours(71.01), DIFFERS),
+        # No spread at all: the printed digits decide, then the margin.
+        ("adjust", "70.00", ours(70.005, 0.0), REPRODUCED),
+        ("adjust", "70.00", ours(70.006, 0.0), CLOSE),
+        ("adjust", "70", ours(70.5, 0.0), REPRODUCED),
+        # Wild seeds excuse no more than the cap of two points, and then four.
+        ("adjust", "70.00", ours(72.0, 30.0), REPRODUCED),
+        ("adjust", "70.00", ours(72.1, 30.0), CLOSE),
+        ("adjust", "70.00", ours(74.1, 30.0), DIFFERS),
+        # align-predict: parsing has a median std of 0.34; with one seed it stands for ours: se = 0.3725.
+        ("align-predict", "70.00", ours(70.74, None, 1, 1), REPRODUCED),
+        ("align-predict", "70.00", ours(70.76, None, 1, 1), CLOSE),
+        ("align-predict", "70.00", ours(71.49, None, 1, 1), CLOSE),
+        ("align-predict", "70.00", ours(71.50, None, 1, 1), DIFFERS),
+        # The talk shows the same numbers.
+        ("talk", "70.0", ours(70.78, None, 1, 1), REPRODUCED),
+        ("adjust", "70.00", Value(None, None, 0, 5, ("tuned/x",)), NOT_RUN),
+        ("adjust", "", ours(70.0), DOUBTFUL),
+    ],
+)
+def test_numbers(paper, printed, value, expected):
+    assert Judge(paper, "parsing").number(Printed(printed), value).label == expected
+
+
+def test_a_difference_of_two_means_has_the_spread_of_both():
+    # se of a single mean: 0.34 * sqrt(2 / 5); of a difference sqrt(2) times that.
+    value = Value(-5.0, None, 5, 5)
+    printed = Printed("-5.50")
+    assert Judge("align-predict", "parsing", terms=1).number(printed, value).label == CLOSE
+    assert Judge("align-predict", "parsing", terms=2).number(printed, value).label == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("scale", "printed", "mean", "expected"),
+    [
+        (SHARE, "0.79", 0.794, REPRODUCED),
+        (SHARE, "0.79", 0.799, CLOSE),
+        (SHARE, "0.79", 0.801, DIFFERS),
+        (CORRELATION, "0.76", 0.764, REPRODUCED),
+        (CORRELATION, "0.76", 0.72, CLOSE),
+        (CORRELATION, "0.76", 0.70, DIFFERS),
+    ],
+)
+def test_scales(scale, printed, mean, expected):
+    value = Value(mean, 0.0, 1, 1)
+    assert Judge("anc", scale=scale).number(Printed(printed), value).label == expected
+
+
+def test_not_judged():
+    judge = Judge("adjust")
+    assert judge.number(None, ours(70.0)).label == ""
+    assert judge.number(Printed("70", doubt="two copies differ"), ours(70.0)).label == DOUBTFUL
+    demo = Judge("adjust", artificial=True)
+    assert demo.number(Printed("70"), ours(70.0)).label == ARTIFICIAL == "not judged (artificial languages)"
+    assert demo.words(Printed("Latin"), "Latin").label == ARTIFICIAL
+    assert demo.number(Printed("70"), Value(wanted=5)).label == NOT_RUN
+
+
+def test_a_mean_that_its_rows_do_not_give_is_judged_by_the_nearer_reading():
+    verdict = Judge("adjust").number(Printed("53.23", recomputed=52.47), ours(52.5, 0.1))
+    assert verdict.label == REPRODUCED
+    assert "mean of the printed rows" in verdict.reason
+    assert Judge("adjust").number(Printed("53.23", recomputed=52.47), ours(53.2, 0.1)).reason == ""
+
+
+def test_partial_runs_say_so():
+    assert "2 of 5 runs" in Judge("adjust").number(Printed("70"), ours(70.0, n=2)).reason
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"), [(0.5, REPRODUCED), (0.53, REPRODUCED), (0.531, CLOSE), (0.57, CLOSE), (0.58, DIFFERS)]
+)
+def test_values_read_off_a_curve(mean, expected):
+    assert Judge("anc").reading(Printed("0.50", error=0.02), Value(mean, None, 1, 1)).label == expected
+
+
+@pytest.mark.parametrize(
+    ("printed", "number", "expected"),
+    [
+        ("270000000", 277453056, CLOSE),
+        ("550000000", 558840832, CLOSE),
+        ("3500000000", 3475929600, REPRODUCED),
+        ("12", 12, REPRODUCED),
+        ("100", 112, DIFFERS),
+        ("29000", 29400, REPRODUCED),
+    ],
+)
+def test_counts(printed, number, expected):
+    assert Judge("anc").count(Printed(printed), number).label == expected
+
+
+@pytest.mark.parametrize(
+    ("printed", "text", "expected"),
+    [
+        ("Latin", "latin", REPRODUCED),
+        ("Austroasiatic", "Austroasiatic/Vietic", CLOSE),
+        ("Indo-Iranian", "IE/Iranian", CLOSE),
+        ("Kartvelian", "Turkic", DIFFERS),
+        ("Latin", "", NOT_RUN),
+    ],
+)
+def test_words(printed, text, expected):
+    assert Judge("talk").words(Printed(printed), text).label == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "expected"),
+    [(277, "270", 280), (0.1234, "0.12", 0.12), (112, "100", 110), (10695, "10700", 10700)],
+)
+def test_significant_digits(number, text, expected):
+    assert significant(number, text) == pytest.approx(expected)
+
+
+@given(st.floats(-100, 100), st.floats(0, 20), st.integers(1, 10), st.floats(0, 50), st.floats(0, 50))
+def test_farther_is_never_better(centre, std, n, near, more):
+    judge = Judge("adjust")
+    printed = Printed(f"{centre:.2f}")
+    labels = [judge.number(printed, Value(printed.number + away, std, n, n)).label for away in (near, near + more)]
+    assert LABELS.index(labels[0]) <= LABELS.index(labels[1])
