@@ -1,0 +1,296 @@
+"""Training steps: our engine against transformers.Trainer, side by side in one run.
+
+The same examples (lengths of English-EWT in mBERT's vocabulary), the same batch sizes, mBERT's shape with random
+weights; with --demo the shape of the demo's models. Also measured: start-up, evaluation, and the floor that arithmetic
+and memory traffic set on this machine.
+
+Usage: python benchmarks/train_step.py --data DIR [--quick] [--check] [--profile] [--device cuda|cpu] [--demo]
+[--out FILE.json]
+DIR holds, anywhere below it, *ewt*train.conllu[.gz], *ewt*dev.conllu[.gz] and vocab.txt[.gz] of mBERT.
+"""
+
+import argparse
+import copy
+import json
+import logging
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+import torch
+import train_step_data
+import train_step_peer
+
+from crossalign.models.config import EncoderConfig
+from crossalign.models.huggingface import wordpiece_tokenizer
+from crossalign.models.init import fresh_encoder
+from crossalign.tasks import get_task, labels_from
+from crossalign.training.device import choose_device
+from crossalign.training.finetune import FineTuning
+from crossalign.training.predict import TaskModel, predict_all
+from crossalign.training.recipe import Settings
+
+# Task: batch size and longest example of the papers (align-predict section 4, adjust section 5).
+TASKS = {"pos": (16, 256), "parsing": (32, 256), "ner": (16, 256), "nli": (32, 128), "qa": (32, 384)}
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--demo", action="store_true", help="12 layers of 64 neurons instead of 768")
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--quick", action="store_true", help="fewer steps")
+    parser.add_argument("--check", action="store_true", help="equivalence on this device instead of speed")
+    parser.add_argument("--profile", action="store_true", help="also list the kernels of a step")
+    parser.add_argument("--no-peer", action="store_true", help="only ours")
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+class Bench:
+    """Data, model and device of one run."""
+
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        self.args, self.folder = args, folder
+        self.device = choose_device(args.device)
+        self.cuda = self.device.type == "cuda"
+        limit = 400 if args.quick or not self.cuda else 12543
+        vocabulary = folder / "vocab.txt"
+        vocabulary.write_text(train_step_data.text_of(train_step_data.find(args.data, "vocab.txt*")), encoding="utf-8")
+        self.tokenizer = wordpiece_tokenizer(vocabulary)
+        self.files = {split: train_step_data.write_tasks(args.data, folder, split, limit) for split in ("train", "dev")}
+        shape = {"hidden": 64, "heads": 4, "intermediate": 256} if args.demo else {}
+        self.config = EncoderConfig(vocab_size=self.tokenizer.get_vocab_size(), **shape)
+        self._encoder = None
+        self.ceilings = measure_ceilings(self.device) if self.cuda else {}
+
+    def encoder(self, **changes):
+        """A fresh encoder; drawing mBERT's 178 million numbers takes seconds, so it is done once."""
+        if changes:
+            return fresh_encoder(EncoderConfig(**{**vars(self.config), **changes}), 1)
+        if self._encoder is None:
+            self._encoder = fresh_encoder(self.config, 1)
+        return copy.deepcopy(self._encoder)
+
+    def records(self, name: str, split: str = "train") -> list[dict]:
+        """Records of a task; a few thousand of the long ones are enough."""
+        records = get_task(name).read(self.files[split][name])
+        return records[:2000] if name == "qa" else records
+
+    def task(self, name: str):
+        return get_task(name, labels_from(name, self.records(name)))
+
+    def tuning(self, name: str, precision: str, encoder=None, epochs: int = 1, dev=(), **more) -> FineTuning:
+        """A fine-tuning, ready to step."""
+        batch, length = TASKS[name]
+        capture = more.pop("capture", None)
+        records = more.pop("records", None) or self.records(name)
+        rate = more.pop("learning_rate", 5e-5)
+        settings = Settings(
+            learning_rate=rate, batch=batch, epochs=epochs, max_length=length,
+            selection="best" if dev else "last", precision=precision, **more,
+        )  # fmt: skip
+        return FineTuning(
+            encoder or self.encoder(), self.tokenizer, self.task(name), records, list(dev), settings,
+            device=self.device, capture=capture,
+        )  # fmt: skip
+
+    def now(self) -> float:
+        """Wall clock of the GPU's work; on the CPU seconds of this process, which neighbours disturb less."""
+        if not self.cuda:
+            return time.process_time()
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+def measure_ceilings(device: torch.device) -> dict[str, float]:
+    """What this GPU does at best: bf16 products (FLOP/s) and copies (bytes/s, read and written)."""
+    a = torch.randn(8192, 8192, device=device, dtype=torch.bfloat16)
+    big = torch.empty(1 << 30, dtype=torch.uint8, device=device)
+    other = torch.empty_like(big)
+
+    def seconds(work, count=10) -> float:
+        work()
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(count):
+            work()
+        stop.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(stop) / 1000 / count
+
+    return {"flops": 2 * 8192**3 / seconds(lambda: a @ a), "bytes": 2 * big.numel() / seconds(lambda: other.copy_(big))}
+
+
+def floor_ms(bench: Bench, tuning: FineTuning, tokens: float) -> float | None:
+    """Arithmetic of the layers at the measured peak, and one pass of AdamW at the measured bandwidth."""
+    if not bench.ceilings:
+        return None
+    weights = sum(p.numel() for p in tuning.model.encoder.layers.parameters())
+    traffic = tuning.engine.arena.size * 28
+    return 1000 * (6 * weights * tokens / bench.ceilings["flops"] + traffic / bench.ceilings["bytes"])
+
+
+def ours(bench: Bench, name: str, precision: str) -> dict:
+    """Steps of our engine: the first pass captures graphs, the second is timed."""
+    started = bench.now()
+    tuning = bench.tuning(name, precision)
+    prepared = bench.now()
+    steps = (60 if bench.args.quick else 200) if bench.cuda else (3 if name == "qa" else 12)
+    batches = tuning.stream.epoch(0)[:steps]
+    engine = tuning.engine
+    engine.losses = torch.zeros(10 * steps, device=bench.device)
+    engine.numbers = engine.arena.numbers(np.full(10 * steps, 5e-5))
+    engine.step(batches[0])
+    first = bench.now()
+    for batch in batches[1:]:
+        engine.step(batch)
+    captured = bench.now()
+    for batch in batches:
+        engine.step(batch)
+    took = (bench.now() - captured) / len(batches)
+    store = tuning.train_store
+    tokens = float(np.mean([store.lengths[b].sum() for b in batches]))
+    shapes = [store.static_shape(b, tuning.settings.batch) if engine.static else store.exact_shape(b) for b in batches]
+    floor = floor_ms(bench, tuning, tokens)
+    if bench.args.profile and bench.cuda:
+        profile(engine, batches[:5], name)
+    return {
+        "ms": 1000 * took,
+        "tokens_per_s": tokens / took,
+        "tokens": tokens,
+        "filled": float(np.mean([shape.tokens for shape in shapes])),
+        "graphs": len(engine._graphs),
+        "prepare_s": prepared - started,
+        "first_step_s": first - prepared,
+        "captures_s": captured - first,
+        "floor_ms": floor,
+        "memory_gb": torch.cuda.max_memory_allocated() / 1e9 if bench.cuda else None,
+        "loss": float(engine.losses[2 * len(batches) - 1]),
+    }
+
+
+def profile(engine, batches, name: str) -> None:
+    """Print the kernels of a few steps by their share of the time."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as profiler
+
+    with profiler(activities=[ProfilerActivity.CUDA]) as trace:
+        for batch in batches:
+            engine.step(batch)
+        torch.cuda.synchronize()
+    print(f"\nkernels of {len(batches)} steps of {name}")
+    rows = sorted(trace.key_averages(), key=lambda row: -row.self_device_time_total)
+    total = sum(row.self_device_time_total for row in rows)
+    print(
+        f"  all: {total / 1000 / len(batches):.3f} ms/step in {sum(r.count for r in rows) / len(batches):.0f} kernels"
+    )
+    for row in rows[:30]:
+        share = row.self_device_time_total / len(batches)
+        print(f"  {share:8.1f} us/step  {row.count / len(batches):6.1f} calls  {row.key[:110]}")
+
+
+def peer(bench: Bench, name: str, precision: str) -> float:
+    """Milliseconds per step of the library's trainer."""
+    batch, length = TASKS[name]
+    task = bench.task(name)
+    examples = task.examples(bench.records(name), bench.tokenizer, length, training=True)
+    steps, warm = (16, 6) if bench.args.quick else (60, 15)
+    if not bench.cuda:
+        steps, warm = (4, 1) if name == "qa" else (14, 2)
+    seconds = train_step_peer.measure(
+        name, task, bench.config, examples, batch, precision, bench.device, steps, warm, bench.folder / "trainer"
+    )
+    return 1000 * seconds
+
+
+def evaluation(bench: Bench) -> dict:
+    """Predictions of a POS tagger for the dev set, ours and a padded loop."""
+    task = bench.task("pos")
+    examples = task.examples(bench.records("pos", "dev"), bench.tokenizer, 256)
+    model = TaskModel(bench.encoder(), task.make_head(bench.config.hidden, 0.1))
+    model.place(bench.device, "bf16" if bench.cuda else "fp32")
+    tokens = sum(len(example["input_ids"]) for example in examples)
+    for _ in range(2):
+        started = bench.now()
+        predict_all(model, task, examples, bench.device)
+        took = bench.now() - started
+    result = {"tokens": tokens, "ours_tokens_per_s": tokens / took}
+    if not bench.args.no_peer:
+        result["padded_tokens_per_s"] = train_step_peer.padded_predictions(
+            "pos", task, bench.config, examples, bench.device
+        )
+    return result
+
+
+def attempt(label: str, work, *args):
+    """Run one measurement; an error is printed and the others go on."""
+    try:
+        result = work(*args)
+        print(f"{label}: {json.dumps(result, default=str)}", flush=True)
+        return result
+    except Exception:
+        print(f"{label}: failed\n{traceback.format_exc()}", flush=True)
+        return None
+    finally:
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def table(results: dict[str, dict]) -> None:
+    """Markdown for docs/performance.md."""
+    columns = ["task", "batch", "ours ms", "Trainer fp32 ms", "Trainer bf16 ms", "faster than fp32, bf16"]
+    columns += ["floor ms", "ours/floor", "tokens/s"]
+    print("\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
+    show = lambda value, form=".2f": "-" if value is None else format(value, form)  # noqa: E731
+    for name, row in results.items():
+        mine = row["ours"] or {}
+        ms, floor = mine.get("ms"), mine.get("floor_ms")
+        ratios = ", ".join(
+            show(row[p] / ms if ms and row.get(p) else None, ".1f") for p in ("trainer_fp32", "trainer_bf16")
+        )
+        cells = [
+            name, TASKS[name][0], show(ms), show(row.get("trainer_fp32")), show(row.get("trainer_bf16")), ratios,
+            show(floor), show(ms / floor if ms and floor else None), show(mine.get("tokens_per_s"), ",.0f"),
+        ]  # fmt: skip
+        print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def main() -> None:
+    """Measure or check."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    args = parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(args, Path(folder))
+        name = torch.cuda.get_device_name() if bench.cuda else "cpu"
+        print(f"{name}, torch {torch.__version__}, ceilings {bench.ceilings}", flush=True)
+        if args.check:
+            import train_step_checks
+
+            train_step_checks.run(bench, attempt)
+            return
+        precision = "bf16" if bench.cuda else "fp32"
+        results: dict[str, dict] = {}
+        for task in args.tasks:
+            results[task] = {"ours": attempt(f"{task} ours {precision}", ours, bench, task, precision)}
+        if bench.cuda:
+            attempt("pos ours fp32", ours, bench, "pos", "fp32")
+        for task in args.tasks if not args.no_peer else []:
+            for kind in ("fp32", "bf16") if bench.cuda else ("fp32",):
+                results[task][f"trainer_{kind}"] = attempt(f"{task} Trainer {kind}", peer, bench, task, kind)
+        table(results)
+        scores = attempt("evaluation", evaluation, bench)
+        if args.out:
+            args.out.write_text(json.dumps({"device": name, "tasks": results, "evaluation": scores}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Equivalence on the device at hand: `python benchmarks/train_step.py --check --data DIR`."""
+
+import time
+
+import numpy as np
+import torch
+
+from crossalign.models import kernels, ops
+from crossalign.training.finetune import FineTuning
+
+# No dropout, and small enough to be quick.
+SMALL = {"hidden": 256, "heads": 4, "intermediate": 1024, "layers": 4, "hidden_dropout": 0.0, "attention_dropout": 0.0}
+
+
+def distance(one: FineTuning, two: FineTuning) -> float:
+    """Largest relative difference of a parameter.
+
+    Biases of keys and of spans shift all scores alike: they have no effect, and their gradient is noise.
+    """
+    worst = 0.0
+    a, b = one.engine.arena.values(), two.engine.arena.values()
+    for name, value in a.items():
+        if "qkv.bias" not in name and not (name.startswith("head.") and value.numel() == 2):
+            worst = max(worst, float((value - b[name]).norm() / b[name].norm().clamp(min=1e-6)))
+    return worst
+
+
+def steps(tuning: FineTuning, count: int) -> list[float]:
+    """Losses of the first steps."""
+    for batch in tuning.stream.epoch(0)[:count]:
+        tuning.engine.step(batch)
+    return tuning.engine.losses[:count].tolist()
+
+
+def graph_equals_eager(bench, task: str, precision: str) -> dict:
+    """The captured step on static shapes against the eager one on exact shapes."""
+    eager = bench.tuning(task, precision, bench.encoder(**SMALL), capture=False)
+    graph = bench.tuning(task, precision, bench.encoder(**SMALL), capture=bench.cuda)
+    graph.engine.static = True
+    a, b = steps(eager, 20), steps(graph, 20)
+    return {"weights": distance(graph, eager), "losses": float(np.abs(np.subtract(a, b)).max()), "limit": 1e-5}
+
+
+def kernels_equal_pytorch(bench, precision: str) -> dict:
+    """The Triton kernels against plain PyTorch."""
+    with_kernels = bench.tuning("pos", precision, bench.encoder(**SMALL))
+    a = steps(with_kernels, 20)
+    usual, kernels.available = kernels.available, lambda: False
+    try:
+        without = bench.tuning("pos", precision, bench.encoder(**SMALL))
+        b = steps(without, 20)
+    finally:
+        kernels.available = usual
+    return {
+        "available": usual(),
+        "weights": distance(with_kernels, without),
+        "losses": float(np.abs(np.subtract(a, b)).max()),
+        "limit": 1e-5 if precision == "fp32" else "rounding of bf16",
+    }
+
+
+def packed_equals_padded(bench) -> dict:
+    """Attention over packed sequences against attention over the padded grid, bf16."""
+    packed = bench.tuning("pos", "bf16", bench.encoder(**SMALL))
+    a = steps(packed, 20)
+    used = dict(ops._PACKED)
+    usual, ops.packed_attention_works = ops.packed_attention_works, lambda *_: False
+    try:
+        padded = bench.tuning("pos", "bf16", bench.encoder(**SMALL))
+        b = steps(padded, 20)
+    finally:
+        ops.packed_attention_works = usual
+    return {
+        "packed kernel works": list(used.values()),
+        "weights": distance(packed, padded),
+        "losses": float(np.abs(np.subtract(a, b)).max()),
+    }
+
+
+def sliced_equals_full(bench) -> dict:
+    """Only the embedding rows that occur against all of them."""
+    sliced = bench.tuning("pos", "fp32", bench.encoder(**SMALL))
+    a = steps(sliced, 20)
+    usual, FineTuning._slice = FineTuning._slice, lambda self, encoder: None
+    try:
+        full = bench.tuning("pos", "fp32", bench.encoder(**SMALL))
+        b = steps(full, 20)
+    finally:
+        FineTuning._slice = usual
+    rows = sliced.model.encoder.rows.to(bench.device)
+    name = "encoder.embeddings.word.weight"
+    table = full.engine.arena.values()[name][rows] - sliced.engine.arena.values()[name]
+    return {"losses": float(np.abs(np.subtract(a, b)).max()), "table": float(table.abs().max()), "limit": 1e-5}
+
+
+def dropout_varies(bench) -> dict:
+    """Replays of one graph on one batch must not repeat the dropout mask; a seed must repeat the whole run."""
+    shape = SMALL | {"hidden_dropout": 0.1, "attention_dropout": 0.1}
+
+    def losses() -> list[float]:
+        tuning = bench.tuning("pos", "bf16" if bench.cuda else "fp32", bench.encoder(**shape))
+        tuning.engine.numbers[:, 0] = 0.0
+        batch = tuning.stream.epoch(0)[0]
+        for _ in range(6):
+            tuning.engine.step(batch)
+        return tuning.engine.losses[:6].tolist()
+
+    one, two = losses(), losses()
+    return {"losses differ": len(set(one)) == 6, "repeatable": bool(np.allclose(one, two, rtol=1e-3)), "losses": one}
+
+
+def resume_goes_on(bench) -> dict:
+    """State saved after 10 steps and loaded into a new engine, against 20 steps in one go."""
+    shape = SMALL | {"hidden_dropout": 0.1, "attention_dropout": 0.1}
+    whole = bench.tuning("pos", "fp32", bench.encoder(**shape))
+    steps(whole, 20)
+    first = bench.tuning("pos", "fp32", bench.encoder(**shape))
+    steps(first, 10)
+    state = {name: value.cpu().clone() for name, value in first.engine.state().items()}
+    second = bench.tuning("pos", "fp32", bench.encoder(**shape))
+    second.engine.load_state(state)
+    for batch in second.stream.epoch(0)[10:20]:
+        second.engine.step(batch)
+    return {"weights": distance(second, whole), "limit": "rounding of atomics"}
+
+
+def out_of_memory(bench) -> dict:
+    """A real shortage: the memory that PyTorch may use is cut to a little more than it holds."""
+    if not bench.cuda:
+        return {"skipped": "needs a GPU"}
+    shape = {"hidden_dropout": 0.0, "attention_dropout": 0.0}
+    plain = bench.tuning("qa", "bf16", bench.encoder(**shape))
+    a = steps(plain, 3)
+    del plain
+    torch.cuda.empty_cache()
+    short = bench.tuning("qa", "bf16", bench.encoder(**shape))
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    # The first step needs a copy of the state (warm-up) beside its activations.
+    room = short.engine.arena.size * 22 + 4e9
+    torch.cuda.set_per_process_memory_fraction(min(1.0, (torch.cuda.memory_reserved() + room) / total))
+    try:
+        b = steps(short, 3)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    return {"pieces": short.engine.micro, "losses": [a, b]}
+
+
+def dev_scores(bench, precision: str) -> dict:
+    """Dev accuracy of a small model after three epochs, with two seeds."""
+    shape = {"hidden": 256, "heads": 4, "intermediate": 1024, "layers": 4}
+    scores, seconds = [], []
+    for seed in (1, 2):
+        started = time.perf_counter()
+        tuning = bench.tuning(
+            "pos", precision, bench.encoder(**shape), epochs=3, dev=bench.records("pos", "dev"), seed=seed,
+            learning_rate=5e-4,
+        )  # fmt: skip
+        tuning.run()
+        scores.append([round(row["accuracy"], 2) for row in tuning.history.dev])
+        seconds.append(round(time.perf_counter() - started, 1))
+    return {"dev accuracy": scores, "seconds": seconds}
+
+
+def whole_parsing_run(bench) -> dict:
+    """A parsing run as in align-predict, 15 epochs, start-up and dev scores included; the goal is 60 s."""
+    started = time.perf_counter()
+    tuning = bench.tuning("parsing", "bf16", epochs=15, dev=bench.records("parsing", "dev"))
+    ready = time.perf_counter() - started
+    tuning.run()
+    took = time.perf_counter() - started
+    return {
+        "steps": int(tuning.engine.step_number), "seconds": took, "ready": ready,
+        "dev": [round(row["las"], 2) for row in tuning.history.dev],
+    }  # fmt: skip
+
+
+def run(bench, attempt) -> None:
+    """All checks; each prints what it found."""
+    for task in ("pos", "parsing", "nli", "qa"):
+        attempt(f"graph equals eager, {task}, fp32", graph_equals_eager, bench, task, "fp32")
+    attempt("dropout varies", dropout_varies, bench)
+    attempt("resume goes on", resume_goes_on, bench)
+    attempt("sliced equals full", sliced_equals_full, bench)
+    attempt("dev scores, fp32", dev_scores, bench, "fp32")
+    if bench.cuda:
+        attempt("graph equals eager, pos, bf16", graph_equals_eager, bench, "pos", "bf16")
+        attempt("kernels equal PyTorch, fp32", kernels_equal_pytorch, bench, "fp32")
+        attempt("kernels equal PyTorch, bf16", kernels_equal_pytorch, bench, "bf16")
+        attempt("packed equals padded", packed_equals_padded, bench)
+        attempt("dev scores, bf16", dev_scores, bench, "bf16")
+        attempt("out of memory", out_of_memory, bench)
+        if not bench.args.quick:
+            attempt("whole parsing run", whole_parsing_run, bench)

@@ -1,0 +1,1 @@
+"""Encoders, norm schemes, task heads, re-initialisation."""

@@ -1,0 +1,219 @@
+"""Read and write encoders as Hugging Face folders: config.json, safetensors, tokenizer.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from crossalign.errors import UserError
+from crossalign.files import write_atomic
+from crossalign.models.config import EncoderConfig
+from crossalign.models.encoder import Encoder
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_EMBEDDINGS = {
+    "embeddings.word": "embeddings.word_embeddings",
+    "embeddings.position": "embeddings.position_embeddings",
+    "embeddings.segment": "embeddings.token_type_embeddings",
+    "embeddings.norm": "embeddings.LayerNorm",
+}
+_LAYER = {"out": "attention.output.dense", "up": "intermediate.dense", "down": "output.dense"}
+_NORMS = {
+    "post": {"attention_norm": "attention.output.LayerNorm", "output_norm": "output.LayerNorm"},
+    "pre": {"attention_norm": "attention.LayerNorm", "output_norm": "intermediate.LayerNorm"},
+}
+# No library has NormFormer encoders; these names are ours.
+_NORMS["normformer"] = _NORMS["pre"] | {
+    "inner_attention_norm": "attention.output.LayerNorm",
+    "inner_output_norm": "intermediate.inner_LayerNorm",
+}
+_POOLER = ("pooler.dense.weight", "pooler.dense.bias")
+_SCALES = {"head_scale": "attention.self.head_scale", "residual_scale": "output.residual_scale"}
+
+
+def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
+    """For each parameter of ours the library's name, or the three names whose tensors lie one below the other in it."""
+    norms = _NORMS[encoder.config.norm]
+    names: dict[str, tuple[str, ...]] = {}
+    for name, _ in encoder.named_parameters():
+        module, _, kind = name.rpartition(".")
+        if module in _EMBEDDINGS:
+            names[name] = (f"{_EMBEDDINGS[module]}.{kind}",)
+        elif module == "final_norm":
+            names[name] = (f"LayerNorm.{kind}",)
+        else:
+            _, index, *rest = name.split(".")
+            layer = f"encoder.layer.{index}"
+            if rest[0] == "qkv":
+                names[name] = tuple(f"{layer}.attention.self.{part}.{kind}" for part in ("query", "key", "value"))
+            elif rest[0] in _SCALES:
+                names[name] = (f"{layer}.{_SCALES[rest[0]]}",)
+            else:
+                names[name] = (f"{layer}.{(_LAYER | norms)[rest[0]]}.{kind}",)
+    return names
+
+
+def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
+    """The encoder and the tokenizer of a Hugging Face folder."""
+    folder = Path(folder)
+    encoder = load_weights(folder)
+    return encoder, load_tokenizer(folder, encoder.config.vocab_size)
+
+
+def load_config(folder: str | Path) -> EncoderConfig:
+    """The config.json of a folder."""
+    path = Path(folder) / "config.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: {folder} is not a model folder") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON: {error}") from None
+    return EncoderConfig.from_huggingface(raw, str(path))
+
+
+def load_weights(folder: str | Path) -> Encoder:
+    """The encoder of a folder, in fp32."""
+    folder = Path(folder)
+    config = load_config(folder)
+    # No memory and no random numbers for weights that are read anyway.
+    with torch.device("meta"):
+        encoder = Encoder(config)
+    tensors = _Tensors(folder)
+    state = {}
+    shapes = {name: parameter.shape for name, parameter in encoder.named_parameters()}
+    for name, sources in library_names(encoder).items():
+        parts = [tensors.read(source) for source in sources]
+        state[name] = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if state[name].shape != shapes[name]:
+            raise UserError(
+                f"{folder}: {sources[0]} has shape {tuple(state[name].shape)}, config.json wants {tuple(shapes[name])}"
+            )
+    encoder.load_state_dict(state, assign=True)
+    for parameter in encoder.parameters():
+        parameter.requires_grad_()
+    encoder.pretrained = {name: tensors.read(name) for name in _POOLER if tensors.has(name)}
+    return encoder
+
+
+def save_encoder(
+    folder: str | Path, encoder: Encoder, tokenizer: Tokenizer | None = None, extra: dict[str, Tensor] | None = None
+) -> None:
+    """Write a folder that this module and the library can load; `extra` are more tensors, under the library's names."""
+    folder = Path(folder)
+    if encoder.rows is not None:
+        raise ValueError("restore the vocabulary before writing the encoder")
+    parameters = dict(encoder.named_parameters())
+    tensors: dict[str, Tensor] = {}
+    for name, targets in library_names(encoder).items():
+        parts = parameters[name].detach().float().cpu().chunk(len(targets))
+        tensors.update({target: part.contiguous() for target, part in zip(targets, parts, strict=True)})
+    tensors.update(encoder.pretrained | (extra or {}))
+    with write_atomic(folder / "model.safetensors", "wb") as stream:
+        stream.write(save(tensors, metadata={"format": "pt"}))
+    if tokenizer is not None:
+        with write_atomic(folder / "tokenizer.json") as stream:
+            stream.write(tokenizer.to_str(pretty=False))
+    with write_atomic(folder / "config.json") as stream:
+        json.dump(encoder.config.to_huggingface(), stream, indent=2, sort_keys=True)
+        stream.write("\n")
+
+
+def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokenizer:
+    """The tokenizer.json of a folder, or a WordPiece tokenizer from its vocab.txt, checked against the model's size."""
+    from tokenizers import Tokenizer
+
+    folder = Path(folder)
+    if (folder / "tokenizer.json").exists():
+        try:
+            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # the library raises bare Exception
+            raise UserError(f"{folder / 'tokenizer.json'} cannot be read: {error}") from None
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+    elif (folder / "vocab.txt").exists():
+        settings = folder / "tokenizer_config.json"
+        lowercase = settings.exists() and json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True)
+        tokenizer = wordpiece_tokenizer(folder / "vocab.txt", bool(lowercase))
+    else:
+        raise UserError(f"{folder} has neither tokenizer.json nor vocab.txt")
+    if vocab_size is not None and tokenizer.get_vocab_size() > vocab_size:
+        raise UserError(
+            f"{folder}: the tokenizer knows {tokenizer.get_vocab_size()} pieces but the model has {vocab_size} "
+            "embeddings; the tokenizer belongs to another model"
+        )
+    return tokenizer
+
+
+def wordpiece_tokenizer(vocabulary: Path, lowercase: bool = False) -> Tokenizer:
+    """BERT's tokenizer from its vocabulary file."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    return tokenizer
+
+
+def adopt_pooler(head: nn.Module, encoder: Encoder) -> None:
+    """Start a head's `pooler` (a linear layer) from the model folder's, as the library's sequence classifiers do."""
+    if isinstance(getattr(head, "pooler", None), nn.Linear) and encoder.pretrained:
+        head.pooler.load_state_dict({name.rpartition(".")[2]: value for name, value in encoder.pretrained.items()})
+
+
+class _Tensors:
+    """The tensors of a folder by their name without prefix, read on demand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.places: dict[str, tuple[Path, str]] = {}
+        for path in self._files():
+            try:
+                with safe_open(path, "pt") as file:
+                    for name in file.keys():  # noqa: SIM118 (not a dict)
+                        self.places[_plain(name)] = (path, name)
+            except (SafetensorError, OSError) as error:
+                raise UserError(f"{path} cannot be read: {error}; fetch it again") from None
+
+    def _files(self) -> Iterator[Path]:
+        index = self.folder / "model.safetensors.index.json"
+        if index.exists():
+            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+            yield from (self.folder / name for name in names)
+        elif (self.folder / "model.safetensors").exists():
+            yield self.folder / "model.safetensors"
+        else:
+            raise UserError(f"{self.folder} has no model.safetensors (other weight formats are not read)")
+
+    def has(self, name: str) -> bool:
+        return name in self.places
+
+    def read(self, name: str) -> Tensor:
+        if name not in self.places:
+            raise UserError(f"{self.folder}: the weights have no tensor '{name}'")
+        path, key = self.places[name]
+        with safe_open(path, "pt") as file:
+            return file.get_tensor(key).float()
+
+
+def _plain(name: str) -> str:
+    for prefix in ("bert.", "roberta_prelayernorm.", "roberta.", "model."):
+        name = name.removeprefix(prefix)
+    # Names of LayerNorm's parameters in checkpoints of 2019.
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

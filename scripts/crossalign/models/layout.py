@@ -1,0 +1,151 @@
+"""Packed batches: all tokens of a batch one after another, and how they lie in the padded grid.
+
+Linear layers, norms and dropout see only real tokens. The grid (sentences x positions) exists for heads, and for
+attention where no kernel for packed sequences is at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Layout:
+    """Where the `tokens` packed tokens of `batch` sequences lie in a grid of `batch` x `length` cells.
+
+    `cells[b * length + i]` is the packed position of token i of sequence b (0 where there is none);
+    `rows[t]` is the cell of packed token t (0 for the tokens that only fill up a static shape).
+    Both are None when every cell holds a token, in row order.
+    """
+
+    batch: int
+    length: int
+    lengths: Tensor | None = None
+    cells: Tensor | None = None
+    rows: Tensor | None = None
+    # True when packed tokens without a cell may follow the real ones (static shapes).
+    filled: bool = False
+    # A bound on the length of the sequences, the filling included; None: `length`.
+    longest: int | None = None
+
+    def __post_init__(self) -> None:
+        self._mask: Tensor | None = None
+        self._bounds: Tensor | None = None
+        self._real: Tensor | None = None
+        self._seed: Tensor | None = None
+        self._used = 0
+        # Runs of neighbouring sequences of like length, each with its own grid, and their numbers of tokens.
+        self.groups: list[Layout] = []
+        self.sizes: list[int] = []
+
+    @classmethod
+    def from_mask(cls, mask: Tensor) -> Layout:
+        """Every cell is a packed token; `mask` tells the real ones."""
+        layout = cls(*mask.shape, lengths=mask.sum(1))
+        layout._mask = mask
+        return layout
+
+    @property
+    def mask(self) -> Tensor:
+        """Cells that hold a token, (batch, length)."""
+        if self._mask is None:
+            self._mask = torch.arange(self.length, device=self.lengths.device) < self.lengths[:, None]
+        return self._mask
+
+    def keys(self) -> Tensor | None:
+        """Attention mask over keys, (batch, 1, 1, length); an empty sequence keeps one key, or softmax gives NaN."""
+        if self.lengths is None:
+            return None
+        keys = self.mask.clone()
+        keys[:, 0] = True
+        return keys[:, None, None, :]
+
+    def bounds(self, tokens: int) -> Tensor:
+        """Starts of the sequences and their end, int32; filling tokens count as one more sequence."""
+        if self._bounds is None:
+            ends = torch.cumsum(self.lengths, 0, dtype=torch.int32)
+            self._bounds = torch.nn.functional.pad(ends, (1, 0))
+            if self.filled:
+                self._bounds = torch.cat([self._bounds, self._bounds.new_full((1,), tokens)])
+        return self._bounds
+
+    def real(self, tokens: int) -> Tensor:
+        """Packed tokens that are not filling, (tokens, 1)."""
+        if self._real is None:
+            total = self.lengths.sum()
+            self._real = (torch.arange(tokens, device=self.lengths.device) < total)[:, None]
+        return self._real
+
+    def group(self, ratio: float = 0.7, least: int = 4) -> None:
+        """Cut a batch that is sorted by length, the longest first, into groups: their grids have less padding.
+
+        For the CPU, where attention over a padded grid costs what it computes.
+        """
+        lengths = self.lengths.tolist()
+        start = 0
+        for stop in range(1, len(lengths) + 1):
+            last = stop == len(lengths)
+            if last or (
+                lengths[stop] <= ratio * lengths[start] and stop - start >= least and len(lengths) - stop >= least
+            ):
+                self.groups.append(Layout._of_lengths(lengths[start:stop]))
+                self.sizes.append(sum(lengths[start:stop]))
+                start = stop
+
+    @classmethod
+    def _of_lengths(cls, lengths: list[int]) -> Layout:
+        longest = max(lengths)
+        if min(lengths) == longest:
+            return cls(len(lengths), longest)
+        layout = cls(len(lengths), longest, torch.tensor(lengths))
+        layout.rows = layout.mask.view(-1).nonzero()[:, 0]
+        layout.cells = torch.zeros(layout.mask.numel(), dtype=torch.long)
+        layout.cells[layout.rows] = torch.arange(len(layout.rows))
+        return layout
+
+    def random(self, like: Tensor) -> tuple[Tensor, int]:
+        """A seed drawn for this batch, and how many of its numbers earlier callers have used up."""
+        if self._seed is None:
+            self._seed = torch.empty(1, dtype=torch.int64, device=like.device).random_(0, 2**31)
+        used = self._used
+        self._used += like.numel()
+        return self._seed, used
+
+    def to_grid(self, packed: Tensor) -> Tensor:
+        """(tokens, n) to (batch, length, n); cells without a token hold some other token's values."""
+        grid = packed if self.cells is None else _ToGrid.apply(packed, self)
+        return grid.view(self.batch, self.length, -1)
+
+    def from_grid(self, grid: Tensor) -> Tensor:
+        """(batch, length, n) to (tokens, n)."""
+        flat = grid.reshape(self.batch * self.length, -1)
+        return flat if self.cells is None else _FromGrid.apply(flat, self)
+
+
+class _ToGrid(torch.autograd.Function):
+    """Gather whose backward is a gather too: each token has one cell, so nothing needs to be summed."""
+
+    @staticmethod
+    def forward(ctx, packed: Tensor, layout: Layout) -> Tensor:
+        ctx.layout = layout
+        ctx.tokens = packed.shape[0]
+        return packed.index_select(0, layout.cells)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        packed = grad.index_select(0, ctx.layout.rows)
+        return (packed * ctx.layout.real(ctx.tokens) if ctx.layout.filled else packed), None
+
+
+class _FromGrid(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, grid: Tensor, layout: Layout) -> Tensor:
+        ctx.layout = layout
+        return grid.index_select(0, layout.rows)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        return grad.index_select(0, ctx.layout.cells) * ctx.layout.mask.view(-1, 1), None

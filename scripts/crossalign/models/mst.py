@@ -1,0 +1,129 @@
+"""Maximum spanning trees with a single root, for dependency parsing.
+
+Chu-Liu/Edmonds on a dense matrix. Each node takes its best head; where that closes a cycle, the cycle becomes one node
+and goes on looking for a head from outside. A single child of the root is enforced by lowering all arcs from the root
+by more than any two trees can differ: the best tree then has as few of them as possible, which is one, and among the
+trees with one the order is unchanged. So the result is exact, at the cost of a single search.
+"""
+
+import numpy as np
+
+
+def decode_tree(weights: np.ndarray) -> np.ndarray:
+    """Heads of the heaviest tree with one child of the root.
+
+    `weights[d, h]` is the weight of head h for word d + 1, where h = 0 is the root and h = i the i-th word: n rows,
+    n + 1 columns. Gives n numbers from 0 to n. Values that are not finite count as far below all others.
+    """
+    count = len(weights)
+    if weights.shape != (count, count + 1):
+        raise ValueError(f"{count} words need {count} x {count + 1} weights, not {weights.shape}")
+    if count < 2:
+        return np.zeros(count, dtype=np.int64)
+    scores = _finite(np.asarray(weights, dtype=np.float64))
+    own = np.arange(count)
+    scores[own, own + 1] = -np.inf
+    heads = scores.argmax(axis=1)
+    # Most sentences end here: if everyone's favourite heads are a tree with one root, no tree is heavier.
+    if np.count_nonzero(heads == 0) == 1 and is_tree(heads):
+        return heads
+    scores[:, 0] -= _more_than_trees_differ(scores)
+    return _chu_liu_edmonds(scores)
+
+
+def is_tree(heads: np.ndarray) -> bool:
+    """Whether following the heads leads from every word to the root."""
+    up = np.concatenate(([0], heads))
+    steps = 1
+    while steps < len(up):
+        up = up[up]
+        steps *= 2
+    return not up.any()
+
+
+def _finite(scores: np.ndarray) -> np.ndarray:
+    """A copy in which every value can be compared and added."""
+    good = np.isfinite(scores)
+    if good.all():
+        return scores.copy()
+    low, high = (scores[good].min(), scores[good].max()) if good.any() else (0.0, 0.0)
+    return np.where(good, scores, low - (high - low + 1.0) * len(scores))
+
+
+def _more_than_trees_differ(scores: np.ndarray) -> float:
+    used = scores[np.isfinite(scores)]
+    return float((used.max() - used.min()) * len(scores) + 1.0)
+
+
+class _Nodes:
+    """0 (the root), the words 1..n and, from n + 1 on, cycles that became one node.
+
+    For each node: the weights of all original words as its head (`gain`), the word inside it that would get that head
+    (`entry`), the chosen head (`best`, an original word), the original words in it (`words`), and its parts.
+    """
+
+    def __init__(self, scores: np.ndarray) -> None:
+        count = len(scores)
+        self.gain: list[np.ndarray] = [scores[0], *scores]
+        self.entry: list[np.ndarray | int] = list(range(count + 1))
+        self.best: list[int] = [0, *scores.argmax(axis=1).tolist()]
+        self.words: list[list[int]] = [[node] for node in range(count + 1)]
+        self.parts: dict[int, list[int]] = {}
+        self.top: list[int] = list(range(count + 1))  # the outermost node that holds each original word
+
+    def contract(self, cycle: list[int]) -> int:
+        """Make one node of a cycle: a head from outside costs the arc of the cycle into the word that gets it."""
+        first, *others = cycle
+        gain, entry = self.gain[first] - self.gain[first][self.best[first]], self.entry[first]
+        for node in others:
+            other = self.gain[node] - self.gain[node][self.best[node]]
+            better = other > gain
+            gain, entry = np.where(better, other, gain), np.where(better, self.entry[node], entry)
+        new = len(self.best)
+        words = [word for node in cycle for word in self.words[node]]
+        gain[words] = -np.inf
+        for word in words:
+            self.top[word] = new
+        self.gain.append(gain)
+        self.entry.append(entry)
+        self.best.append(int(gain.argmax()))
+        self.words.append(words)
+        self.parts[new] = cycle
+        return new
+
+    def expand(self) -> np.ndarray:
+        """Open the cycles from the outside in: each loses the arc into the word at which it was entered."""
+        holder = {part: node for node, parts in self.parts.items() for part in parts}
+        heads = np.zeros(len(self.top) - 1, dtype=np.int64)
+        todo = sorted(set(self.top[1:]))
+        while todo:
+            node = todo.pop()
+            head = self.best[node]
+            inner = int(self.entry[node][head]) if node in self.parts else node
+            heads[inner - 1] = head
+            # All nodes between this one and the word are entered there; their other parts keep their arcs.
+            while inner != node:
+                outer = holder[inner]
+                todo.extend(part for part in self.parts[outer] if part != inner)
+                inner = outer
+        return heads
+
+
+def _chu_liu_edmonds(scores: np.ndarray) -> np.ndarray:
+    """The heaviest tree, whatever the number of children of the root: follow best heads, contract what turns round."""
+    nodes = _Nodes(scores)
+    settled = {0}  # nodes whose way leads to the root
+    for start in range(1, len(scores) + 1):
+        node = nodes.top[start]
+        path: dict[int, None] = {}
+        while node not in settled:
+            path[node] = None
+            node = nodes.top[nodes.best[node]]
+            if node in path:
+                way = list(path)
+                cycle = way[way.index(node) :]
+                for part in cycle:
+                    del path[part]
+                node = nodes.contract(cycle)
+        settled.update(path)
+    return nodes.expand()

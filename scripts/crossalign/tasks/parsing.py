@@ -1,0 +1,148 @@
+"""Dependency parsing: a head and a relation for every word, decoded as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crossalign.analysis.metrics import attachment
+from crossalign.models.mst import decode_tree
+from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, sorted_labels
+from crossalign.tasks.records import read_trees
+from crossalign.tasks.tagging import make_example, windows
+from crossalign.tasks.tokenisation import Specials, word_pieces
+
+if TYPE_CHECKING:
+    import torch
+    from tokenizers import Tokenizer
+    from torch import nn
+
+# A word beyond the model's length has no predicted head or relation.
+NONE = -1
+# Most numbers in an intermediate result of prediction.
+LARGEST = 1 << 25
+
+
+class ParsingTask(Task):
+    """Trees. A prediction is a pair of lists: heads (0 is the root) and numbers of relations.
+
+    A sentence that is too long is cut at a word boundary in training and in evaluation, because a tree cannot be put
+    together from windows; the words beyond count as errors and `cut_words` tells how many there are.
+    """
+
+    name = "parsing"
+    metric = selection_metric = "LAS"
+    fields = {"word_starts": Field(0, "words"), "heads": Field(IGNORE, "words"), "labels": Field(IGNORE, "words")}
+
+    def read(self, path: str | Path) -> list[Record]:
+        return read_trees(path, parsed=True)
+
+    def labels_from(self, records: Iterable[Record]) -> list[str]:
+        return sorted_labels(relation for record in records for relation in record["relations"])
+
+    def examples(
+        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+    ) -> list[Example]:
+        specials = Specials.of(tokenizer)
+        room = specials.room(max_length)
+        table = word_pieces(tokenizer, (record["words"] for record in records), room)
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        examples = []
+        for index, record in enumerate(records):
+            pieces = [table[word] for word in record["words"]]
+            for window in windows([len(piece) for piece in pieces], room, training=True):
+                kept = window[2]
+                example = make_example(specials, pieces, *window)
+                example["heads"] = [head if head <= kept else IGNORE for head in record["heads"][:kept]]
+                # The relation is learnt at the gold head; without the one there is no other.
+                example["labels"] = [
+                    numbers.get(relation, IGNORE) if head <= kept else IGNORE
+                    for relation, head in zip(record["relations"][:kept], record["heads"], strict=False)
+                ]
+                example["record"] = index
+                example["cut"] = len(pieces) - kept
+                examples.append(example)
+        return examples
+
+    def make_head(self, hidden: int, dropout: float) -> nn.Module:
+        from crossalign.models.heads import BiaffineHead
+
+        return BiaffineHead(hidden, len(self.labels), dropout)
+
+    def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        from crossalign.models.heads import mean_cross_entropy
+
+        arcs, dependents, nodes = head(hidden_states, batch["word_starts"], batch["word_mask"])
+        labels = head.labels_at(dependents, nodes, batch["heads"].clamp(min=0))
+        return mean_cross_entropy(arcs, batch["heads"]) + mean_cross_entropy(labels, batch["labels"])
+
+    def predict(
+        self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
+        """For every word and head the logarithm of arc probability times that of the best relation, and which it is."""
+        from crossalign.models.heads import full_precision
+
+        with full_precision(hidden_states):
+            return self._weigh(head, *head(hidden_states, batch["word_starts"], batch["word_mask"]))
+
+    def _weigh(
+        self, head: nn.Module, arcs: torch.Tensor, dependents: torch.Tensor, nodes: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        import torch
+
+        kind = torch.uint8 if len(self.labels) <= 256 else torch.int16
+        # Between the two products stand words x labels x neurons; a few sentences at a time keep that small.
+        rows = max(1, LARGEST // max(1, dependents[0].numel() * len(self.labels)))
+        best, which = [], []
+        for some, others in zip(dependents.split(rows), nodes.split(rows), strict=True):
+            labels = head.labels_everywhere(some, others)
+            score, label = labels.max(dim=-1)
+            best.append(score - labels.logsumexp(dim=-1))
+            which.append(label.to(kind))
+        return {"weights": arcs.log_softmax(dim=-1) + torch.cat(best), "labels": torch.cat(which)}
+
+    def decode(
+        self, examples: Sequence[Example], records: Sequence[Record], outputs: Sequence[dict[str, np.ndarray]]
+    ) -> list[tuple[list[int], list[int]]]:
+        predictions = [([NONE] * len(record["words"]), [NONE] * len(record["words"])) for record in records]
+        for example, output in zip(examples, outputs, strict=True):
+            count = len(example["word_starts"])
+            heads = decode_tree(np.asarray(output["weights"])[:count, : count + 1])
+            labels = np.asarray(output["labels"])[np.arange(count), heads]
+            predictions[example["record"]][0][:count] = heads.tolist()
+            predictions[example["record"]][1][:count] = labels.tolist()
+        return predictions
+
+    def score(self, records: Sequence[Record], predictions: Sequence[tuple[list[int], list[int]]]) -> dict[str, float]:
+        gold_heads, gold_labels = self._gold(records)
+        heads = np.array([head for heads, _ in predictions for head in heads], dtype=np.int64)
+        labels = np.array([label for _, labels in predictions for label in labels], dtype=np.int64)
+        return {
+            **attachment(gold_heads, gold_labels, heads, labels),
+            "n": len(records),
+            "words": len(heads),
+            "cut_words": int((heads == NONE).sum()),
+            "unseen_labels": int((gold_labels == IGNORE).sum()),
+        }
+
+    def details(
+        self, records: Sequence[Record], predictions: Sequence[tuple[list[int], list[int]]]
+    ) -> list[dict[str, Any]]:
+        rows = []
+        for record, (heads, labels) in zip(records, predictions, strict=True):
+            gold_heads, gold_labels = self._gold([record])
+            right = gold_heads == heads
+            labelled = right & (gold_labels == labels)
+            rows.append({"heads": heads, "labels": labels, "right": [int(right.sum()), int(labelled.sum())]})
+        return rows
+
+    def _gold(self, records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        heads = np.array([head for record in records for head in record["heads"]], dtype=np.int64)
+        labels = np.array(
+            [numbers.get(label, IGNORE) for record in records for label in record["relations"]], dtype=np.int64
+        )
+        return heads, labels

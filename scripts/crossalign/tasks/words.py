@@ -1,0 +1,88 @@
+"""POS, NER and parsing for models that read whole words instead of sub-words; NER is decoded by a CRF.
+
+A word's state stands behind that of the root, so that the heads of the sub-word models serve here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from crossalign.errors import UserError
+from crossalign.tasks.base import IGNORE, Example, Record, Task
+from crossalign.tasks.parsing import ParsingTask
+from crossalign.tasks.tagging import NerTask, PosTask
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from crossalign.models.lexicon import Lexicon
+
+
+class WholeWords(Task):
+    """Examples of whole words: nothing is too long, so nothing is cut."""
+
+    words_key: str
+    tags_key: str
+
+    def examples(
+        self, records: Sequence[Record], tokenizer: Lexicon, max_length: int = 0, training: bool = False
+    ) -> list[Example]:
+        """One example per record; the lexicon takes the tokenizer's place."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        examples = []
+        for index, record in enumerate(records):
+            ids = tokenizer.numbers(record[self.words_key])
+            example = {
+                "input_ids": ids,
+                "word_starts": list(range(1, len(ids) + 1)),
+                "labels": [numbers.get(tag, IGNORE) for tag in record[self.tags_key]],
+                "record": index,
+                "cut": 0,
+            }
+            if "heads" in self.fields:
+                example["heads"] = record["heads"]
+            examples.append(example)
+        return examples
+
+    def words(self, records: Sequence[Record]) -> list[list[str]]:
+        """The words of each record."""
+        return [record[self.words_key] for record in records]
+
+
+class WordPos(WholeWords, PosTask):
+    """POS tagging of whole words."""
+
+
+class WordParsing(WholeWords, ParsingTask):
+    """Parsing of whole words."""
+
+    words_key, tags_key = "words", "relations"
+
+
+class WordNer(WholeWords, NerTask):
+    """NER of whole words with a CRF."""
+
+    def make_head(self, hidden: int, dropout: float) -> nn.Module:
+        from crossalign.models.crf import CrfHead
+
+        return CrfHead(hidden, self.labels, dropout)
+
+    def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return head.loss(hidden_states, batch["word_starts"], batch["labels"], batch["word_mask"])
+
+    def predict(
+        self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
+        return {"labels": head.best(hidden_states, batch["word_starts"], batch["word_mask"])}
+
+
+_CLASSES = {"parsing": WordParsing, "pos": WordPos, "ner": WordNer}
+
+
+def get_word_task(name: str, labels: Sequence[str] | None = None) -> WholeWords:
+    """The task `name` for whole words."""
+    if name not in _CLASSES:
+        raise UserError(f"task '{name}': a BiLSTM does {', '.join(_CLASSES)} only")
+    return _CLASSES[name](labels)

@@ -1,0 +1,1 @@
+"""The step engine, batches, schedules, checkpoints and the fine-tuning loop."""

@@ -1,0 +1,159 @@
+"""Fine-tune one model on one task with one seed.
+
+Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
+Goes on from the newest checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75,
+which asks to be started again.
+"""
+
+import argparse
+import json
+import logging
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from crossalign.errors import UserError, run_main
+
+SETTINGS = {  # flag: (type, help)
+    "learning_rate": (float, "peak learning rate"),
+    "batch": (int, "examples per step"),
+    "epochs": (int, "passes over the training set"),
+    "warmup": (float, "share of the steps over which the rate rises"),
+    "decay": (str, "linear or constant"),
+    "max_length": (int, "most tokens of an example"),
+    "selection": (str, "best (on the dev set) or last"),
+    "patience": (int, "stop after so many epochs without a better dev score; 0: never"),
+    "weight_decay": (float, "decay of AdamW"),
+    "beta1": (float, "of AdamW"),
+    "beta2": (float, "of AdamW"),
+    "eps": (float, "of AdamW"),
+    "clip": (float, "largest norm of the gradient; 0: no limit"),
+}
+CONTINUAL = {  # flag: (setting, type, help)
+    "continual_pairs": ("pairs", int, "sentence pairs to sample from the pool"),
+    "continual_aggregation": ("aggregation", str, "avg, start, end or subword"),
+    "continual_tokens": ("tokens", str, "cls, clssep, words or all"),
+    "continual_batch": ("batch", int, "sentence pairs beside each batch of the task"),
+    "alpha": ("alpha", float, "weight of the alignment loss"),
+    "alpha_scope": ("alpha_scope", str, "what alpha weighs: alignment (the term alone) or both (terms)"),
+}
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, type=Path, help="folder with config.json, safetensors, tokenizer")
+    parser.add_argument("--task", required=True, help="pos, parsing, ner, nli or qa")
+    parser.add_argument("--train", required=True, type=Path)
+    parser.add_argument("--dev", type=Path)
+    parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
+    parser.add_argument("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
+    parser.add_argument(
+        "--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes"
+    )
+    parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
+    for name, (kind, text) in SETTINGS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    group = parser.add_argument_group("continual learning: a second loss on word-linked sentence pairs")
+    group.add_argument("--continual-bitext", type=Path, help="the pool of sentence pairs; switches the loss on")
+    group.add_argument("--continual-links", type=Path, help="its links")
+    group.add_argument("--continual-reference", type=Path, help="folder of the model as it was before its adjustment")
+    for name, (_, kind, text) in CONTINUAL.items():
+        group.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train and write the result."""
+    args = parse_args()
+    started = time.monotonic()
+
+    import torch
+
+    from crossalign.models.huggingface import load_encoder
+    from crossalign.tasks import get_task, labels_from
+    from crossalign.training.device import choose_device, choose_precision
+    from crossalign.training.finetune import REQUEUE, FineTuning, InterruptedTraining, Saving
+    from crossalign.training.recipe import Settings, folder_identity
+    from crossalign.training.tuned import save_tuned
+
+    device = choose_device(args.device)
+    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
+    settings = Settings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
+    if settings.selection == "best" and args.dev is None:
+        raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
+    task = get_task(args.task)
+    train = task.read(args.train)
+    task = get_task(args.task, labels_from(args.task, train))
+    dev = task.read(args.dev) if args.dev else []
+    encoder, tokenizer = load_encoder(args.model)
+    auxiliary, continual = _continual(args, encoder, tokenizer, device, settings.precision)
+    training = FineTuning(
+        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.recipe, auxiliary,
+        saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
+    )  # fmt: skip
+    try:
+        model = training.run()
+    except InterruptedTraining as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(REQUEUE)
+    info = {"init": args.init, "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
+    if continual:
+        info["continual"] = continual
+    save_tuned(args.out / "model", args.model, model, task, info, args.store)
+    history = training.history
+    report = {
+        **info,
+        "task": task.name,
+        "examples": len(training.train_store),
+        "steps": int(training.engine.step_number),
+        "loss": [round(value, 6) for value in history.loss],
+        "dev": [{name: round(value, 4) for name, value in scores.items()} for scores in history.dev],
+        "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
+        "seconds": round(history.seconds, 2),
+        "seconds_in_all": round(time.monotonic() - started, 2),
+        "resumed": history.resumed,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
+    }
+    _write(args.out / "training.json", report)
+    training.checkpoints.remove()
+
+
+def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: str) -> tuple:
+    """The second loss and its account, or None twice."""
+    files = {name: getattr(args, f"continual_{name}") for name in ("bitext", "links", "reference")}
+    given = {
+        setting: getattr(args, name) for name, (setting, *_) in CONTINUAL.items() if getattr(args, name) is not None
+    }
+    missing = [f"--continual-{name}" for name, value in files.items() if value is None]
+    if len(missing) == len(files) and not given:
+        return None, None
+    if missing:
+        raise UserError(f"continual learning also needs {', '.join(missing)}")
+
+    from crossalign.training.continual import ContinualSettings, continual_from_files
+
+    return continual_from_files(
+        ContinualSettings(**given), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,
+        precision=precision,
+    )  # fmt: skip
+
+
+def _write(path: Path, report: dict) -> None:
+    from crossalign.files import write_atomic
+
+    with write_atomic(path) as stream:
+        json.dump(report, stream, indent=2)
+        stream.write("\n")
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    run_main(main)

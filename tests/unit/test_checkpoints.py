@@ -1,0 +1,262 @@
+"""Checkpoints: atomic, bound to their recipe, and a killed training ends like one that was never killed."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
+
+from crossalign.errors import UserError
+from crossalign.models.config import EncoderConfig
+from crossalign.models.huggingface import save_encoder, wordpiece_tokenizer
+from crossalign.models.init import fresh_encoder
+from crossalign.training.checkpoints import Checkpoints
+from crossalign.training.finetune import Auxiliary, FineTuning, Saving
+from crossalign.training.recipe import Settings
+from crossalign.training.tuned import load_tuned
+
+TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor([3]), "empty": torch.zeros(0)}
+
+
+def test_round_trip(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "new", "r1")
+    assert checkpoints.load() is None
+    checkpoints.save(TENSORS, {"epoch": 2, "scores": [1.5]})
+    tensors, notes = checkpoints.load()
+    assert notes == {"epoch": 2, "scores": [1.5]}
+    assert tensors.keys() == TENSORS.keys()
+    assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items())
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["checkpoint.safetensors"]
+    checkpoints.remove()
+    assert checkpoints.load() is None
+
+
+def test_another_recipe_is_refused(tmp_path, caplog):
+    Checkpoints(tmp_path, "r1").save(TENSORS, {})
+    assert Checkpoints(tmp_path, "r2").load() is None
+    assert "was written by recipe r1, this is recipe r2: not used, training starts over" in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "text"])
+def test_a_damaged_file_is_told_and_not_used(tmp_path, caplog, damage):
+    checkpoints = Checkpoints(tmp_path, "r1")
+    checkpoints.save(TENSORS, {})
+    data = bytearray(checkpoints.path.read_bytes())
+    if damage == "cut":
+        data = data[:-5]
+    elif damage == "flip":
+        data[-3] ^= 64
+    else:
+        data = b"no such thing"
+    checkpoints.path.write_bytes(data)
+    assert checkpoints.load() is None
+    assert "is damaged" in caplog.text
+    assert "training starts over" in caplog.text
+
+
+def test_leftovers_of_a_kill_while_writing_are_swept(tmp_path):
+    (tmp_path / ".checkpoint.safetensors.abc.part").write_bytes(b"half")
+    (tmp_path / "other").write_bytes(b"kept")
+    assert Checkpoints(tmp_path, "r").load() is None
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_without_a_folder_nothing_is_written():
+    checkpoints = Checkpoints(None, "r")
+    checkpoints.save(TENSORS, {})
+    assert checkpoints.load() is None
+
+
+class Dying(ToyTask):
+    """Dies at a given loss computation, as a process does at a kill."""
+
+    def __init__(self, at=None):
+        self.left = at
+
+    def loss(self, head, hidden_states, batch):
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise KeyboardInterrupt
+        return super().loss(head, hidden_states, batch)
+
+
+def tuning(folder, task, steps, auxiliary=False, **more):
+    encoder = toy_encoder(hidden_dropout=0.1, attention_dropout=0.1)
+    second = None
+    if auxiliary:
+        from crossalign.training.batches import Store, Stream
+
+        store = Store([{"input_ids": r["ids"]} for r in toy_records(11, seed=3)], {})
+        second = Auxiliary(Stream(store, 4, 1, "auxiliary"), lambda encode, _: encode().square().mean(), 0.1)
+    return FineTuning(
+        encoder, None, task, toy_records(), toy_records(5, seed=2),
+        Settings(learning_rate=1e-3, batch=8, epochs=3, **more),
+        checkpoints=folder, recipe="r", saving=Saving(steps=steps), auxiliary=second,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("auxiliary", [False, True])
+def test_any_interruption_ends_with_the_same_bits(tmp_path, auxiliary):
+    whole = tuning(None, ToyTask(), None, auxiliary)
+    whole.run()
+    # 7 steps an epoch: within an epoch, at its last step, at the first of the next, at the very end.
+    for at in (1, 6, 7, 8, 20):
+        folder = tmp_path / str(at)
+        with pytest.raises(KeyboardInterrupt):
+            tuning(folder, Dying(at), 2, auxiliary).run()
+        again = tuning(folder, ToyTask(), 2, auxiliary)
+        again.run()
+        assert again.history.resumed == (at > 1)
+        assert again.history.loss == whole.history.loss
+        assert again.history.dev == whole.history.dev
+        assert same(all_values(again.model), all_values(whole.model)), at
+
+
+def test_other_settings_do_not_continue(tmp_path, caplog):
+    with pytest.raises(KeyboardInterrupt):
+        tuning(tmp_path, Dying(10), 1).run()
+    other = tuning(tmp_path, ToyTask(), 1, clip=0.3)
+    other.run()
+    assert other.history.resumed == 0
+    assert "not used, training starts over" in caplog.text
+
+
+# ---- the program ---------------------------------------------------------------------------------------------------
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "dog", "runs", "big", "cats", "see", "##s", "a"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A tiny model folder and a tiny treebank."""
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    tokenizer = wordpiece_tokenizer(folder / "vocab.txt")
+    config = EncoderConfig(vocab_size=13, hidden=16, layers=2, heads=2, intermediate=32, positions=32)
+    save_encoder(folder / "model", fresh_encoder(config, 1), tokenizer)
+    tags = {"the": "DET", "a": "DET", "dog": "NOUN", "cats": "NOUN", "big": "ADJ", "runs": "VERB", "see": "VERB"}
+    sentences = [["the", "dog", "runs"], ["a", "big", "dog", "runs"], ["the", "big", "cats", "see", "a", "dog"]]
+    for split, count in (("train", 60), ("dev", 6)):
+        lines = []
+        for number in range(count):
+            lines.append(f"# sent_id = {number}")
+            for i, word in enumerate(sentences[number % 3], start=1):
+                lines.append(f"{i}\t{word}\t_\t{tags[word]}\t_\t_\t{i - 1}\t{'root' if i == 1 else 'dep'}\t_\t_")
+            lines.append("")
+        (folder / f"{split}.conllu").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def command(world, out, *more):
+    script = Path(__file__).resolve().parents[2] / "scripts" / "finetune.py"
+    return [
+        sys.executable, script, "--model", world / "model", "--task", "pos", "--train", world / "train.conllu",
+        "--dev", world / "dev.conllu", "--out", out, "--checkpoints", out / "checkpoints", "--recipe", "abc",
+        "--device", "cpu", "--batch", "4", "--epochs", "12", "--learning-rate", "1e-3", "--init", "random-1", *more,
+    ]  # fmt: skip
+
+
+def start(world, out, *more):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [str(part) for part in command(world, out, *more)], env=environment, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for_step(process, out, step):
+    path = out / "checkpoints" / "checkpoint.safetensors"
+    while process.poll() is None:
+        if path.exists():
+            with safe_open(path, "pt") as file:
+                if int(file.get_tensor("step")) >= step:
+                    return
+        time.sleep(0.005)
+    raise AssertionError(f"the program ended before step {step}: {process.stderr.read()}")
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_equals_never_killed(world, tmp_path):
+    whole = start(world, tmp_path / "whole")
+    killed = tmp_path / "killed"
+    for step in (3, 37):
+        process = start(world, killed, "--save-steps", "1")
+        wait_for_step(process, killed, step)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert not (killed / "training.json").exists()
+    process = start(world, killed, "--save-steps", "1")
+    wait_for_step(process, killed, 60)
+    process.send_signal(signal.SIGTERM)
+    _, text = process.communicate()
+    assert process.returncode == 75, text
+    assert "stopped by SIGTERM at step" in text
+    process = start(world, killed)
+    _, text = process.communicate()
+    assert process.returncode == 0, text
+    assert "going on at epoch " in text
+    _, text = whole.communicate()
+    assert whole.returncode == 0, text
+    one, two = (tmp_path / name for name in ("whole", "killed"))
+    assert (one / "model/model.safetensors").read_bytes() == (two / "model/model.safetensors").read_bytes()
+    a, b = (json.loads((folder / "training.json").read_text()) for folder in (one, two))
+    assert a["loss"] == b["loss"]
+    assert a["dev"] == b["dev"]
+    assert (a["resumed"], b["resumed"]) == (0, 3)
+    assert a["steps"] == 180
+    assert not list((two / "checkpoints").iterdir())
+    check_tuned_model(world, one, a)
+
+
+def check_tuned_model(world, out, report):
+    """What was written gives the dev score of the report again, and refuses another base."""
+    from crossalign.training.predict import predict_all
+
+    tuned = load_tuned(out / "model", world / "model")
+    records = tuned.task.read(world / "dev.conllu")
+    examples = tuned.task.examples(records, tuned.tokenizer, 32)
+    outputs = predict_all(tuned.model, tuned.task, examples, "cpu")
+    score = tuned.task.score(records, tuned.task.decode(examples, records, outputs))
+    assert score["accuracy"] == pytest.approx(report["dev"][report["best_epoch"] - 1]["accuracy"], abs=1e-4)
+    assert tuned.info["init"] == "random-1"
+    other = world / "other"
+    config = EncoderConfig(vocab_size=13, hidden=16, layers=2, heads=2, intermediate=32, positions=32)
+    save_encoder(other, fresh_encoder(config, 2), None)
+    with pytest.raises(UserError, match=r"was tuned from 'model'; .*other holds other weights"):
+        load_tuned(out / "model", other)
+    with pytest.raises(UserError, match="is not a tuned model"):
+        load_tuned(world, world / "model")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--init", "random-9"], "init 'random-9': layers must lie between 1 and 2"),
+        (["--precision", "bf16"], "precision bf16 is for GPUs"),
+        (["--task", "poetry"], "unknown task 'poetry'"),
+        (["--warmup", "3"], "warm-up 3.0 is not a share"),
+    ],
+)
+def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys):
+    import finetune
+    from crossalign.errors import run_main
+
+    monkeypatch.setattr(sys, "argv", [str(part) for part in command(world, tmp_path, *flags)[1:]])
+    with pytest.raises(SystemExit) as caught:
+        run_main(finetune.main)
+    assert caught.value.code == 1
+    assert f"error: {message}" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.fixture(autouse=True)
+def heard(caplog):
+    caplog.set_level(logging.INFO)

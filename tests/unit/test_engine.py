@@ -1,0 +1,363 @@
+"""The step engine against plain PyTorch, and its behaviour when memory is short or the loss breaks."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
+
+from crossalign.errors import UserError
+from crossalign.models.huggingface import library_names
+from crossalign.training.arena import AdamW, Arena
+from crossalign.training.batches import Store, Stream
+from crossalign.training.engine import Engine, Part
+from crossalign.training.finetune import Auxiliary, FineTuning
+from crossalign.training.predict import TaskModel, predict_all
+from crossalign.training.recipe import Settings
+from crossalign.training.schedule import learning_rates
+from crossalign.training.seeds import torch_seeded
+
+
+def tune(
+    encoder=None, task=None, records=None, dev=None, epochs=3, batch=8, init="ref", run=True, auxiliary=None, **more
+):
+    settings = Settings(learning_rate=1e-3, batch=batch, epochs=epochs, selection="last", **more)
+    tuning = FineTuning(
+        encoder or toy_encoder(), None, task or ToyTask(), records or toy_records(), dev or [], settings, init,
+        auxiliary=auxiliary,
+    )  # fmt: skip
+    if run:
+        tuning.run()
+    return tuning
+
+
+def test_equals_a_plain_adamw_loop_over_the_library():
+    """100 steps of BertModel with torch.optim.AdamW, clipping and the library's schedule, on padded batches."""
+    import transformers
+
+    task, records = ToyTask(), toy_records(50)
+    tuning = tune(task=task, records=records, epochs=16, batch=8, run=False, weight_decay=0.01, clip=0.5)
+    steps = 16 * 7
+    ours = tuning.model.encoder
+    theirs = transformers.BertModel(
+        transformers.BertConfig(
+            vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+            max_position_embeddings=32, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        ),
+        add_pooling_layer=False,
+    )  # fmt: skip
+    state, names = theirs.state_dict(), library_names(ours)
+    for name, value in ours.named_parameters():
+        for part, target in zip(value.detach().chunk(len(names[name])), names[name], strict=True):
+            state[target].copy_(part)
+    head = torch.nn.Linear(16, 3)
+    head.load_state_dict(tuning.model.head[1].state_dict())
+    named = [*theirs.named_parameters(), *head.named_parameters()]
+    optimiser = torch.optim.AdamW(
+        [
+            {"params": [p for _, p in named if p.dim() > 1], "weight_decay": 0.01},
+            {"params": [p for _, p in named if p.dim() == 1], "weight_decay": 0.0},
+        ],
+        lr=1e-3, betas=(0.9, 0.99), eps=1e-8,
+    )  # fmt: skip
+    schedule = transformers.get_linear_schedule_with_warmup(optimiser, -(-steps // 10), steps)
+    parameters = [p for _, p in named]
+    losses = []
+    for epoch in range(16):
+        for members in tuning.stream.epoch(epoch):
+            rows = [torch.tensor(records[i]["ids"]) for i in members]
+            ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+            mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+            labels = torch.where(mask.bool(), ids % 3, -100)
+            scores = head(theirs(ids, attention_mask=mask).last_hidden_state)
+            loss = torch.nn.functional.cross_entropy(scores.view(-1, 3), labels.view(-1))
+            optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+            optimiser.step()
+            schedule.step()
+            losses.append(loss.item())
+    tuning.run()
+    np.testing.assert_allclose(tuning.engine.losses.numpy(), losses, rtol=1e-4)
+    for name, value in ours.named_parameters():
+        expected = torch.cat([state[part] for part in names[name]])
+        if name.endswith("qkv.bias"):
+            # The key's bias has no effect, so its gradient is rounding noise, which Adam blows up.
+            keep = torch.cat([torch.arange(16), torch.arange(32, 48)])
+            value, expected = value[keep], expected[keep]
+        error = (value - expected).norm() / expected.norm()
+        assert error < 1e-5, (name, error)
+
+
+def test_sliced_vocabulary_gives_the_same_bits():
+    """Without clipping, whose norm is summed in another order when the table has other rows."""
+    sliced = tune(clip=0.0)
+    assert sliced.model.encoder.rows is not None
+
+    class Unsliced(FineTuning):
+        def _slice(self, encoder):
+            pass
+
+    settings = Settings(learning_rate=1e-3, batch=8, epochs=3, selection="last", clip=0.0)
+    full = Unsliced(toy_encoder(), None, ToyTask(), toy_records(), [], settings)
+    full.run()
+    a, b = all_values(sliced.model), all_values(full.model)
+    name = "encoder.embeddings.word.weight"
+    rows = sliced.model.encoder.rows
+    assert torch.equal(a.pop(name), b[name][rows])
+    untouched = torch.ones(60, dtype=torch.bool)
+    untouched[rows] = False
+    assert torch.equal(b.pop(name)[untouched], toy_encoder().embeddings.word.weight[untouched])
+    assert same(a, b)
+
+
+@pytest.mark.parametrize("micro", [1, 2])
+def test_static_shapes_have_the_same_effect(micro):
+    """Filling tokens, empty rows of a last small batch, padding to steps of 64: all without influence."""
+    exact, static = tune(run=False), tune(run=False)
+    static.engine.static, static.engine.micro = True, micro
+    exact.run()
+    static.run()
+    np.testing.assert_allclose(static.engine.losses, exact.engine.losses, rtol=1e-4)
+    a, b = all_values(exact.model), all_values(static.model)
+    for name in a:
+        if "qkv.bias" not in name:
+            torch.testing.assert_close(a[name], b[name], atol=1e-4, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_training_learns_and_scores():
+    tuning = tune(records=toy_records(200), dev=toy_records(20, seed=1), epochs=8, run=False)
+    tuning.run()
+    assert tuning.history.dev[-1]["accuracy"] > 90
+    assert tuning.history.loss[-1] < tuning.history.loss[0]
+
+
+def test_predictions_come_in_order_and_do_not_depend_on_the_batches():
+    encoder, task, records = toy_encoder(), ToyTask(), toy_records(23)
+    model = TaskModel(encoder, task.make_head(16, 0.0))
+    examples = task.examples(records, None, 9)
+    one, many = (predict_all(model, task, examples, "cpu", budget) for budget in (1, 100))
+    assert len({len(output["labels"]) for output in many}) < len({len(e["input_ids"]) for e in examples})
+    for example, a, b in zip(examples, one, many, strict=True):
+        length = len(example["input_ids"])
+        expected = model.head(encoder(torch.tensor([example["input_ids"]])))[0].argmax(-1)
+        assert a["labels"].tolist() == b["labels"][:length].tolist() == expected.tolist()
+
+
+def test_out_of_memory_halves_the_micro_batch_with_the_same_effect(caplog):
+    class Hungry(ToyTask):
+        largest = 3
+
+        def loss(self, head, hidden_states, batch):
+            if len(batch["labels"]) > self.largest:
+                raise torch.OutOfMemoryError("no memory")
+            return super().loss(head, hidden_states, batch)
+
+    plain = tune()
+    with caplog.at_level(logging.WARNING):
+        hungry = tune(task=Hungry())
+    assert hungry.engine.micro == 4
+    assert "batches of 8 now run in 2 pieces" in caplog.text
+    assert "batches of 8 now run in 4 pieces" in caplog.text
+    np.testing.assert_allclose(hungry.engine.losses, plain.engine.losses, rtol=1e-4)
+    a, b = all_values(plain.model), all_values(hungry.model)
+    for name in a:
+        if "qkv.bias" not in name:
+            torch.testing.assert_close(a[name], b[name], atol=1e-4, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_out_of_memory_with_single_examples():
+    class Starving(ToyTask):
+        def loss(self, head, hidden_states, batch):
+            raise torch.OutOfMemoryError("no memory")
+
+    with pytest.raises(UserError, match="out of memory even with one example at a time"):
+        tune(task=Starving())
+
+
+def test_a_loss_that_is_not_a_number_names_step_rate_and_examples():
+    class Breaking(ToyTask):
+        def loss(self, head, hidden_states, batch):
+            broken = (batch["labels"] == 1).sum() > 3
+            return torch.where(broken, torch.nan, super().loss(head, hidden_states, batch))
+
+    records = [{"ids": [6, 9]}] * 20 + [{"ids": [7, 7, 7, 7]}]
+    with pytest.raises(UserError) as caught:
+        tune(task=Breaking(), records=records, epochs=2)
+    text = str(caught.value)
+    order = Stream(Store(ToyTask().examples(records, None, 9), ToyTask.fields), 8, 1).epoch(0)
+    step = next(i for i, batch in enumerate(order) if 20 in batch)
+    assert f"the loss is nan at step {step + 1} (epoch 1, learning rate" in text
+    assert "training examples " + ", ".join(map(str, order[step])) in text
+
+
+def test_auxiliary_loss_adds_its_weighted_gradient():
+    """The gradients of both parts arrive in one buffer: compare with one backward pass over the sum."""
+    encoder, task = toy_encoder(), ToyTask()
+    with torch_seeded(1, "head"):
+        head = task.make_head(16, 0.0)
+    first = Store(task.examples(toy_records(8), None, 9), task.fields)
+    second = Store([{"input_ids": r["ids"]} for r in toy_records(5, seed=3)], {})
+
+    def squares(encode, batch):
+        return (encode().square().mean(-1) * batch["attention_mask"]).sum()
+
+    parts = [Part(first, lambda encode, batch: task.loss(head, encode(), batch), 8), Part(second, squares, 5, 0.01)]
+    engine = Engine(encoder, {"head": head}, parts, np.array([1e-3]), AdamW(clip=0.0))
+    expected = {}
+    reference, other = toy_encoder(), task.make_head(16, 0.0)
+    other.load_state_dict(head.state_dict())
+    losses = []
+    for store, part in ((first, 0), (second, 1)):
+        ids = torch.zeros(len(store), 8, dtype=torch.long)
+        mask = torch.zeros(len(store), 8, dtype=torch.bool)
+        for row, (start, length) in enumerate(zip(store.starts, store.lengths, strict=True)):
+            ids[row, :length] = torch.from_numpy(store.ids[start : start + length])
+            mask[row, :length] = True
+        hidden = reference(ids, mask)
+        if part == 0:
+            losses.append(task.loss(other, hidden, {"labels": torch.where(mask, ids % 3, -100)}))
+        else:
+            losses.append(0.01 * (hidden.square().mean(-1) * mask).sum())
+    sum(losses).backward()
+    expected = {f"encoder.{n}": p.grad for n, p in reference.named_parameters()}
+    expected |= {f"head.{n}": p.grad for n, p in other.named_parameters()}
+    engine.step(np.arange(8), np.arange(5))
+    assert engine.losses[0].item() == pytest.approx(sum(losses).item(), rel=1e-5)
+    for name, sink in engine.arena.sinks.items():
+        torch.testing.assert_close(sink.grad, expected[name], atol=1e-6, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_a_second_loss_without_targets_is_split_by_examples():
+    task = ToyTask()
+    with torch_seeded(1, "head"):
+        head = task.make_head(16, 0.0)
+    first = Store(task.examples(toy_records(8), None, 9), task.fields)
+    second = Store([{"input_ids": r["ids"]} for r in toy_records(6, seed=3)], {})
+
+    def firsts(encode, batch):
+        return encode()[:, 0].square().mean()
+
+    losses = []
+    for micro in (1, 2, 4):
+        parts = [Part(first, lambda encode, batch: task.loss(head, encode(), batch), 8), Part(second, firsts, 6, 0.5)]
+        engine = Engine(toy_encoder(), {"head": head}, parts, np.array([1e-3]), AdamW(clip=0.0))
+        engine.micro = micro
+        engine.step(np.arange(8), np.arange(6))
+        losses.append((engine.losses.item(), engine.arena.norm().item()))
+        engine.arena.detach()
+        with torch_seeded(1, "head"):
+            head.load_state_dict(task.make_head(16, 0.0).state_dict())
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-5)
+
+
+def test_auxiliary_in_a_fine_tuning_runs_along_and_changes_it():
+    def auxiliary(weight):
+        store = Store([{"input_ids": r["ids"]} for r in toy_records(11, seed=3)], {})
+        frozen = toy_encoder()
+
+        def loss(encode, batch):
+            with torch.no_grad():
+                before = encode(frozen)
+            return ((encode() - before).square().mean(-1) * batch["attention_mask"]).mean()
+
+        return Auxiliary(Stream(store, 4, 1, "auxiliary"), loss, weight, reference=frozen)
+
+    free = tune(epochs=2)
+    held = tune(epochs=2, auxiliary=auxiliary(1000.0))
+    start = toy_encoder().layers[0].up.weight
+    moved = (free.model.encoder.layers[0].up.weight - start).norm()
+    assert (held.model.encoder.layers[0].up.weight - start).norm() < 0.8 * moved
+
+
+def test_gradients_of_untouched_parameters_are_zero_again():
+    """A parameter that one step uses and the next does not must not keep the old gradient."""
+    layer = torch.nn.Linear(4, 4)
+    arena = Arena({"m": layer}, AdamW(), lambda name: False)
+    arena.attach(lambda name: True)
+    arena.sinks["m.weight"].add(torch.ones(4, 4))
+    arena.begin(first=True)
+    arena.collect()
+    assert not arena.grad.any()
+    arena.sinks["m.weight"].grad.fill_(2.0)
+    arena.begin(first=False)
+    arena.collect()
+    assert arena.grad[:16].eq(2.0).all(), "a later piece of a step keeps what the first one gave"
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        (learning_rates(1.0, 10, 0.2), [0, 0.5, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
+        (learning_rates(2.0, 4, 0.0), [2, 1.5, 1, 0.5]),
+        (learning_rates(2.0, 4, 0.5, "constant"), [0, 1, 2, 2]),
+    ],
+)
+def test_learning_rates(rates, expected):
+    np.testing.assert_allclose(rates, expected)
+
+
+def test_bad_schedules():
+    with pytest.raises(UserError, match=r"warm-up 1\.5 is not a share"):
+        learning_rates(1.0, 4, 1.5)
+    with pytest.raises(UserError, match="decay 'cosine' is not one of linear, constant"):
+        learning_rates(1.0, 4, 0.1, "cosine")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning rate 0.0 is not positive"),
+        ({"epochs": 0}, "0 epochs"),
+        ({"batch": 0}, "batch size 0 is not positive"),
+        ({"selection": "middle"}, "selection 'middle' is not one of last, best"),
+        ({"selection": "last", "patience": 2}, "needs selection 'best'"),
+    ],
+)
+def test_bad_settings(change, message):
+    with pytest.raises(UserError, match=message):
+        Settings(**change)
+
+
+def test_selection_best_needs_a_dev_set():
+    with pytest.raises(UserError, match="selection 'best' needs a development set"):
+        FineTuning(toy_encoder(), None, ToyTask(), toy_records(), [], Settings(selection="best"))
+
+
+class Scripted(ToyTask):
+    """Dev scores from a list."""
+
+    def __init__(self, scores):
+        self.scores = list(scores)
+
+    def score(self, records, predictions):
+        return {"accuracy": self.scores.pop(0)}
+
+
+def test_selection_takes_the_best_epoch_and_patience_stops():
+    def run(scores, **more):
+        tuning = FineTuning(
+            toy_encoder(), None, Scripted(scores), toy_records(), toy_records(3),
+            Settings(learning_rate=1e-3, batch=8, epochs=5, **more),
+        )  # fmt: skip
+        tuning.run()
+        return tuning
+
+    states = []
+
+    class Spy(Scripted):
+        def score(self, records, predictions):
+            states.append(all_values(spy.model))
+            return super().score(records, predictions)
+
+    spy = FineTuning(
+        toy_encoder(), None, Spy([1, 3, 3, 2, 1]), toy_records(), toy_records(3),
+        Settings(learning_rate=1e-3, batch=8, epochs=5),
+    )  # fmt: skip
+    spy.run()
+    assert spy.history.best_epoch == 1
+    assert same(all_values(spy.model), states[1])
+    assert len(run([1, 3, 2, 3, 9], patience=2).history.dev) == 4
+    assert len(run([1, 2, 3, 4, 5], patience=1).history.dev) == 5

@@ -1,0 +1,116 @@
+"""Stores, orders, shapes and the vectors that batches travel in."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossalign.errors import UserError
+from crossalign.training.batches import Store, Stream, by_length
+
+FIELDS = {
+    "labels": SimpleNamespace(pad=-100, shape="sequence"),
+    "word_starts": SimpleNamespace(pad=0, shape="words"),
+    "heads": SimpleNamespace(pad=-100, shape="words"),
+    "kind": SimpleNamespace(pad=-100, shape="scalar"),
+}
+
+
+def example(number, length, words):
+    return {
+        "input_ids": [100 * number + i for i in range(length)],
+        "token_type_ids": [int(i > 1) for i in range(length)],
+        "labels": [number + i for i in range(length)],
+        "word_starts": list(range(words)),
+        "heads": [number] * words,
+        "kind": number,
+    }
+
+
+def store_of(sizes):
+    return Store([example(n, length, min(length, 1 + n % 4)) for n, length in enumerate(sizes)], FIELDS, 2, 64)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.booleans(), st.data())
+def test_a_batch_holds_its_examples(sizes, static, data):
+    store = store_of(sizes)
+    members = np.array(data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, max_size=6)))
+    shape = store.static_shape(members, 7) if static else store.exact_shape(members)
+    views = store.views(store.assemble(members, shape), shape)
+    grid = views["ids"][views["cells"]].reshape(shape.batch, shape.length)
+    position = 0
+    for row, number in enumerate(members):
+        length, words = sizes[number], min(sizes[number], 1 + number % 4)
+        expected = example(number, length, words)
+        assert grid[row, :length].tolist() == expected["input_ids"]
+        span = slice(position, position + length)
+        assert views["ids"][span].tolist() == expected["input_ids"]
+        assert views["positions"][span].tolist() == list(range(2, 2 + length))
+        assert views["types"][span].tolist() == expected["token_type_ids"]
+        assert views["rows"][span].tolist() == list(range(row * shape.length, row * shape.length + length))
+        assert views["labels"][row].tolist() == expected["labels"] + [-100] * (shape.length - length)
+        assert views["heads"][row].tolist() == expected["heads"] + [-100] * (shape.words - words)
+        assert views["word_counts"][row] == words
+        assert views["kind"][row] == number
+        position += length
+    assert views["lengths"].tolist() == [sizes[n] for n in members] + [0] * (shape.batch - len(members))
+    assert (views["kind"][len(members) :] == -100).all()
+    assert (views["labels"][len(members) :] == -100).all()
+
+
+@given(st.integers(1, 20000), st.integers(1, 400))
+def test_static_shapes_are_few_and_tight(tokens, longest):
+    store = store_of([1])
+    store.lengths = np.array([min(longest, tokens), max(1, tokens - longest)])
+    store.words = np.array([1, 1])
+    shape = store.static_shape(np.array([0, 1]), 2)
+    exact = store.exact_shape(np.array([0, 1]))
+    assert exact.tokens <= shape.tokens <= max(exact.tokens * 1.125, exact.tokens + 63)
+    assert exact.length <= shape.length < exact.length + 64
+    # The bound that the attention kernel gets for the filling, see batch_inputs.
+    assert shape.tokens - exact.tokens <= max(64, shape.tokens // 8 + 1)
+
+
+def test_targets_count_what_the_loss_counts():
+    store = store_of([3, 5])
+    # labels + heads + kind
+    assert store.targets.tolist() == [3 + 1 + 1, 5 + 2 + 1]
+
+
+def test_an_epoch_has_every_example_once_and_depends_on_seed_and_number_only():
+    store = store_of(list(range(1, 40)))
+    stream = Stream(store, 6, seed=3)
+    batches = stream.epoch(2)
+    assert len(batches) == len(stream) == 7
+    assert sorted(np.concatenate(batches)) == list(range(39))
+    again = Stream(store, 6, seed=3).epoch(2)
+    assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
+    for other in (Stream(store, 6, seed=4).epoch(2), stream.epoch(1)):
+        assert not all(np.array_equal(a, b) for a, b in zip(batches, other, strict=True))
+
+
+def test_the_endless_stream_goes_on_where_it_stopped():
+    stream = Stream(store_of([2] * 10), 4, 1)
+    whole = [next(it) for it in [stream.endless(0)] for _ in range(8)]
+    rest = stream.endless(5)
+    for expected in whole[5:]:
+        assert np.array_equal(next(rest), expected)
+
+
+def test_by_length_keeps_the_budget_and_everything():
+    store = store_of([5, 40, 7, 7, 12, 1, 30])
+    batches = list(by_length(store, 42))
+    assert sorted(np.concatenate(batches)) == list(range(7))
+    assert all(len(b) == 1 or len(b) * store.lengths[b].max() <= 42 for b in batches)
+
+
+def test_examples_that_cannot_be_used():
+    with pytest.raises(UserError, match="example 1 has 65 tokens but the model has positions for 64"):
+        store_of([3, 65])
+    with pytest.raises(UserError, match="example 0 has no tokens"):
+        store_of([0, 3])
+    with pytest.raises(UserError, match="no examples to train on"):
+        Stream(store_of([]), 4, 1)

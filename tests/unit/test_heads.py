@@ -1,0 +1,237 @@
+"""Heads: shapes, initialisation, masking, and losses that a recorded step can replay."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional
+
+from crossalign.models.heads import BiaffineHead, Perceptron, SequenceHead, TaggingHead, mean_cross_entropy, pick
+from crossalign.tasks import get_task
+
+LABELS = {"pos": None, "ner": ["O", "B-PER", "I-PER"], "parsing": ["det", "nsubj", "root"], "nli": None, "qa": None}
+
+
+def make_batch(task, batch=3, length=12, words=5, padded=0):
+    """Rows of 2, 3, … words; `padded` more places in both directions that nothing may see."""
+    generator = torch.Generator().manual_seed(1)
+    data = {
+        "input_ids": torch.randint(5, 50, (batch, length + padded), generator=generator),
+        "attention_mask": torch.zeros(batch, length + padded, dtype=torch.long),
+        "word_mask": torch.zeros(batch, words + padded, dtype=torch.long),
+    }
+    data["attention_mask"][:, :length] = 1
+    for row in range(batch):
+        data["word_mask"][row, : row + 2] = 1
+    for name, field in task.fields.items():
+        if field.shape == "scalar":
+            data[name] = torch.arange(batch) % 3
+        else:
+            data[name] = torch.full((batch, words + padded), field.pad)
+            for row in range(batch):
+                count = row + 2
+                data[name][row, :count] = (
+                    torch.arange(1, count + 1) if name == "word_starts" else torch.arange(count) % 2
+                )
+    return data
+
+
+@pytest.fixture(params=list(LABELS))
+def task(request):
+    return get_task(request.param, LABELS[request.param])
+
+
+def test_loss_learns(task):
+    torch.manual_seed(0)
+    head = task.make_head(16, 0.0)
+    batch = make_batch(task)
+    hidden = torch.randn(3, 12, 16, requires_grad=True)
+    optimiser = torch.optim.Adam([*head.parameters(), hidden], lr=0.05)
+    losses = []
+    for _ in range(80):
+        optimiser.zero_grad()
+        loss = task.loss(head, hidden, batch)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert all(parameter.grad is not None for parameter in head.parameters())
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_padding_changes_nothing(task):
+    torch.manual_seed(0)
+    head = task.make_head(16, 0.1).eval()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    small, large = make_batch(task), make_batch(task, padded=4)
+    hidden = torch.randn(3, 16, 16)
+    loss, padded = (task.loss(head, hidden[:, : data["input_ids"].shape[1]], data) for data in (small, large))
+    assert loss.item() == pytest.approx(padded.item(), rel=1e-5)
+    one, two = (task.predict(head, hidden[:, : data["input_ids"].shape[1]], data) for data in (small, large))
+    for row in range(3):
+        for name in one:
+            count = row + 2
+            if name == "weights":
+                assert torch.allclose(
+                    one[name][row, :count, : count + 1], two[name][row, :count, : count + 1], atol=1e-5
+                )
+            elif one[name].dim() == 3:
+                assert torch.equal(one[name][row, :count, : count + 1], two[name][row, :count, : count + 1])
+            elif one[name].dim() == 2:
+                width = 12 if task.name == "qa" else count
+                assert torch.allclose(one[name][row, :width].float(), two[name][row, :width].float(), atol=1e-5)
+
+
+def test_no_shape_and_no_value_reaches_the_host(task):
+    # Fake tensors have no values: asking for one, or for a shape that depends on one, is an error.
+    head = task.make_head(16, 0.1).train()
+    batch = make_batch(task)
+    hidden = torch.randn(3, 12, 16)
+    with FakeTensorMode(allow_non_fake_inputs=False) as mode:
+        fake = {name: mode.from_tensor(value) for name, value in batch.items()}
+        parameters = {name: mode.from_tensor(value) for name, value in head.named_parameters()}
+        states = mode.from_tensor(hidden).requires_grad_()
+        loss = torch.func.functional_call(
+            Caller(task, head), {f"head.{k}": v for k, v in parameters.items()}, (states, fake)
+        )
+        assert loss.shape == ()
+        torch.autograd.grad(loss, states)
+
+
+class Caller(torch.nn.Module):
+    def __init__(self, task, head):
+        super().__init__()
+        self.task, self.head = task, head
+
+    def forward(self, hidden, batch):
+        return self.task.loss(self.head, hidden, batch)
+
+
+def test_the_check_above_can_fail():
+    with FakeTensorMode() as mode, pytest.raises(Exception, match="aten"):
+        labels = mode.from_tensor(torch.tensor([1, -100]))
+        labels[labels != -100].sum().item()
+
+
+def test_half_precision_states(task):
+    head = task.make_head(16, 0.1)
+    assert task.loss(head, torch.randn(3, 12, 16).bfloat16(), make_batch(task)).dtype == torch.float32
+
+
+def test_autocast(task):
+    head = task.make_head(16, 0.1).eval()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    hidden = torch.randn(3, 12, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = task.loss(head, hidden, make_batch(task))
+        outputs = task.predict(head, hidden, make_batch(task))
+    assert loss.dtype == torch.float32
+    # Predictions are as exact as the head's weights, whatever the encoder computed in.
+    plain = task.predict(head, hidden, make_batch(task))
+    assert all(torch.equal(outputs[name], plain[name]) for name in plain)
+
+
+def test_nothing_to_learn_from_is_zero_not_nan():
+    assert mean_cross_entropy(torch.randn(2, 3, 4), torch.full((2, 3), -100)).item() == 0.0
+
+
+def test_mean_is_that_of_the_library():
+    scores, targets = torch.randn(2, 5, 4), torch.tensor([[0, 1, -100, 3, -100], [2, -100, -100, 1, 0]])
+    expected = functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
+    assert torch.allclose(mean_cross_entropy(scores, targets), expected)
+
+
+def test_pick():
+    states = torch.arange(2 * 4 * 3).view(2, 4, 3)
+    picked = pick(states, torch.tensor([[3, 0], [1, 1]]))
+    assert torch.equal(picked, torch.stack([states[0, [3, 0]], states[1, [1, 1]]]))
+
+
+def test_initialisation_of_linear_heads():
+    torch.manual_seed(0)
+    head = TaggingHead(400, 17, 0.1)
+    assert head.classifier.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert not head.classifier.bias.any()
+    # The name under which a pretrained layer finds its place.
+    assert SequenceHead(8, 3, 0.1).pooler.weight.shape == (8, 8)
+
+
+def test_initialisation_of_the_parser():
+    torch.manual_seed(0)
+    head = BiaffineHead(768, 37, 0.1)
+    assert head.arc.shape == (501, 500) and not head.arc.any()
+    assert head.label.shape == (201, 37, 201) and not head.label.any()
+    for perceptron, size in ((head.arc_head, 500), (head.label_dependent, 200)):
+        weight = perceptron.linear.weight
+        assert weight.shape == (size, 768) and not perceptron.linear.bias.any()
+        assert torch.allclose(weight @ weight.T, torch.eye(size), atol=1e-4)
+    assert BiaffineHead(64, 5, 0.1).arc.shape == (65, 64)
+
+
+def test_perceptron_drops_the_same_neurons_everywhere():
+    torch.manual_seed(0)
+    perceptron = Perceptron(8, 200, 0.4).train()
+    result = perceptron(torch.randn(2, 6, 8))
+    dropped = result == 0
+    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
+    assert 0.25 < dropped[:, 0].float().mean() < 0.55
+    assert not torch.equal(dropped[0], dropped[1])
+    plain = perceptron.eval()(torch.tensor([[[1.0] + [0.0] * 7]]))
+    expected = functional.leaky_relu(perceptron.linear.weight[:, 0], 0.1)
+    assert torch.allclose(plain[0, 0], expected, atol=1e-6)
+
+
+def test_biaffine_scores_are_the_written_out_formula():
+    torch.manual_seed(0)
+    head = BiaffineHead(6, 3, 0.0).eval()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    states = torch.randn(1, 5, 6)
+    starts, mask = torch.tensor([[1, 3]]), torch.tensor([[1, 1]])
+    arcs, dependents, nodes = head(states, starts, mask)
+    everywhere = head.labels_everywhere(dependents, nodes)
+    at_gold = head.labels_at(dependents, nodes, torch.tensor([[2, 0]]))
+    places = [0, 1, 3]
+    for word in (0, 1):
+        for other in range(3):
+            vector = states[0, places[word + 1]]
+            partner = states[0, places[other]]
+            left = torch.cat([head.arc_dependent(vector[None, None])[0, 0], torch.ones(1)])
+            score = left @ head.arc @ head.arc_head(partner[None, None])[0, 0]
+            assert arcs[0, word, other].item() == pytest.approx(score.item(), rel=1e-4)
+            left = torch.cat([head.label_dependent(vector[None, None])[0, 0], torch.ones(1)])
+            right = torch.cat([head.label_head(partner[None, None])[0, 0], torch.ones(1)])
+            for label in range(3):
+                score = left @ head.label[:, label] @ right
+                assert everywhere[0, word, other, label].item() == pytest.approx(score.item(), rel=1e-4)
+    assert torch.allclose(at_gold[0, 0], everywhere[0, 0, 2], atol=1e-5)
+    assert torch.allclose(at_gold[0, 1], everywhere[0, 1, 0], atol=1e-5)
+
+
+def test_prediction_in_parts_is_the_same(monkeypatch):
+    torch.manual_seed(0)
+    task = get_task("parsing", ["a", "b", "c"])
+    head = task.make_head(6, 0.0).eval()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    batch, states = make_batch(task), torch.randn(3, 12, 6)
+    whole = task.predict(head, states, batch)
+    monkeypatch.setattr("crossalign.tasks.parsing.LARGEST", 1)
+    parts = task.predict(head, states, batch)
+    assert torch.allclose(whole["weights"], parts["weights"], atol=1e-5)
+    assert torch.equal(whole["labels"], parts["labels"])
+
+
+def test_parser_weights_are_log_products_of_probabilities():
+    torch.manual_seed(0)
+    task = get_task("parsing", ["a", "b", "c"])
+    head = task.make_head(6, 0.0).eval()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    batch = make_batch(task, batch=1, words=2)
+    states = torch.randn(1, 12, 6)
+    arcs, dependents, nodes = head(states, batch["word_starts"], batch["word_mask"])
+    product = arcs.softmax(-1).unsqueeze(-1) * head.labels_everywhere(dependents, nodes).softmax(-1)
+    outputs = task.predict(head, states, batch)
+    assert torch.allclose(outputs["weights"].exp(), product.max(-1).values, atol=1e-5)
+    assert torch.equal(outputs["labels"].long(), product.argmax(-1))

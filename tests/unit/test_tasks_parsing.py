@@ -1,0 +1,128 @@
+"""Parsing: examples, decoding to trees, scores, words beyond the model's length."""
+
+import numpy as np
+import pytest
+from tokenizers_for_tests import bert_tokenizer
+
+from crossalign.errors import UserError
+from crossalign.tasks import get_task, labels_from
+
+TREE = {
+    "id": "1",
+    "words": ["the", "cat", "sat", "."],
+    "upos": ["DET", "NOUN", "VERB", "PUNCT"],
+    "heads": [2, 3, 0, 3],
+    "relations": ["det", "nsubj", "root", "punct"],
+}
+LONG = {
+    "id": "2",
+    "words": ["cat"] * 12,
+    "upos": ["NOUN"] * 12,
+    "heads": [0, 1, 12, 3, 4, 5, 6, 7, 8, 9, 10, 2],
+    "relations": ["root"] + ["dep"] * 11,
+}
+
+
+def task_for(*records):
+    return get_task("parsing", labels_from("parsing", records))
+
+
+def outputs_for(task, examples, heads, labels, noise=0.0):
+    """What a model would give that believes in these heads and labels; padded as in a batch."""
+    rng = np.random.default_rng(0)
+    outputs = []
+    for example, head, label in zip(examples, heads, labels, strict=True):
+        count = len(example["word_starts"])
+        weights = np.full((count + 3, count + 4), -9.0, dtype=np.float32) + noise * rng.normal(
+            size=(count + 3, count + 4)
+        )
+        best = np.zeros((count + 3, count + 4), dtype=np.uint8)
+        weights[count:] = weights[:, count + 1 :] = 99.0
+        for word in range(count):
+            weights[word, head[word]] = -0.1
+            best[word, head[word]] = label[word]
+        outputs.append({"weights": weights, "labels": best})
+    return outputs
+
+
+def test_example():
+    task = task_for(TREE)
+    assert task.labels == ("det", "nsubj", "punct", "root")
+    (example,) = task.examples([TREE], bert_tokenizer(), 32)
+    assert example["word_starts"] == [1, 2, 3, 4]
+    assert example["heads"] == [2, 3, 0, 3] and example["labels"] == [0, 1, 3, 2]
+
+
+def test_heads_beyond_the_cut_are_not_learnt():
+    task = task_for(TREE, LONG)
+    (example,) = task.examples([LONG], bert_tokenizer(), 8)
+    assert len(example["input_ids"]) == 8 and example["cut"] == 6
+    assert example["heads"] == [0, 1, -100, 3, 4, 5]
+    assert example["labels"][2] == -100 and example["labels"][1] == task.labels.index("dep")
+
+
+def test_decode_and_score():
+    task = task_for(TREE)
+    examples = task.examples([TREE], bert_tokenizer(), 32)
+    predictions = task.decode(examples, [TREE], outputs_for(task, examples, [[2, 3, 0, 2]], [[0, 0, 3, 2]]))
+    assert predictions == [([2, 3, 0, 2], [0, 0, 3, 2])]
+    # Four words: the full stop has the wrong head, the cat the wrong relation.
+    scores = task.score([TREE], predictions)
+    assert scores == {"UAS": 75.0, "LAS": 50.0, "n": 1, "words": 4, "cut_words": 0, "unseen_labels": 0}
+    assert task.details([TREE], predictions) == [{"heads": [2, 3, 0, 2], "labels": [0, 0, 3, 2], "right": [3, 2]}]
+
+
+def test_favourite_heads_that_are_no_tree_become_one():
+    task = task_for(TREE)
+    examples = task.examples([TREE], bert_tokenizer(), 32)
+    # Words 1 and 2 want each other, 3 and 4 the root.
+    outputs = outputs_for(task, examples, [[2, 1, 0, 0]], [[0, 1, 3, 2]], noise=0.01)
+    ((heads, _),) = task.decode(examples, [TREE], outputs)
+    assert heads.count(0) == 1
+    for word in range(1, 5):
+        seen = []
+        while word:
+            assert word not in seen
+            seen.append(word)
+            word = heads[word - 1]
+
+
+def test_words_beyond_the_model_count_as_errors_and_are_reported():
+    task = task_for(TREE, LONG)
+    examples = task.examples([LONG, TREE], bert_tokenizer(), 8)
+    gold = [record["heads"] for record in (LONG, TREE)]
+    known = [[task.labels.index(relation) for relation in record["relations"]] for record in (LONG, TREE)]
+    outputs = outputs_for(task, examples, [[0, 1, 2, 3, 4, 5], gold[1]], known)
+    predictions = task.decode(examples, [LONG, TREE], outputs)
+    assert predictions[0][0] == [0, 1, 2, 3, 4, 5] + [-1] * 6
+    scores = task.score([LONG, TREE], predictions)
+    # Of 16 words all four of the second sentence are right and five of the first: word 3 hangs on one out of sight.
+    assert scores["LAS"] == pytest.approx(100 * 9 / 16)
+    assert scores["cut_words"] == 6
+
+
+def test_an_unseen_relation_is_an_error_and_is_reported():
+    task = task_for(TREE)
+    strange = TREE | {"relations": ["det", "vocative", "root", "punct"]}
+    examples = task.examples([strange], bert_tokenizer(), 32)
+    assert examples[0]["labels"] == [0, -100, 3, 2] and examples[0]["heads"] == [2, 3, 0, 3]
+    predictions = task.decode(examples, [strange], outputs_for(task, examples, [[2, 3, 0, 3]], [[0, 1, 3, 2]]))
+    scores = task.score([strange], predictions)
+    assert (scores["UAS"], scores["LAS"], scores["unseen_labels"]) == (100.0, 75.0, 1)
+
+
+def test_a_cut_word_with_an_unseen_relation_is_not_right():
+    task = task_for(TREE)
+    predictions = [([-1] * 12, [-1] * 12)]
+    assert task.score([LONG], predictions)["LAS"] == 0.0
+
+
+def test_read(tmp_path):
+    path = tmp_path / "a.conllu"
+    rows = zip(TREE["words"], TREE["upos"], TREE["heads"], ["det", "nsubj:pass", "root", "punct"], strict=True)
+    lines = [f"{i}\t{w}\t_\t{u}\t_\t_\t{h}\t{r}\t_\t_\n" for i, (w, u, h, r) in enumerate(rows, 1)]
+    path.write_text("# sent_id = 1\n" + "".join(lines) + "\n", encoding="utf-8")
+    assert get_task("parsing").read(path) == [TREE]
+    path.write_text("# sent_id = 1\n1\tthe\t_\tDET\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"a\.conllu, line 2: head '_' is not a number"):
+        get_task("parsing").read(path)
