@@ -1,0 +1,249 @@
+"""Sentence embeddings: ours against a padded batch-32 loop with transformers, from text on disk to arrays on disk.
+
+Both embed the same parallel sentences (PUD) with the same random weights of mBERT's or XLM-R XL's shape, all layers,
+the mean over all tokens, at most 100 of them. The loop takes sentences in their order, pads each 32 to the longest,
+averages on the device, and writes a language when it is finished. Loading the model is not part of the time. Every
+measurement is a process of its own, so that its peak memory is its own; a last one has several times as many
+sentences, to show that memory does not grow with them.
+
+Usage: python benchmarks/embed.py --data DIR [--device cuda|cpu] [--model-size mbert|xlmr-xl] [--sentences N]
+[--languages N] [--more N]
+DIR holds, anywhere below it, *pud*.conllu.gz (or .conllu) and mBERT's vocab.txt[.gz].
+"""
+
+import argparse
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+import numpy as np
+import torch
+
+_ENCODER = {"hidden_act": "gelu", "initializer_range": 0.02, "hidden_dropout_prob": 0.1}
+SHAPES = {
+    "tiny": {"model_type": "bert", "vocab_size": 119547, "hidden_size": 64, "num_hidden_layers": 2,
+             "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 512, "pad_token_id": 0},
+    "mbert": {"model_type": "bert", "vocab_size": 119547, "hidden_size": 768, "num_hidden_layers": 12,
+              "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "pad_token_id": 0},
+    "xlmr-xl": {"model_type": "xlm-roberta-xl", "vocab_size": 250880, "hidden_size": 2560, "num_hidden_layers": 36,
+                "num_attention_heads": 32, "intermediate_size": 10240, "max_position_embeddings": 514,
+                "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+}  # fmt: skip
+LENGTH = 100
+SHARD = 2 << 30
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
+    parser.add_argument("--model-size", default="mbert", choices=list(SHAPES))
+    parser.add_argument("--sentences", type=int, help="per language (default: 1000; xlmr-xl 100)")
+    parser.add_argument("--languages", type=int, default=99, help="at most so many")
+    parser.add_argument("--more", type=int, default=5, help="how many times as many sentences for the memory check")
+    parser.add_argument("--job", nargs="+", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def read_text(path: Path) -> str:
+    """A text file, packed or not."""
+    return (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode("utf-8")
+
+
+def write_texts(data: Path, folder: Path, languages: int, sentences: int) -> None:
+    """One file per language with its first sentences, from their beginning again if there are too few."""
+    files = sorted(path for path in data.rglob("*pud*.conllu*") if path.suffix in (".gz", ".conllu"))[:languages]
+    if not files:
+        sys.exit(f"error: {data} holds no *pud*.conllu.gz")
+    folder.mkdir()
+    for path in files:
+        lines = [line[9:] for line in read_text(path).split("\n") if line.startswith("# text = ")]
+        chosen = (lines * (-(-sentences // len(lines))))[:sentences]
+        (folder / f"{path.name.split('_')[0]}.txt").write_text("\n".join(chosen) + "\n", encoding="utf-8")
+
+
+def make_model(folder: Path, size: str, data: Path, device: str) -> None:
+    """A model folder with random weights, in files of at most 2 GB; the large one in bf16."""
+    from safetensors.torch import save_file
+
+    from crossalign.embedding.families import empty_model, parse_config, tensor_names
+    from crossalign.models.huggingface import wordpiece_tokenizer
+
+    found = sorted(data.rglob("vocab.txt*"))
+    if not found:
+        sys.exit(f"error: {data} holds no vocab.txt of mBERT")
+    folder.mkdir()
+    (folder / "vocab.txt").write_text(read_text(found[0]), encoding="utf-8")
+    wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text(json.dumps({**SHAPES[size], **_ENCODER}))
+    model = empty_model(parse_config(SHAPES[size]))
+    dtype = torch.bfloat16 if size == "xlmr-xl" else torch.float32
+    generator = torch.Generator(device).manual_seed(1)
+    shard: dict[str, torch.Tensor] = {}
+    places: dict[str, str] = {}
+
+    def flush() -> None:
+        name = f"model-{len(set(places.values())) + 1:05}.safetensors"
+        save_file(shard, folder / name, metadata={"format": "pt"})
+        places.update(dict.fromkeys(shard, name))
+        shard.clear()
+
+    for name, sources in tensor_names(model).items():
+        shape = model.get_parameter(name).shape
+        if len(shape) == 2:
+            value = 0.02 * torch.randn(shape, generator=generator, device=device)
+        else:
+            value = torch.full(shape, 1.0 if name.endswith("weight") else 0.0)
+        parts = value.to(dtype).cpu().chunk(len(sources))
+        shard.update((source, part.contiguous()) for source, part in zip(sources, parts, strict=True))
+        if sum(part.nbytes for part in shard.values()) > SHARD:
+            flush()
+    flush()
+    index = {"metadata": {}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def embed_ours(model: Path, texts: Path, out: Path, device: str, precision: str) -> dict[str, float]:
+    """The program's own way."""
+    from crossalign.embedding.sentences import Options, embed_files
+    from crossalign.embedding.weights import load_model
+    from crossalign.training.device import choose_device
+
+    start = time.perf_counter()
+    loaded = load_model(model, choose_device(device), precision)
+    loading = time.perf_counter() - start
+    files = {path.stem: path for path in sorted(texts.glob("*.txt"))}
+    short = out / "warm.txt"
+    short.write_text("\n".join(read_text(next(iter(files.values()))).splitlines()[:64]) + "\n", encoding="utf-8")
+    embed_files(loaded, {"warm": short}, out, Options(LENGTH, "include"))
+    return timed(lambda: embed_files(loaded, files, out, Options(LENGTH, "include")), device, loading)
+
+
+def embed_padded(model: Path, texts: Path, out: Path, device: str, precision: str) -> dict[str, float]:
+    """The straightforward way."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    start = time.perf_counter()
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    network = transformers.AutoModel.from_pretrained(model, dtype=dtype).to(device).eval()
+    loading = time.perf_counter() - start
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(model / "tokenizer.json"), pad_token="[PAD]", model_max_length=LENGTH
+    )
+    # The large model's padding is another number than that of mBERT's vocabulary.
+    pad = network.config.pad_token_id
+
+    @torch.no_grad()
+    def embed(lines: list[str]) -> np.ndarray:
+        parts = []
+        for place in range(0, len(lines), 32):
+            batch = tokenizer(lines[place : place + 32], padding=True, truncation=True, return_tensors="pt").to(device)
+            mask = batch["attention_mask"]
+            ids = batch["input_ids"].masked_fill(mask == 0, pad)
+            states = network(ids, attention_mask=mask, output_hidden_states=True).hidden_states
+            weights = mask[..., None].to(states[0].dtype)
+            means = [(state * weights).sum(1) / weights.sum(1) for state in states]
+            parts.append(torch.stack(means).float().cpu().numpy())
+        return np.concatenate(parts, 1)
+
+    def work() -> None:
+        for path in sorted(texts.glob("*.txt")):
+            np.save(out / f"{path.stem}.npy", embed(path.read_text(encoding="utf-8").splitlines()))
+
+    embed(read_text(next(iter(sorted(texts.glob("*.txt"))))).splitlines()[:64])
+    return timed(work, device, loading)
+
+
+def timed(work, device: str, loading: float) -> dict[str, float]:
+    """Seconds of the work, and what this process has needed until its end."""
+    start = time.perf_counter()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    # Not ru_maxrss: that one remembers the process which started this one.
+    peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    gpu = torch.cuda.max_memory_allocated() if device == "cuda" else 0
+    return {"seconds": seconds, "loading": loading, "host": peak, "gpu": gpu}
+
+
+def run_job(job: list[str]) -> None:
+    """One measurement, in a process of its own."""
+    way, model, texts, out, device, precision = job
+    Path(out).mkdir()
+    function = embed_ours if way == "ours" else embed_padded
+    print(json.dumps(function(Path(model), Path(texts), Path(out), device, precision)))
+
+
+def measure(*job: str | Path) -> dict[str, float]:
+    """The numbers of a job."""
+    command = [sys.executable, __file__, "--job", *map(str, job)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"error: {' '.join(map(str, job))} failed")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def difference(ours: Path, theirs: Path) -> float:
+    """The largest difference in the first language, relative to the standard deviation of its layer."""
+    path = sorted(theirs.glob("*.npy"))[0]
+    a, b = np.load(ours / path.name, mmap_mode="r"), np.load(path, mmap_mode="r")
+    return max(float(np.abs(x - y).max() / y.std()) for x, y in zip(a, b, strict=True))
+
+
+def main() -> None:
+    """Measure all ways, print the table."""
+    args = parse_args()
+    if args.job:
+        run_job(args.job)
+        return
+    if args.data is None:
+        sys.exit("error: --data is needed: a folder with PUD treebanks and mBERT's vocabulary")
+    per_language = args.sentences or (100 if args.model_size == "xlmr-xl" else 1000)
+    precisions = ("fp32", "bf16") if args.device == "cuda" else ("fp32",)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_model(folder / "model", args.model_size, args.data, args.device)
+        write_texts(args.data, folder / "texts", args.languages, per_language)
+        write_texts(args.data, folder / "more", args.languages, per_language * args.more)
+        total = per_language * len(list((folder / "texts").iterdir()))
+        print(f"{args.model_size} on {args.device}, torch {torch.__version__}: {total} sentences of PUD\n")
+        columns = ["way", "precision", "sentences/s", "x fp32 loop", "x bf16 loop", "peak host MB", "peak GPU MB",
+                   "loading s", "difference"]  # fmt: skip
+        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+        rates: dict[str, float] = {}
+        for way in ("padded loop", "ours"):
+            for precision in precisions:
+                out = folder / f"{way[:4]}-{precision}"
+                found = measure(way[:4], folder / "model", folder / "texts", out, args.device, precision)
+                rate = total / found["seconds"]
+                rates.setdefault(precision, rate)
+                against = [f"{rate / rates[other]:.1f}" if other in rates else "" for other in ("fp32", "bf16")]
+                gap = f"{difference(out, folder / 'padd-fp32'):.1e}"
+                row(way, precision, f"{rate:.0f}", *against, found, gap)
+                if out.name != "padd-fp32":
+                    shutil.rmtree(out)
+        found = measure("ours", folder / "model", folder / "more", folder / "large", args.device, precisions[-1])
+        rate = args.more * total / found["seconds"]
+        row(f"ours, {args.more} x as many", precisions[-1], f"{rate:.0f}", "", "", found, "")
+
+
+def row(way: str, precision: str, rate: str, first: str, second: str, found: dict[str, float], gap: str) -> None:
+    """A line of the table."""
+    host, gpu = f"{found['host'] / 1e6:.0f}", f"{found['gpu'] / 1e6:.0f}"
+    print(f"| {way} | {precision} | {rate} | {first} | {second} | {host} | {gpu} | {found['loading']:.1f} | {gap} |")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

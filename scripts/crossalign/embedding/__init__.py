@@ -1,0 +1,1 @@
+"""Vectors of sentences and words from any layer of any model, on one or several devices."""

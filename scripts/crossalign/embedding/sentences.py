@@ -1,0 +1,154 @@
+"""Sentence embeddings of text files: one array of layers x sentences x neurons per file.
+
+Sentences pass in windows. While one is on the device the next is tokenised and the last one written, so memory does
+not depend on the number of sentences. Within a window sentences are sorted by length; its rows are neighbours in the
+file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crossalign.data.lines import numbered
+from crossalign.embedding.arrays import ArrayWriter
+from crossalign.embedding.special import Frame
+from crossalign.embedding.states import States, embed, make_store
+from crossalign.embedding.weights import Loaded
+from crossalign.errors import UserError
+from crossalign.training.batches import Store
+
+log = logging.getLogger("embed")
+
+# Bytes of a window's result, and most sentences in it. Two or three windows are in host memory at a time.
+_WINDOW_BYTES = 192 << 20
+_WINDOW_SENTENCES = 8192
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a sentence becomes a vector."""
+
+    max_length: int = 200
+    special_tokens: str = "exclude"
+    last_layer: str = "mean"
+
+    def __post_init__(self) -> None:
+        if self.special_tokens not in ("include", "exclude"):
+            raise UserError(f"special tokens '{self.special_tokens}': include or exclude")
+        if self.last_layer not in ("mean", "cls"):
+            raise UserError(f"last layer '{self.last_layer}': mean or cls")
+
+
+@dataclass
+class Counts:
+    """What was read: sentences, those cut at the longest length, those without a word."""
+
+    sentences: int = 0
+    cut: int = 0
+    empty: int = 0
+
+
+def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Options) -> dict[str, Counts]:
+    """Write `<out>/<language>.npy` for every file; each appears complete or not at all."""
+    frame = Frame.of(model.tokenizer)
+    if options.last_layer == "cls" and not frame.has_cls:
+        raise UserError(f"--last-layer cls: models of type '{model.config.family}' have no token for the sentence")
+    frame.check(options.max_length, model.config.max_length)
+    totals = {lang: count_lines(path) for lang, path in files.items()}
+    reference = next(iter(totals), None)
+    for lang, total in totals.items():
+        if total == 0:
+            raise UserError(f"{files[lang]}: no sentences")
+        if total != totals[reference]:
+            raise UserError(
+                f"{files[lang]}: {total} sentences, but {files[reference]} has {totals[reference]}; "
+                "line n must be the same sentence in all languages"
+            )
+    counts = {lang: Counts() for lang in files}
+    size = max(1, min(_WINDOW_SENTENCES, _WINDOW_BYTES // (4 * (model.config.layers + 1) * model.config.hidden)))
+    prepared = (
+        (lang, *_prepare(window, model, options, frame, counts[lang], files[lang]))
+        for lang, path in files.items()
+        for window in _windows(path, size)
+    )
+    states = States(model)
+    with ArrayWriter() as writer, ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, prepared, None)
+        while window := coming.result():
+            coming = reader.submit(next, prepared, None)
+            lang, store, spans = window
+            if lang != writer.name:
+                shape = (model.config.layers + 1, totals[lang], model.config.hidden)
+                writer.begin(lang, out / f"{lang}.npy", shape)
+            result = embed(states, store, spans, last_first=options.last_layer == "cls")
+            _check(result, writer.rows, files[lang])
+            writer.add(result)
+    for lang, count in counts.items():
+        _warn(files[lang], count, options)
+    return counts
+
+
+def count_lines(path: Path) -> int:
+    """Lines of a file; the last one may lack its end."""
+    count, last = 0, b"\n"
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                count += block.count(b"\n")
+                last = block[-1:]
+    except OSError as error:
+        raise UserError(f"{path}: cannot read: {error.strerror}") from None
+    return count + (last != b"\n")
+
+
+def _windows(path: Path, size: int) -> Iterator[list[tuple[int, str]]]:
+    with path.open(encoding="utf-8", newline="\n") as text:
+        lines = numbered(text, str(path))
+        while window := list(islice(lines, size)):
+            yield window
+
+
+def _prepare(
+    window: list[tuple[int, str]], model: Loaded, options: Options, frame: Frame, counts: Counts, path: Path
+) -> tuple[Store, np.ndarray]:
+    """Token numbers with special tokens, and the span of each sentence that counts."""
+    room = options.max_length - frame.size
+    examples, spans = [], []
+    encoded = model.tokenizer.encode_batch_fast([line for _, line in window], add_special_tokens=False)
+    for (number, _), encoding in zip(window, encoded, strict=True):
+        ids = encoding.ids
+        counts.sentences += 1
+        counts.cut += len(ids) > room
+        counts.empty += not ids
+        if not ids and (options.special_tokens == "exclude" or not frame.size):
+            raise UserError(f"{path}, line {number}: no words to average; drop the sentence in all languages")
+        examples.append([*frame.before, *ids[:room], *frame.after])
+        inside = (len(frame.before), len(examples[-1]) - len(frame.after))
+        spans.append(inside if options.special_tokens == "exclude" else (0, len(examples[-1])))
+    return make_store(model, examples), np.array(spans, dtype=np.int64)
+
+
+def _warn(path: Path, counts: Counts, options: Options) -> None:
+    if counts.cut:
+        log.warning("%s: %d of %d sentences cut at %d tokens", path, counts.cut, counts.sentences, options.max_length)
+    if counts.empty:
+        words = "%s: %d of %d lines have no words; their vectors are the special tokens'"
+        log.warning(words, path, counts.empty, counts.sentences)
+
+
+def _check(result: Tensor, start: int, path: Path) -> None:
+    if not bool(torch.isfinite(result).all()):
+        layer, row, _ = (~torch.isfinite(result)).nonzero()[0].tolist()
+        raise UserError(
+            f"{path}, line {start + row + 1}: layer {layer} has numbers that are not finite; "
+            "the weights are damaged, or too large for this precision (try --precision fp32)"
+        )

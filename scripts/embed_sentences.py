@@ -1,0 +1,72 @@
+"""Embed parallel sentences: the vectors of all layers, for all languages, with one model.
+
+In: a model folder (BERT, XLM-R of any size, XGLM, or the project's own), perhaps a tuned model to be laid over it, and
+text with one sentence a line as LANG=FILE. Out: DIR/LANG.npy, fp32, layers x sentences x neurons; layer 0 is the output
+of the embeddings.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+from crossalign.errors import UserError, run_main
+
+log = logging.getLogger("embed")
+
+
+def parse_args() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, type=Path, metavar="FOLDER")
+    parser.add_argument("--tuned", type=Path, metavar="DIR", help="a tuned model; --model is what it was tuned from")
+    parser.add_argument("--text", required=True, nargs="+", metavar="LANG=FILE")
+    parser.add_argument("--max-length", type=int, default=200, help="tokens per sentence (default: 200)")
+    parser.add_argument(
+        "--special-tokens", choices=("include", "exclude"), default="exclude", help="in the mean (default: exclude)"
+    )
+    parser.add_argument(
+        "--last-layer", choices=("mean", "cls"), default="mean", help="cls: the first token's vector (default: mean)"
+    )
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda (all GPUs if one is too small), cuda:1, ...")
+    parser.add_argument("--precision", default="auto", help="auto (bf16 on GPUs), fp32 or bf16")
+    parser.add_argument("--token-budget", type=int, help="tokens per batch")
+    return parser.parse_args()
+
+
+def named_files(pairs: list[str]) -> dict[str, Path]:
+    """The files of `--text` by language."""
+    files: dict[str, Path] = {}
+    for pair in pairs:
+        lang, sign, file = pair.partition("=")
+        if not (lang and sign and file) or "/" in lang:
+            raise UserError(f"--text {pair}: LANG=FILE was expected, such as fr=data/parallel/pud/fr.txt")
+        if lang in files:
+            raise UserError(f"--text {pair}: the language '{lang}' is given twice")
+        files[lang] = Path(file)
+        if not files[lang].is_file():
+            raise UserError(f"--text {pair}: no such file")
+    return files
+
+
+def main() -> None:
+    """Load the model, embed every file."""
+    args = parse_args()
+    files = named_files(args.text)
+    if args.token_budget is not None and args.token_budget < 1:
+        raise UserError(f"--token-budget {args.token_budget}: at least 1")
+
+    from crossalign.embedding.sentences import Options, embed_files
+    from crossalign.embedding.weights import load_model
+    from crossalign.training.device import choose_device
+
+    options = Options(args.max_length, args.special_tokens, args.last_layer)
+    device = choose_device(args.device)
+    model = load_model(args.model, device, args.precision, args.tuned, args.token_budget)
+    for lang, counts in embed_files(model, files, args.out, options).items():
+        log.info("%s: %d sentences, %d cut", lang, counts.sentences, counts.cut)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    run_main(main)

@@ -1,0 +1,86 @@
+"""Where large models lie, planned from their configuration alone."""
+
+import csv
+
+import pytest
+import torch
+
+from crossalign.embedding.families import parse_config
+from crossalign.embedding.placement import Sizes, plan, weight_sizes, working_bytes
+from crossalign.errors import UserError
+
+GPU0, GPU1 = torch.device("cuda", 0), torch.device("cuda", 1)
+GB = 10**9
+# The published configurations, as far as they decide the size.
+XLMR_XL = {"vocab_size": 250880, "max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1}
+CONFIGS = {
+    "xlmr-xl": {**XLMR_XL, "model_type": "xlm-roberta-xl", "hidden_size": 2560, "num_hidden_layers": 36,
+                "num_attention_heads": 32, "intermediate_size": 10240},
+    "xlmr-xxl": {**XLMR_XL, "model_type": "xlm-roberta-xl", "hidden_size": 4096, "num_hidden_layers": 48,
+                 "num_attention_heads": 32, "intermediate_size": 16384},
+    "xglm-564m": {"model_type": "xglm", "vocab_size": 256008, "d_model": 1024, "num_layers": 24,
+                  "attention_heads": 16, "ffn_dim": 4096},
+    "xglm-7.5b": {"model_type": "xglm", "vocab_size": 256008, "d_model": 4096, "num_layers": 32,
+                  "attention_heads": 32, "ffn_dim": 16384},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_sizes_are_those_of_the_register(name, root):
+    with (root / "resources" / "models.tsv").open(encoding="utf-8") as stream:
+        parameters = {row["name"]: row["parameters"] for row in csv.DictReader(stream, delimiter="\t")}
+    assert weight_sizes(parse_config(CONFIGS[name]), "bf16").total == 2 * int(parameters[name])
+    assert weight_sizes(parse_config(CONFIGS[name]), "fp32").total == 4 * int(parameters[name])
+
+
+def test_tables_of_small_models_stay_exact():
+    shape = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = parse_config({**shape, "intermediate_size": 16, "model_type": "bert"})
+    low, full = weight_sizes(config, "bf16"), weight_sizes(config, "fp32")
+    assert low.embeddings == full.embeddings and 2 * sum(low.layers) == sum(full.layers)
+
+
+def test_one_device_when_it_has_room():
+    placement = plan("m", Sizes(4 * GB, (GB,) * 6, 10), 2 * GB, [(GPU0, 14 * GB), (GPU1, 14 * GB)], 0)
+    assert set(placement.layers) == {GPU0} and not placement.spilled
+
+
+def test_several_devices_in_order():
+    placement = plan("m", Sizes(4 * GB, (GB,) * 6, 10), 2 * GB, [(GPU0, 10 * GB), (GPU1, 10 * GB)], 0)
+    # 9.5 GB without slack, 2 for batches, 4 for the embeddings: three layers fit.
+    assert placement.layers == (GPU0,) * 3 + (GPU1,) * 3 and not placement.spilled
+    assert placement.weights_at("embeddings.word.weight") == GPU0
+    assert placement.weights_at("layers.2.up.weight") == GPU0
+    assert placement.weights_at("layers.3.up.weight") == GPU1
+    assert placement.weights_at("final_norm.weight") == GPU1
+
+
+def test_host_memory_takes_what_devices_cannot_hold():
+    placement = plan("m", Sizes(4 * GB, (GB,) * 6, 10), 2 * GB, [(GPU0, 10 * GB)], 20 * GB)
+    # One layer's room is kept for the copies.
+    assert placement.spilled == {2, 3, 4, 5} and placement.layers == (GPU0,) * 6
+    assert placement.weights_at("layers.2.up.weight").type == "cpu"
+    assert placement.weights_at("layers.1.up.weight") == GPU0
+
+
+@pytest.mark.parametrize(
+    ("devices", "host"),
+    [([(GPU0, 10 * GB)], 4 * GB), ([(GPU0, 5 * GB)], 100 * GB), ([(torch.device("cpu"), 10 * GB)], 10 * GB)],
+)
+def test_what_does_not_fit_gives_numbers_and_ways_out(devices, host):
+    with pytest.raises(UserError) as caught:
+        plan("models/huge", Sizes(4 * GB, (GB,) * 6, 0), 2 * GB, devices, host)
+    message = str(caught.value)
+    assert message.startswith("models/huge does not fit: its weights need 10.0 GB (10000000000 bytes)")
+    assert "a batch 2.0 GB (2000000000 bytes)" in message
+    assert f"host memory {host / GB:.1f} GB ({host} bytes)" in message
+    assert ("cuda:0" in message) == (devices[0][0].type == "cuda")
+    assert "--precision bf16" in message and "--token-budget" in message and "more GPUs" in message
+
+
+def test_a_batch_needs_more_with_more_tokens_and_precision():
+    config = parse_config(CONFIGS["xlmr-xxl"])
+    assert working_bytes(config, "bf16", 2000) == 2 * working_bytes(config, "bf16", 1000)
+    assert working_bytes(config, "bf16", 1000) < working_bytes(config, "fp32", 1000)
+    # Nothing of a layer is smaller than its input, its two products and the inner states.
+    assert working_bytes(config, "bf16", 1) > 2 * (4096 + 3 * 4096 + 16384)

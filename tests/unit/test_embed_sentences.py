@@ -1,0 +1,330 @@
+"""Sentence embeddings of every family against the library's model, fed one sentence at a time."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import processors
+from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
+
+from crossalign.embedding import sentences, states, weights
+from crossalign.embedding.placement import Placement
+from crossalign.embedding.sentences import Options, embed_files
+from crossalign.embedding.weights import load_model
+from crossalign.errors import UserError
+from crossalign.models.config import EncoderConfig
+from crossalign.models.huggingface import load_weights, save_encoder
+from crossalign.models.init import fresh_encoder
+
+CPU = torch.device("cpu")
+SHAPE = {
+    "vocab_size": 160,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "max_position_embeddings": 48,
+    # Large weights: with the usual 0.02 a wrong attention would hardly show.
+    "initializer_range": 0.3,
+}
+TEXT = [
+    "the cat sat on the mat .",
+    "John lives in Paris and Berlin",
+    "cat",
+    "who ?",
+    "Where does John live ? " * 3,
+    "a long sentence that is spelt letter by letter, (so many pieces)",
+    "the the the",
+    "the cat " * 40,
+]
+FAMILIES = ["bert", "xlm-roberta", "xlm-roberta-xl", "xglm"]
+
+
+def tokenizer_of(family):
+    tokenizer = bert_tokenizer() if family == "bert" else xlmr_tokenizer()
+    single = {"bert": "[CLS] $A [SEP]", "xglm": "</s> $A"}.get(family, "<s> $A </s>")
+    names = [name for name in single.split() if name != "$A"]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=single, special_tokens=[(name, tokenizer.token_to_id(name)) for name in names]
+    )
+    return tokenizer
+
+
+def library_model(family):
+    import transformers
+
+    torch.manual_seed(3)
+    if family == "bert":
+        model = transformers.BertModel(transformers.BertConfig(**SHAPE))
+    elif family == "xlm-roberta":
+        model = transformers.XLMRobertaModel(transformers.XLMRobertaConfig(**SHAPE, type_vocab_size=1, pad_token_id=1))
+    elif family == "xlm-roberta-xl":
+        model = transformers.XLMRobertaXLModel(
+            transformers.XLMRobertaXLConfig(**SHAPE, type_vocab_size=1, pad_token_id=1)
+        )
+    else:
+        shape = {"d_model": 16, "num_layers": 3, "attention_heads": 4, "ffn_dim": 24, "init_std": 0.3}
+        model = transformers.XGLMModel(
+            transformers.XGLMConfig(vocab_size=160, max_position_embeddings=48, pad_token_id=1, **shape)
+        )
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, 0.5, 0.2)
+    return model.eval()
+
+
+def model_folder(folder, family):
+    model = library_model(family)
+    # Several files, as large models have.
+    model.save_pretrained(folder, max_shard_size="8KB")
+    assert (folder / "model.safetensors.index.json").exists()
+    tokenizer_of(family).save(str(folder / "tokenizer.json"))
+    return model
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def made(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    return request.param, folder, model_folder(folder, request.param)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    model_folder(tmp_path / "model", "bert")
+    return tmp_path / "model"
+
+
+def write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def reference(model, tokenizer, text, max_length, special_tokens, last_layer="mean"):
+    """One sentence at a time through the library's model."""
+    tokenizer.enable_truncation(max_length)
+    rows = []
+    for line in text:
+        encoding = tokenizer.encode(line)
+        with torch.no_grad():
+            hidden = model(torch.tensor([encoding.ids]), output_hidden_states=True).hidden_states
+        keep = torch.tensor([special_tokens == "include" or not special for special in encoding.special_tokens_mask])
+        rows.append([state[0][keep].mean(0) for state in hidden])
+        if last_layer == "cls":
+            rows[-1][-1] = hidden[-1][0, 0]
+    return torch.stack([torch.stack(row) for row in rows], 1).numpy()
+
+
+@pytest.mark.parametrize("special_tokens", ["include", "exclude"])
+def test_embeddings_equal_one_sentence_at_a_time(made, special_tokens, tmp_path, monkeypatch):
+    family, folder, library = made
+    # Windows of three sentences: the last one is shorter.
+    monkeypatch.setattr(sentences, "_WINDOW_SENTENCES", 3)
+    text = write(tmp_path / "en.txt", TEXT)
+    model = load_model(folder, CPU, budget=60)
+    counts = embed_files(model, {"en": text}, tmp_path / "out", Options(40, special_tokens))
+    got = np.load(tmp_path / "out" / "en.npy", mmap_mode="r")
+    want = reference(library, tokenizer_of(family), TEXT, 40, special_tokens)
+    assert got.dtype == np.float32 and got.shape == (4, len(TEXT), 16)
+    np.testing.assert_allclose(got, want, atol=1e-5, rtol=1e-5)
+    assert counts["en"].sentences == len(TEXT)
+    room = 39 if family == "xglm" else 38
+    long = sum(len(tokenizer_of(family).encode(line, add_special_tokens=False).ids) > room for line in TEXT)
+    assert counts["en"].cut == long >= 1
+
+
+def test_the_last_layer_may_be_the_first_token(made, tmp_path):
+    family, folder, library = made
+    text = write(tmp_path / "en.txt", TEXT)
+    model = load_model(folder, CPU)
+    options = Options(40, "include", "cls")
+    if family == "xglm":
+        with pytest.raises(UserError, match="models of type 'xglm' have no token for the sentence"):
+            embed_files(model, {"en": text}, tmp_path, options)
+        return
+    embed_files(model, {"en": text}, tmp_path, options)
+    want = reference(library, tokenizer_of(family), TEXT, 40, "include", "cls")
+    np.testing.assert_allclose(np.load(tmp_path / "en.npy"), want, atol=1e-5, rtol=1e-5)
+
+
+def test_spilled_layers_compute_the_same(made, tmp_path):
+    _, folder, _ = made
+    model = load_model(folder, CPU)
+    rng = np.random.default_rng(1)
+    examples = [rng.integers(5, 90, length).tolist() for length in (9, 3, 3, 17)]
+    spans = np.array([(1, 8), (0, 3), (2, 3), (5, 6)])
+    store = states.make_store(model, examples)
+    whole = states.embed(states.States(model), store, spans)
+    model.placement = Placement(CPU, (CPU,) * 3, frozenset({1, 2}))
+    assert torch.equal(whole, states.embed(states.States(model), store, spans))
+    assert torch.equal(whole[2:3], states.embed(states.States(model), store, spans, layer=2))
+
+
+def test_large_tensors_are_read_in_pieces(made, monkeypatch):
+    _, folder, _ = made
+    shards = weights.Shards(folder)
+    whole = {name: shards.read(name, CPU, torch.bfloat16) for name in shards.places}
+    assert any(tensor.dim() == 2 and len(tensor) > 20 for tensor in whole.values())
+    monkeypatch.setattr(weights, "_PIECE", 4 * 16 * 7)
+    for name, tensor in whole.items():
+        assert torch.equal(shards.read(name, CPU, torch.bfloat16), tensor)
+        assert torch.equal(shards.read(name, CPU, torch.float32).bfloat16(), tensor)
+
+
+@pytest.mark.parametrize("norm", ["roberta-prelayernorm", "normformer"])
+def test_own_families(norm, tmp_path):
+    config = EncoderConfig.from_huggingface({**SHAPE, "model_type": norm, "type_vocab_size": 1, "pad_token_id": 1})
+    encoder = fresh_encoder(config, 1).eval()
+    tokenizer = tokenizer_of("xlm-roberta")
+    save_encoder(tmp_path / "model", encoder, tokenizer)
+    text = write(tmp_path / "en.txt", TEXT[:5])
+    embed_files(load_model(tmp_path / "model", CPU), {"en": text}, tmp_path, Options(40, "include"))
+    got = np.load(tmp_path / "en.npy")
+    for row, line in enumerate(TEXT[:5]):
+        tokenizer.enable_truncation(40)
+        with torch.no_grad():
+            want = encoder(torch.tensor([tokenizer.encode(line).ids]), all_layers=True)
+        np.testing.assert_allclose(got[:, row], torch.stack(want)[:, 0].mean(1), atol=1e-5, rtol=1e-5)
+
+
+def test_tuned_model_is_laid_over_its_base(folder, tmp_path):
+    from crossalign.tasks import get_task
+    from crossalign.training.predict import TaskModel
+    from crossalign.training.tuned import save_tuned
+
+    encoder = load_weights(folder)
+    with torch.no_grad():
+        encoder.layers[1].up.weight += 0.1
+    task = get_task("pos", ["NOUN", "VERB"])
+    head = task.make_head(16, 0.0)
+    save_tuned(tmp_path / "tuned", folder, TaskModel(encoder, head), task, {})
+    text = write(tmp_path / "en.txt", TEXT[:3])
+    embed_files(load_model(folder, CPU), {"en": text}, tmp_path / "base", Options(40))
+    embed_files(load_model(folder, CPU, tuned=tmp_path / "tuned"), {"en": text}, tmp_path / "over", Options(40))
+    base, over = (np.load(tmp_path / name / "en.npy") for name in ("base", "over"))
+    assert np.array_equal(base[:2], over[:2])
+    assert np.abs(base[2:] - over[2:]).max() > 1e-3
+    save_encoder(tmp_path / "other", fresh_encoder(encoder.config, 5), bert_tokenizer())
+    with pytest.raises(UserError, match=r"was tuned from 'model'.*holds other weights"):
+        load_model(tmp_path / "other", CPU, tuned=tmp_path / "tuned")
+
+
+def test_empty_lines(folder, tmp_path, caplog):
+    model = load_model(folder, CPU)
+    text = write(tmp_path / "en.txt", ["the cat", "", "\u200b \x7f", "cat"])
+    counts = embed_files(model, {"en": text}, tmp_path, Options(40, "include"))["en"]
+    assert (counts.sentences, counts.empty) == (4, 2)
+    assert "2 of 4 lines have no words" in caplog.text
+    got = np.load(tmp_path / "en.npy")
+    assert np.isfinite(got).all() and np.array_equal(got[:, 1], got[:, 2])
+    with pytest.raises(UserError, match=r"en\.txt, line 2: no words to average"):
+        embed_files(model, {"en": text}, tmp_path / "out", Options(40, "exclude"))
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_a_last_line_without_end_counts(folder, tmp_path):
+    (tmp_path / "en.txt").write_text("the cat\nsat\u2028on\r\nthe mat", encoding="utf-8")
+    counts = embed_files(load_model(folder, CPU), {"en": tmp_path / "en.txt"}, tmp_path, Options(40))
+    assert counts["en"].sentences == 3 and np.load(tmp_path / "en.npy").shape[1] == 3
+
+
+def bad_text(model, tmp_path):
+    short = write(tmp_path / "fr.txt", TEXT[:2])
+    embed_files(model, {"en": write(tmp_path / "en.txt", TEXT), "fr": short}, tmp_path, Options(40))
+
+
+def no_text(model, tmp_path):
+    embed_files(model, {"en": write(tmp_path / "en.txt", [])}, tmp_path, Options(40))
+
+
+def not_utf8(model, tmp_path):
+    (tmp_path / "en.txt").write_bytes(b"the cat\n\xff\xfe\n")
+    embed_files(model, {"en": tmp_path / "en.txt"}, tmp_path, Options(40))
+
+
+def too_long(model, tmp_path):
+    embed_files(model, {"en": write(tmp_path / "en.txt", TEXT)}, tmp_path, Options(49))
+
+
+def too_short(model, tmp_path):
+    embed_files(model, {"en": write(tmp_path / "en.txt", TEXT)}, tmp_path, Options(2))
+
+
+def damaged(model, tmp_path):
+    model.encoder.layers[1].up.weight.data[3, 3] = float("nan")
+    embed_files(model, {"en": write(tmp_path / "en.txt", TEXT)}, tmp_path, Options(40))
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (bad_text, r"fr\.txt: 2 sentences, but .*en\.txt has 8"),
+        (no_text, r"en\.txt: no sentences"),
+        (not_utf8, r"en\.txt"),
+        (too_long, "--max-length 49: the model has positions for 48 tokens only"),
+        (too_short, "--max-length 2 leaves no room for words beside 2 special tokens"),
+        (damaged, r"en\.txt, line 1: layer 2 has numbers that are not finite"),
+    ],
+)
+def test_bad_input(work, message, folder, tmp_path):
+    with pytest.raises(UserError, match=message):
+        work(load_model(folder, CPU), tmp_path)
+    assert not list(tmp_path.glob("*.npy")) and not list(tmp_path.glob(".*part"))
+
+
+def test_tokenizer_of_another_model(folder):
+    tokenizer = bert_tokenizer()
+    tokenizer.add_tokens([f"word{n}" for n in range(200)])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    with pytest.raises(UserError, match="the tokenizer belongs to another model"):
+        load_model(folder, CPU)
+
+
+def test_bad_model_folders(folder, tmp_path):
+    with pytest.raises(UserError, match="is not a model folder"):
+        load_model(tmp_path, CPU)
+    (tmp_path / "config.json").write_text('{"model_type": "mamba"}')
+    with pytest.raises(UserError, match=r"model_type 'mamba' is not one of .*also xlm-roberta-xl, xglm"):
+        load_model(tmp_path, CPU)
+    (tmp_path / "config.json").write_text('{"model_type": "xglm", "d_model": 8}')
+    with pytest.raises(UserError, match="missing vocab_size, num_layers"):
+        load_model(tmp_path, CPU)
+    index = folder / "model.safetensors.index.json"
+    names = json.loads(index.read_text())["weight_map"]
+    (folder / names["encoder.layer.1.output.dense.weight"]).write_bytes(b"cut")
+    with pytest.raises(UserError, match="fetch it again"):
+        load_model(folder, CPU)
+    index.unlink()
+    with pytest.raises(UserError, match=r"no model\.safetensors"):
+        load_model(folder, CPU)
+
+
+def run(root, *args):
+    command = [sys.executable, str(root / "scripts" / "embed_sentences.py"), *map(str, args)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def test_program(root, folder, tmp_path):
+    en, fr = write(tmp_path / "en.txt", TEXT), write(tmp_path / "fr.txt", TEXT[::-1])
+    done = run(
+        root, "--model", folder, "--text", f"en={en}", f"fr={fr}", "--max-length", 40, "--special-tokens", "include",
+        "--last-layer", "cls", "--out", tmp_path / "out", "--device", "cpu",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "en: 8 sentences" in done.stderr
+    en, fr = (np.load(tmp_path / "out" / f"{lang}.npy") for lang in ("en", "fr"))
+    np.testing.assert_allclose(en, fr[:, ::-1], atol=1e-6)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["en.npy", "fr.npy"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("en", "LANG=FILE was expected"), ("en=nowhere.txt", "no such file"), ("a/b=x", "LANG=FILE was expected")],
+)
+def test_program_names_bad_arguments(text, message, root, folder, tmp_path):
+    done = run(root, "--model", folder, "--text", text, "--out", tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("error: --text") and message in done.stderr
