@@ -2,8 +2,10 @@
 
 import shlex
 
+from crossalign.addresses import Tuned
 from crossalign.fetch.register import Dataset
 from crossalign.sets import SEVERAL_ROOTS, DataSet
+from crossalign.targets import recipe
 
 
 def options(**values: object) -> str:
@@ -71,4 +73,31 @@ def way_options(settings: dict) -> str:
         attempts=settings["attempts"],
         downloads=settings["folder"],
         lock=settings["lock"],
+    )
+
+
+def finetune_options(config: dict, run: Tuned) -> str:
+    """The hyper-parameters of a fine-tuning; a trial of the grid search has its own batch size and learning rate."""
+    values = recipe(config, run.recipe)
+    init = run.init
+    if init.startswith("grid-"):
+        _, batch, rate = init.split("-", 2)
+        values, init = values | {"batch": int(batch), "learning_rate": float(rate)}, "ref"
+    return options(
+        task=run.task,
+        init=init,
+        seed=run.seed,
+        batch=values["batch"],
+        learning_rate=values["learning_rate"],
+        epochs=values["epochs"],
+        warmup=str(values["warmup"]),
+        decay=values["schedule"],
+        beta1=values["betas"][0],
+        beta2=values["betas"][1],
+        eps=values["epsilon"],
+        weight_decay=str(values["weight_decay"]),
+        clip=values["clip"],
+        max_length=values["max_length"],
+        selection=values["selection"],
+        patience=values["patience"] or None,
     )

@@ -196,8 +196,6 @@ def wrong_recipes(config: dict) -> Iterator[str]:
         for key in ("batch", "learning_rate", "epochs", "selection", "max_length"):
             if key not in recipe:
                 yield f"finetune.{name}: '{key}' is given neither here nor in finetune.defaults"
-        if recipe.get("stride", 0) >= recipe.get("max_length", 1):
-            yield f"finetune.{name}.stride: {recipe['stride']} must be below max_length, {recipe['max_length']}"
         if recipe.get("patience") and recipe.get("selection") == "last":
             yield f"finetune.{name}.patience: early stopping needs 'selection: best'"
 

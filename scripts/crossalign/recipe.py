@@ -13,9 +13,9 @@ SCRIPTS = Path(__file__).resolve().parents[1]
 
 
 @cache
-def recipe(script: str) -> str:
-    """The recipe of `scripts/<script>`, twelve hexadecimal digits."""
-    files = sorted(closure(SCRIPTS / script))
+def recipe(*scripts: str) -> str:
+    """The recipe of programs in `scripts/`, twelve hexadecimal digits. Name those that a program starts as well."""
+    files = sorted(set().union(*(closure(SCRIPTS / script) for script in scripts)))
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(SCRIPTS).as_posix()}\n{tree(file)}\n".encode())

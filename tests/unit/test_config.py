@@ -66,7 +66,7 @@ BAD = [
     ("finetune.pos.batch", 0, ["finetune.pos.batch", "whole number"]),
     ("finetune.pos.batch", 16.5, ["finetune.pos.batch", "16.5"]),
     ("finetune.pos.epochs", DELETE, ["finetune.pos", "'epochs'"]),
-    ("finetune.adjust-qa.stride", 400, ["finetune.adjust-qa.stride", "384"]),
+    ("finetune.adjust-qa.max_length", 4, ["finetune.adjust-qa.max_length", "at least 8"]),
     ("finetune.adjust-nli.patience", 3, ["finetune.adjust-nli.patience", "selection: best"]),
     ("finetune.defaults.warmup", 10, ["finetune.defaults.warmup", "0 to 1"]),
     ("finetune.chess", {"batch": 1}, ["unknown key 'chess'"]),

@@ -1,0 +1,60 @@
+# make demo     run everything on the artificial languages of the demo
+# make test     all tests and linters
+# make plan     what the papers need: jobs, downloads, licences
+# make paper    the papers at full scale on this machine
+# make slurm    the same on a cluster
+# make bench    measure the workflow against its peers
+
+PYTHON ?= python3
+VENV := .venv
+# For a torch built for CPUs only, or for one CUDA version: make demo PIP_ARGS="--extra-index-url <address>"
+PIP_ARGS ?=
+TARGETS ?= all
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.PHONY: demo test plan paper slurm bench lint clean environment dev-environment
+.DEFAULT_GOAL := demo
+
+demo: environment
+	snakemake --profile profiles/demo $(TARGETS)
+
+test: dev-environment lint
+	pytest
+
+plan: environment
+	python scripts/plan.py
+	snakemake --profile profiles/gpu --dry-run --quiet rules $(TARGETS)
+
+paper: environment
+	snakemake --profile profiles/gpu $(TARGETS)
+
+slurm: environment
+	snakemake --profile profiles/slurm $(TARGETS)
+
+bench: dev-environment
+	python benchmarks/plan.py
+	python benchmarks/prepare.py
+	python benchmarks/aligner.py quality
+
+lint: dev-environment
+	ruff check .
+	ruff format --check .
+	snakefmt --check Snakefile rules
+	snakemake --lint --profile profiles/demo
+
+clean:
+	rm -rf results .snakemake
+
+environment: $(VENV)/installed
+dev-environment: $(VENV)/installed-dev
+
+# Stamps that are newer than the lists they were installed from.
+$(VENV)/installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r requirements.txt
+	touch $@
+
+$(VENV)/installed-dev: requirements.txt requirements-dev.txt $(VENV)/installed
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r requirements-dev.txt
+	touch $@

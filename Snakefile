@@ -1,0 +1,48 @@
+"""Rebuild every table and figure of the papers named in config.yaml."""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: f"{workflow.basedir}/config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/download.smk"
+include: "rules/prepare.smk"
+include: "rules/align.smk"
+include: "rules/finetune.smk"
+include: "rules/evaluate.smk"
+include: "rules/tables.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        products(),
+
+
+rule align_predict:
+    input:
+        products("align-predict"),
+
+
+rule anc:
+    input:
+        products("anc"),
+
+
+rule adjust:
+    input:
+        products("adjust"),
+
+
+rule talk:
+    input:
+        products("talk"),
+
+
+rule download:
+    input:
+        downloads(),

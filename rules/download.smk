@@ -1,0 +1,82 @@
+"""Fetch raw files and models, checked. Only these rules touch the network; run `snakemake download` where there is one."""
+
+import re
+
+from crossalign.fetch.listing import licence_summary, missing, missing_message
+
+# The demo world makes its own mirror, so nothing of it can be missing.
+if config["downloads"]["offline"] and not config.get("world"):
+    if message := missing_message(needed(), DOWNLOADS):
+        raise WorkflowError(message)
+
+
+onstart:
+    # Terms are shown before the first byte is fetched, and only then.
+    if not config.get("world") and missing(needed(), DOWNLOADS):
+        logger.info(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
+
+
+if config.get("world"):
+
+    rule make_world:
+        input:
+            tracked(config["world"]),
+        output:
+            mirror_ready(),
+        log:
+            f"{LOGS}/make_world.log",
+        benchmark:
+            f"{BENCHMARKS}/make_world.tsv"
+        conda:
+            "../envs/data.yaml"
+        threads: 2
+        params:
+            program=program("make_world.py"),
+            recipe=recipe("make_world.py"),
+            folder=lambda wildcards, output: str(Path(output[0]).parent),
+        shell:
+            "{params.program} --settings {input:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1"
+
+
+rule download_file:
+    input:
+        mirror_ready(),
+    output:
+        f"{DOWNLOADS}/{{path}}",
+    log:
+        f"{LOGS}/download_file/{{path}}.log",
+    wildcard_constraints:
+        path="|".join(map(re.escape, sorted(DATASETS))),
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    resources:
+        transfers=1,
+    params:
+        program=program("download_file.py"),
+        row=lambda wildcards: file_options(DATASETS[wildcards.path]),
+        way=file_way,
+    shell:
+        "{params.program} --path {wildcards.path:q} {params.row} {params.way} > {log:q} 2>&1"
+
+
+rule download_model:
+    output:
+        f"{DOWNLOADS}/models/{{model}}/complete.json",
+    log:
+        f"{LOGS}/download_model/{{model}}.log",
+    wildcard_constraints:
+        model="|".join(map(re.escape, sorted(MODELS))),
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    resources:
+        transfers=1,
+    params:
+        program=program("download_model.py"),
+        hub=lambda wildcards: MODELS[wildcards.model].hub,
+        revision=lambda wildcards: MODELS[wildcards.model].revision,
+        way=lambda wildcards, output: way_options(config["downloads"]),
+    shell:
+        "{params.program} --name {wildcards.model:q} --hub {params.hub:q}"
+        " --revision {params.revision:q} {params.way} > {log:q} 2>&1"

@@ -1,0 +1,32 @@
+"""Tables as CSV, LaTeX and HTML, each beside what the paper printed."""
+
+
+onstart:
+    # The programs read the merged config here. No job depends on the file: each depends on the keys it uses.
+    write_config()
+
+
+rule make_table:
+    input:
+        lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
+        printed=lambda wildcards: tracked(f"resources/papers/{wildcards.paper}/{wildcards.item}.csv"),
+    output:
+        csv=f"{RESULTS}/tables/{{paper}}/{{item}}.csv",
+        tex=f"{RESULTS}/tables/{{paper}}/{{item}}.tex",
+        html=f"{RESULTS}/tables/{{paper}}/{{item}}.html",
+    log:
+        f"{LOGS}/make_table/{{paper}}-{{item}}.log",
+    wildcard_constraints:
+        paper="align-predict|anc|adjust|talk",
+        item=r"table\d+",
+    conda:
+        "../envs/data.yaml"
+    params:
+        program=program("make_table.py"),
+        recipe=recipe("make_table.py"),
+        settings=lambda wildcards: [config["seeds"], config[wildcards.paper]],
+        config=lambda wildcards, output: f"{RESULTS}/config.json",
+        results=lambda wildcards, output: RESULTS,
+    shell:
+        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {params.config:q} --results {params.results:q}"
+        " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q} > {log:q} 2>&1"

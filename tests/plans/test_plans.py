@@ -1,0 +1,68 @@
+"""Dry runs: every profile and every target plans, quickly, and asks for what the catalog says."""
+
+import time
+
+import pytest
+import yaml
+from tests.workflow import planned, snakemake
+
+from crossalign.catalog import Catalog
+
+TARGETS = ["all", "align_predict", "anc", "adjust", "talk", "download"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_plans_at_paper_scale(root, tmp_path, target):
+    start = time.perf_counter()
+    jobs = planned(snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--quiet", "rules", "--", target))
+    assert time.perf_counter() - start < 30
+    config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+    catalog = Catalog(config)
+    paper = target.replace("_", "-")
+    items = [item for item in catalog.items if target in ("all", "download") or item.startswith(f"{paper}/")]
+    assert jobs["download_file"] == len(catalog.files(items))
+    assert jobs["download_model"] == len(catalog.models(items))
+    if target != "download":
+        assert jobs.get("prepare_trees", 0) == sum(data.kind == "trees" for data in catalog.sets(items))
+
+
+@pytest.mark.parametrize("profile", ["demo", "gpu", "slurm"])
+def test_every_profile_plans(root, tmp_path, profile):
+    # Profiles name files beside the Snakefile; the results go elsewhere.
+    done = snakemake(root, tmp_path, "--dry-run", "--profile", f"profiles/{profile}", "--quiet", "rules", "--", "all")
+    jobs = planned(done)
+    assert ("make_world" in jobs) == (profile == "demo")
+    assert sum(jobs.values()) > 200
+
+
+def test_a_typo_stops_the_run_before_the_first_job(root, tmp_path):
+    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "all", config={"sedes": [1]})
+    assert done.returncode != 0
+    message = done.stdout + done.stderr
+    assert "unknown key 'sedes'" in message
+    assert "Traceback" not in message
+
+
+def test_offline_says_at_once_what_is_missing(root, tmp_path):
+    config = {"downloads": {"offline": True}, "items": ["align-predict/table6"]}
+    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "all", config=config)
+    message = done.stdout + done.stderr
+    assert done.returncode != 0
+    files = Catalog(yaml.safe_load((root / "config.yaml").read_text()) | {"items": config["items"]}).files()
+    assert len(files) > 20
+    assert all(path in message for path in files)
+    assert "en_ewt-ud-train.conllu" in message
+    assert "Traceback" not in message
+
+
+def test_fewer_items_need_fewer_files(root, tmp_path):
+    jobs = planned(
+        snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--quiet", "rules", config={"items": ["anc/figure5"]})
+    )
+    assert jobs["prepare_parallel"] == 5
+    assert "prepare_trees" not in jobs
+
+
+def test_the_workflow_is_linted(root, tmp_path):
+    done = snakemake(root, tmp_path, "--lint")
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,170 @@
+"""The data stages for real, in a tiny demo world; then what runs again after a change, and what does not."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+from tests.unit.world_for_tests import SETTINGS, small_override
+from tests.workflow import planned, snakemake
+
+from crossalign.catalog import Catalog
+from crossalign.config import load
+from crossalign.data.validate import validate
+from crossalign.world.settings import load_settings
+
+# Every kind of data set, few languages.
+SMALL = {
+    "items": [
+        "align-predict/figure1",
+        "adjust/table2",
+        "adjust/table4",
+        "adjust/figure1",
+        "talk/figure3",
+        "anc/figure2",
+    ],
+    "align-predict": {
+        "languages": ["en", "ru", "ar", "sl"],
+        "beside": [],
+        "own_treebanks": {"ru": "ru_gsd"},
+        "similarity_languages": ["ru", "ar"],
+    },
+    "adjust": {"languages": ["ru", "hi"], "pool": 3000},
+    "anc": {"sentences": 6},
+}
+
+
+@pytest.fixture(scope="module")
+def project(root, tmp_path_factory):
+    """A copy of the workflow whose demo world is tiny, after one complete run."""
+    folder = tmp_path_factory.mktemp("project") / "a project"  # a space, as people have them
+    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "config.yaml", "config.demo.yaml"):
+        source = root / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder_for(folder) / name)
+    # A little more text than the world's own tests need, so that some of it can be held out.
+    world = load_settings(SETTINGS, small_override() | {"text": {"demo": {"unseen": 80}}})
+    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
+    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
+    done = run(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def folder_for(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def run(folder, *arguments, changes=None):
+    """Run the demo in `folder`, or with --dry-run look at what would run."""
+    files = [folder / "config.demo.yaml", folder / "config.small.json"]
+    if changes is not None:
+        (folder / "config.changes.json").write_text(json.dumps(changes), encoding="utf-8")
+        files.append(folder / "config.changes.json")
+    settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules"]
+    return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--")
+
+
+def would_run(folder, changes=None):
+    return planned(run(folder, "--dry-run", changes=changes))
+
+
+@pytest.fixture
+def edited(project):
+    """Edit a file of the project; afterwards it is as before."""
+    saved = {}
+
+    def edit(name, old, new):
+        file = project / name
+        text = file.read_text(encoding="utf-8")
+        saved.setdefault(file, text)
+        assert old in text
+        file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    yield edit
+    for file, text in saved.items():
+        file.write_text(text, encoding="utf-8")
+
+
+def test_every_set_is_made_and_valid(project):
+    config = load([project / "config.demo.yaml", project / "config.small.json"])
+    sets = Catalog(config).sets()
+    assert {data.kind for data in sets} == {"trees", "ner", "nli", "qa", "bitext", "text", "parallel"}
+    for data in sets:
+        file = project / "results" / "demo" / data.path()
+        validate(data.kind, file)
+        report = json.loads(file.with_name(f"{data.split}.report.json").read_text(encoding="utf-8"))
+        assert report["kept"] > 0, data
+        assert report["read"] >= report["kept"]
+
+
+def test_bitext_is_linked_line_by_line(project):
+    for lang in ("ru", "hi"):
+        pool = (project / f"results/demo/data/bitext/wikimatrix_{lang}/pool.tsv").read_text("utf-8").splitlines()
+        links = (project / f"results/demo/links/wikimatrix_{lang}/pool.pharaoh").read_text("utf-8").splitlines()
+        assert len(pool) == len(links) > 20
+        for line, linked in zip(pool, links, strict=True):
+            _, english, other = line.split("\t")
+            for pair in linked.split():
+                i, j = map(int, pair.split("-"))
+                assert i < len(english.split())
+                assert j < len(other.split())
+
+
+def test_a_second_run_has_nothing_to_do(project):
+    assert would_run(project) == {}
+
+
+def test_one_changed_row_runs_its_dependants_only(project, edited):
+    rows = (project / "resources" / "datasets.tsv").read_text(encoding="utf-8").splitlines()
+    row = next(row for row in rows if row.startswith("ud/ru_pud/"))
+    edited("resources/datasets.tsv", row, row.replace("\tr2.4\t", "\tr2.5\t"))
+    assert would_run(project) == {"download_file": 1, "prepare_trees": 1, "prepare_parallel": 1}
+
+
+def test_a_comment_runs_nothing(project, edited):
+    edited("scripts/crossalign/data/conllu.py", '"""', '"""Read and write: ')
+    edited("scripts/prepare_trees.py", "\nfrom", "\n# Why not?\nfrom")
+    assert would_run(project) == {}
+
+
+def test_changed_code_in_a_library_module_runs_its_users(project, edited):
+    edited("scripts/crossalign/data/nli.py", "\n\n\ndef ", "\n\n\nADDED = 1\n\n\ndef ")
+    jobs = would_run(project)
+    assert set(jobs) == {"prepare_nli"}
+
+
+def test_a_changed_key_runs_its_users(project):
+    assert would_run(project, {"adjust": {"coin_seed": 2}}) == {"prepare_nli": 2}
+    assert set(would_run(project, {"adjust": {"max_words": 50}})) == {"prepare_bitext", "align_bitext"}
+    assert set(would_run(project, {"anc": {"sentences": 5}})) == {"prepare_parallel"}
+    assert would_run(project, {"aligner": {"symmetrise": "union"}}) == {"align_bitext": 2}
+
+
+def test_how_files_are_fetched_does_not_matter(project):
+    assert would_run(project, {"downloads": {"attempts": 9}}) == {}
+
+
+def test_one_more_language_prepares_that_language(project):
+    jobs = would_run(project, {"align-predict": {"languages": ["en", "ru", "ar", "sl", "tr"]}})
+    assert jobs == {"download_file": 1, "prepare_trees": 1, "prepare_ner": 1}
+
+
+def test_a_moved_project_has_nothing_to_do(project, tmp_path):
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(project, moved)
+    assert would_run(moved) == {}
+
+
+def test_a_broken_download_is_named(project, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(project, copy)
+    mirrored = copy / "results/demo/mirror/ud/ru_pud/test.conllu"
+    mirrored.write_text(mirrored.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    for made in ("downloads/ud/ru_pud/test.conllu", "data/parallel/pud/ru.txt"):
+        (copy / "results" / "demo" / made).unlink()
+    done = run(copy, "--show-failed-logs")
+    assert done.returncode != 0
+    assert "wrong checksum" in done.stdout + done.stderr
+    assert not (copy / "results/demo/downloads/ud/ru_pud/test.conllu").exists()

@@ -1,0 +1,85 @@
+"""The command lines that the rules hand to the programs."""
+
+import shlex
+
+import pytest
+import yaml
+
+from crossalign.addresses import Tuned
+from crossalign.commands import file_options, finetune_options, options, prepare_options, way_options
+from crossalign.fetch.register import Dataset
+from crossalign.sets import DataSet
+
+
+@pytest.fixture(scope="module")
+def config(root):
+    return yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+
+
+def test_options_are_quoted_and_empty_ones_left_out():
+    text = options(a_b="x y", none=None, off=False, on=True, empty="", number=0.5, evil="$(rm -rf x); 'y'")
+    assert shlex.split(text) == ["--a-b", "x y", "--on", "--number", "0.5", "--evil", "$(rm -rf x); 'y'"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (DataSet("trees", "en_ewt", "train"), ""),
+        (DataSet("trees", "gsw_uzh+fold2", "dev"), "--fold 2 --part dev"),
+        (DataSet("trees", "bxr_bdt+fold1+latn", "test"), "--fold 1 --part test --transliterate bxr"),
+        (DataSet("trees", "en_lexnorm", "test"), "--several-roots"),
+        (DataSet("ner", "wikiann_ug+latn", "train"), "--format wikiann --lang ug --split train --transliterate ug"),
+        (DataSet("ner", "conll2003_en", "test"), "--format conll2003 --lang en --split test"),
+        (DataSet("nli", "multinli_en", "train"), "--format multinli --lang en --split train"),
+        (
+            DataSet("nli", "xnlimixed_hi", "test"),
+            "--format xnli --lang hi --split test --mix-with-english --coin-seed 1",
+        ),
+        (DataSet("qa", "xquad_hi", "test"), "--format squad --question-lang hi --context-lang hi --split test"),
+        (
+            DataSet("qa", "xquad_hi_en", "test"),
+            "--format xquad-cross --question-lang hi --context-lang en --split test",
+        ),
+        (DataSet("qa", "mlqa_en_vi", "test"), "--format mlqa --question-lang en --context-lang vi --split test"),
+        (
+            DataSet("qa", "squadmt_es", "train"),
+            "--format mlqa-translated --question-lang es --context-lang es --split train",
+        ),
+        (DataSet("bitext", "wikimatrix_ru", "pool"), "--lang ru --pool 250000 --max-words 64"),
+        (DataSet("text", "wikipedia_wo", "train"), "--format wikipedia --lang wo"),
+        (DataSet("text", "narabizi_qaf", "train"), "--format lines --lang qaf"),
+        (DataSet("text", "cc100_fr", "train"), "--format cc100 --lang fr --max-sentences 12500000"),
+        (DataSet("parallel", "pud", "ru"), "--format pud --lang ru"),
+        (DataSet("parallel", "xnliext", "et"), "--format extension --lang et --rows 10000"),
+    ],
+    ids=lambda value: value.path() if isinstance(value, DataSet) else "",
+)
+def test_how_sets_are_prepared(config, data, expected):
+    assert prepare_options(config, data) == expected
+
+
+def test_a_trial_of_the_grid_changes_two_values(config):
+    ref = finetune_options(config, Tuned("mbert", "ner", "wikiann_en", "ref", 2))
+    trial = finetune_options(config, Tuned("mbert", "ner", "wikiann_en", "grid-32-2.5e-5", 2))
+    changed = ref.replace("--batch 16", "--batch 32").replace("--learning-rate 3.5e-05", "--learning-rate 2.5e-05")
+    assert trial == changed != ref
+
+
+def test_recipes_reach_the_program(config):
+    words = shlex.split(finetune_options(config, Tuned("mbert", "adjust-qa", "squad_en", "random-1-2", 3)))
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    assert given["--task"] == "qa"
+    assert given["--init"] == "random-1-2"
+    assert given["--seed"] == "3"
+    assert (given["--batch"], given["--epochs"], given["--max-length"]) == ("32", "2", "384")
+    assert float(given["--warmup"]) == 0.0
+    assert given["--selection"] == "last"
+
+
+def test_what_a_file_is_and_how_it_comes_are_told_apart(config):
+    row = Dataset("a/b.zip", "1", "https://example.org/b.zip", "https://example.com/b", 5, "git:" + "0" * 40, "MIT", "")
+    assert shlex.split(file_options(row)) == [
+        *("--url", "https://example.org/b.zip", "--bytes", "5", "--checksum", "git:" + "0" * 40, "--version", "1")
+    ]
+    assert "--attempts 5" in way_options(config["downloads"])
+    assert "--base-mirror" not in way_options(config["downloads"])
