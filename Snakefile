@@ -43,6 +43,11 @@ rule talk:
         products("talk"),
 
 
+rule data:
+    input:
+        data_products(),
+
+
 rule download:
     input:
         downloads(),

@@ -53,17 +53,28 @@ def tracked(path):
     return os.path.relpath(Path(workflow.basedir) / path)
 
 
-def products(paper=None):
-    """Everything that the chosen items of one paper, or of all, are made of so far."""
-    items = [item for item in CATALOG.items if paper is None or item.startswith(f"{paper}/")]
-    sets = sorted(CATALOG.sets(items))
-    runs = sorted(run.path() for run in CATALOG.runs(items) if isinstance(run, Tuned) and buildable(run))
+def items_of(paper=None):
+    """The chosen items of one paper, or of all."""
+    return [item for item in CATALOG.items if paper is None or item.startswith(f"{paper}/")]
+
+
+def data_products(paper=None):
+    """The prepared sets, word links and downloaded models behind the chosen items."""
+    sets = sorted(CATALOG.sets(items_of(paper)))
     return (
         [f"{RESULTS}/{data.path()}" for data in sets]
         + [links for data in sets if data.kind == "bitext" for links in links_of(data)]
-        + [downloaded_model(name) for name in models(items)]
+        + [downloaded_model(name) for name in models(items_of(paper))]
+    )
+
+
+def products(paper=None):
+    """Everything that the chosen items of one paper, or of all, are made of so far."""
+    runs = sorted(run.path() for run in CATALOG.runs(items_of(paper)) if isinstance(run, Tuned) and buildable(run))
+    return (
+        data_products(paper)
         + [f"{RESULTS}/{path}/scores.json" for path in runs]
-        + [table for item in items for table in tables_of(item)]
+        + [table for item in items_of(paper) for table in tables_of(item)]
     )
 
 
