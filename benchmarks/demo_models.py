@@ -1,0 +1,277 @@
+"""Train all demo models of resources/demo/models.yaml on one GPU within a few minutes, and test the mBERT stand-in.
+
+Needs what benchmarks/demo_text.py packed; neither the workflow nor the network. Writes three archives of model folders
+(bert.tar, xlmr.tar, scale.tar), table.md and results.json.
+
+With --pilot STEPS a few learning rates and initialisers are first tried on the first model for so many steps each, and
+the one that comes furthest is taken for all; with --pilot-only nothing more is done.
+
+Usage: python benchmarks/demo_models.py --data FOLDER --out FOLDER [--minutes 6] [--pilot 2500] [--models mbert ...]
+"""
+
+import argparse
+import gzip
+import json
+import logging
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import demo_models_pilot
+import demo_models_score as scoring
+import torch
+
+from crossalign.models.huggingface import load_encoder
+from crossalign.training.corpus import encode_texts
+from crossalign.training.device import choose_device, choose_precision
+from crossalign.training.pretrain import Pretraining, PretrainSettings
+from crossalign.training.pretrain_job import Job, Start, pretrain, starting_point
+
+# Seconds of the budget that are kept for the test of the mBERT stand-in and for packing.
+RESERVE = 75
+ARCHIVES = {"bert": ("mbert", "embert-hi"), "xlmr": ("xlmr-base", "xlmr-large"), "scale": ("scale-",)}
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--minutes", type=float, default=6)
+    parser.add_argument("--models", nargs="+", help="only these")
+    parser.add_argument("--tiny", action="store_true", help="everything very small, to see that it runs")
+    parser.add_argument("--pilot", type=int, metavar="STEPS", help="try settings for so many steps each, take the best")
+    parser.add_argument("--pilot-only", action="store_true")
+    parser.add_argument("--rate", type=float, default=5e-4, help="learning rate of the tagging test")
+    parser.add_argument("--epochs", type=int, default=4, help="of the tagging test")
+    parser.add_argument("--device", default="auto")
+    return parser.parse_args()
+
+
+class Bench:
+    """Texts, vocabularies, plan and clock of one run."""
+
+    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+        self.args, self.folder = args, folder
+        self.started = time.monotonic()
+        self.device = choose_device(args.device)
+        self.precision = choose_precision("auto", self.device)
+        for path in sorted(args.data.glob("*.gz")):
+            with gzip.open(path, "rb") as source, (folder / path.stem).open("wb") as target:
+                shutil.copyfileobj(source, target)
+                if args.tiny and path.stem.endswith(".txt"):
+                    target.truncate(40_000)
+        if args.tiny:
+            for path in folder.glob("*.txt"):
+                # The cut may have hit the middle of a character.
+                path.write_bytes(path.read_bytes().rpartition(b"\n")[0] + b"\n")
+        self.plan = json.loads((args.data / "models.json").read_text(encoding="utf-8"))
+        self.results: dict[str, Any] = {"models": {}, "errors": {}}
+        self.tokens = folder / "tokens"
+
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.args.minutes * 60 - (time.monotonic() - self.started)
+
+    def say(self, text: str) -> None:
+        print(f"[{time.monotonic() - self.started:6.1f} s] {text}", flush=True)
+
+    def note(self) -> None:
+        """Write down what is known so far."""
+        (self.args.out / "results.json").write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
+
+    def tokenizer(self, name: str) -> Path:
+        return self.args.data / f"{name}.tokenizer.json"
+
+    def texts(self, name: str) -> dict[str, list[Path]]:
+        """Files by language."""
+        files: dict[str, list[Path]] = {}
+        for text in self.plan["texts"][name]:
+            files.setdefault(text.split("/")[1], []).append(self.folder / f"{text.replace('/', '-')}.txt")
+        return files
+
+    def settings(self, model: dict, factor: float, **changes: Any) -> PretrainSettings:
+        """Settings of the short blocks of a model, its steps times `factor`."""
+        values = {**self.plan["defaults"]["training"], **model.get("training", {}), **changes}
+        values["steps"] = max(3, round(values["steps"] * factor))
+        if self.args.tiny:
+            values |= {"batch": 8, "steps": 4}
+        return PretrainSettings(**values, precision=self.precision)
+
+    def long_settings(self, model: dict, short: PretrainSettings) -> PretrainSettings:
+        """Settings of the long blocks at the end."""
+        values = {**self.plan["defaults"]["long"], **model.get("long", {})}
+        share = values.pop("share")
+        more = {**vars(short), **values, "steps": max(3, round(short.steps * share)), "seed": short.seed + 1000}
+        if self.args.tiny:
+            more["batch"] = 2
+        return PretrainSettings(**more)
+
+    def start(self, model: dict, seed: int, models: Path, **shape: Any) -> Start:
+        """What a model starts from."""
+        if "init" in model:
+            return starting_point(models / model["init"], None, "post", None, {}, seed)
+        shape = {**self.plan["defaults"]["shape"], **model.get("shape", {}), **shape}
+        return starting_point(None, self.tokenizer(model["tokenizer"]), model["norm"], model.get("family"), shape, seed)
+
+    def speed(self, name: str, model: dict, models: Path, found: dict[str, float], key: str) -> None:
+        """Note under `key` the seconds per step of the short blocks, from a few steps thrown away."""
+        model = {**self.plan["models"][model["init"]], **model} if "init" in model else model
+        model.pop("init", None)
+        steps = 4 if self.args.tiny else 120
+        settings = self.settings(model, 1.0)
+        settings.steps = steps
+        start = self.start(model, 1, models)
+        files = encode_texts(self.texts(model["texts"]), start.tokenizer, self.tokens)
+        training = Pretraining(start.encoder, start.head, start.tokenizer, files, settings, self.device)
+        training.run()
+        seconds = settings.batch * settings.block / training.tokens_per_second
+        self.say(f"{name}: {1000 * seconds:.2f} ms a step, {training.tokens_per_second:,.0f} tokens/s")
+        found[key] = seconds
+
+
+def stuck(report: dict) -> bool:
+    """Whether a model learnt little more than word frequencies."""
+    return report["loss"][-1][1] > report["unigram_entropy"] - 0.5
+
+
+def train(bench: Bench, name: str, model: dict, factor: float, models: Path, halved: int = 0) -> None:
+    """Both stages of one model; again with half the learning rate if it was `stuck`."""
+    short = bench.settings(model, factor)
+    stages = [short, bench.long_settings(model, short)]
+    reports = []
+    start = bench.start(model, short.seed, models)
+    for stage, settings in enumerate(stages):
+        last = stage == len(stages) - 1
+        out = models / name if last else bench.folder / f"{name}-short"
+        # Between the stages nothing is rounded.
+        job = Job(bench.texts(model["texts"]), settings, out, bench.tokens, store="bf16" if last else "fp32")
+        reports.append(pretrain(start, job, bench.device))
+        if stage == 0 and stuck(reports[0]) and not bench.args.tiny:
+            bench.results["errors"][f"{name}, rate {settings.learning_rate}"] = "the loss stayed at word frequencies"
+            bench.say(f"{name}: the loss stayed at word frequencies with a rate of {settings.learning_rate}")
+            if halved < 2:
+                slower = {**model.get("training", {}), "learning_rate": settings.learning_rate / 2}
+                train(bench, name, {**model, "training": slower}, factor, models, halved + 1)
+                return
+        curve = reports[-1]["loss"]
+        marks = [curve[min(len(curve) - 1, len(curve) * i // 8)] for i in range(9)]
+        bench.say(
+            f"{name}, {settings.block} tokens, frequencies alone {reports[-1]['unigram_entropy']:.2f}: "
+            + ", ".join(f"{step}: {loss:.2f}" for step, loss in marks)
+        )
+    (models / name / "training.json").write_text(json.dumps({"stages": reports}, indent=1) + "\n", encoding="utf-8")
+    bench.results["models"][name] = reports
+
+
+def pack(models: Path, out: Path) -> None:
+    """One archive per group of models, rewritten after each model: what is done comes back even if time runs out."""
+    for archive, prefixes in ARCHIVES.items():
+        folders = sorted(path for path in models.iterdir() if path.name.startswith(prefixes))
+        if folders:
+            part = out / f".{archive}.part"
+            with tarfile.open(part, "w") as tar:
+                for folder in folders:
+                    tar.add(folder, arcname=folder.name)
+            part.replace(out / f"{archive}.tar")
+
+
+def test(bench: Bench, models: Path, name: str) -> None:
+    """The table of one model."""
+    encoder, tokenizer = load_encoder(models / name)
+    sets, parallel = scoring.read_sets(bench.folder, 12 if bench.args.tiny else None)
+    epochs = 1 if bench.args.tiny else bench.args.epochs
+    results = scoring.score(
+        encoder, tokenizer, sets, parallel, bench.args.rate, epochs, [1, 2], bench.precision, bench.device
+    )
+    bench.results["scores"] = results
+    text = f"{name}: POS fine-tuned on en_ewt (rate {bench.args.rate}, {epochs} epochs, 2 seeds), in percent; "
+    text += f"matching en-X over {len(parallel['en'])} sentences (chance {100 / len(parallel['en']):.1f})\n\n"
+    text += scoring.table(results) + "\n"
+    (bench.args.out / "table.md").write_text(text, encoding="utf-8")
+    bench.say("scores\n" + text)
+
+
+def match(bench: Bench, models: Path, name: str) -> None:
+    """Sentence matching of one model, in a line."""
+    encoder, tokenizer = load_encoder(models / name)
+    _, parallel = scoring.read_sets(bench.folder, 12 if bench.args.tiny else None)
+    scores = scoring.match_all(encoder, tokenizer, parallel, bench.device)
+    bench.results.setdefault("matching", {})[name] = scores
+    best = {lang: max(values) for lang, values in scores.items()}
+    bench.say(f"{name}: matching, best layer: " + ", ".join(f"{lang} {value:.0f}" for lang, value in best.items()))
+
+
+def attempt(bench: Bench, label: str, work, *args) -> None:
+    """Run one part; an error is printed and kept, and the others go on."""
+    try:
+        work(*args)
+    except Exception:
+        bench.results["errors"][label] = traceback.format_exc()
+        bench.say(f"{label} failed\n{bench.results['errors'][label]}")
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def everything(bench: Bench, models: Path) -> None:
+    """Measure the speed, fit the steps to the budget, train, test."""
+    chosen = {n: m for n, m in bench.plan["models"].items() if not bench.args.models or n in bench.args.models}
+    seconds: dict[str, float] = {}
+    shapes: dict[str, float] = {}
+    for name, model in chosen.items():
+        key = json.dumps([model.get("shape"), model.get("norm", "post"), model.get("tokenizer", "joint")])
+        if key not in shapes:
+            # A guess that holds if the measurement fails; the training will tell why.
+            shapes[key] = 0.004
+            attempt(bench, f"speed of {name}", bench.speed, name, dict(model), models, shapes, key)
+        seconds[name] = shapes[key]
+    long = bench.plan["defaults"]["long"]["share"]
+    cost = {n: seconds[n] * (1 + long) * bench.settings(m, 1.0).steps + 4 for n, m in chosen.items()}
+    for name, model in chosen.items():
+        rest = sum(value for other, value in cost.items() if other not in bench.results["models"])
+        reserve = RESERVE if "scores" not in bench.results and "mbert" in chosen else 5
+        factor = min(1.0, max(0.02, (bench.left() - reserve) / rest))
+        bench.say(f"{name}: {factor:.2f} of the planned steps")
+        attempt(bench, name, train, bench, name, dict(model), factor, models)
+        cost.pop(name)
+        if (models / name / "config.json").exists():
+            attempt(bench, "packing", pack, models, bench.args.out)
+            bench.note()
+            attempt(bench, f"matching of {name}", match, bench, models, name)
+            if name == "mbert":
+                attempt(bench, "test", test, bench, models, name)
+
+
+def main() -> None:
+    """Train, test, pack."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    args = parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(args, Path(folder))
+        name = torch.cuda.get_device_name() if bench.device.type == "cuda" else "cpu"
+        bench.say(f"{name}, torch {torch.__version__}, {bench.precision}")
+        models = Path(folder) / "models"
+        models.mkdir()
+        if args.pilot:
+            attempt(bench, "pilot", demo_models_pilot.choose, bench, next(iter(bench.plan["models"])), models)
+        if not args.pilot_only:
+            everything(bench, models)
+        bench.results["device"], bench.results["seconds"] = name, time.monotonic() - bench.started
+        bench.note()
+        for path in sorted(args.out.iterdir()):
+            bench.say(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB")
+        if bench.results["errors"]:
+            sys.exit(f"failed: {', '.join(bench.results['errors'])}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""The masked-language-model head, in the library's two variants, and folders that hold it beside the encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.nn import functional
+
+from crossalign.errors import UserError
+from crossalign.files import write_atomic
+from crossalign.models.config import EncoderConfig
+from crossalign.models.encoder import Encoder
+from crossalign.models.huggingface import _Tensors, library_names
+from crossalign.models.init import redraw
+from crossalign.training.seeds import derive
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# What the library calls the parts of the head, and what it puts before the names of the encoder.
+_BERT = {
+    "dense": "cls.predictions.transform.dense",
+    "norm": "cls.predictions.transform.LayerNorm",
+    "bias": "cls.predictions.bias",
+}
+_ROBERTA = {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"}
+_PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": ""}
+_ARCHITECTURE = {
+    "bert": "BertForMaskedLM",
+    "roberta": "RobertaForMaskedLM",
+    "xlm-roberta": "XLMRobertaForMaskedLM",
+    "camembert": "CamembertForMaskedLM",
+    "roberta-prelayernorm": "RobertaPreLayerNormForMaskedLM",
+    "normformer": "NormFormerForMaskedLM",
+}
+
+
+class MaskedHead(nn.Module):
+    """A layer with GELU and norm, then the product with the word embeddings (tied, so not held here) and a bias."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden, config.hidden)
+        self.norm = nn.LayerNorm(config.hidden, config.eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, states: Tensor, words: Tensor) -> Tensor:
+        """Scores of all words, (n, vocabulary), for states (n, hidden) and the table of word embeddings."""
+        inner = functional.gelu(
+            functional.linear(states, self.dense.weight.to(states.dtype), self.dense.bias.to(states.dtype))
+        )
+        inner = functional.layer_norm(
+            inner.float(), self.norm.normalized_shape, self.norm.weight, self.norm.bias, self.norm.eps
+        )
+        return functional.linear(inner, words, self.bias)
+
+
+def masked_loss(head: MaskedHead, states: Tensor, words: Tensor, places: Tensor, targets: Tensor) -> Tensor:
+    """Mean cross-entropy at `places` (batch, k) of the grid of states; targets below 0 do not count.
+
+    Only these rows meet the vocabulary: the product with all positions would be seven times the work.
+    """
+    batch, length, hidden = states.shape
+    cells = (torch.arange(batch, device=places.device) * length)[:, None] + places
+    picked = states.reshape(batch * length, hidden).index_select(0, cells.reshape(-1))
+    scores = head(picked, words).float()
+    flat = targets.reshape(-1)
+    # Not ignore_index, whose mean is 0/0 where nothing counts.
+    losses = functional.cross_entropy(scores, flat.clamp(min=0), reduction="none")
+    counted = (flat >= 0).to(losses.dtype)
+    return (losses * counted).sum() / counted.sum().clamp(min=1)
+
+
+def fresh_head(config: EncoderConfig, seed: int) -> MaskedHead:
+    """A head that was never trained."""
+    head = MaskedHead(config)
+    redraw(head, config.initializer_range, derive(seed, "masked-head"))
+    with torch.no_grad():
+        head.bias.zero_()
+    return head
+
+
+def load_head(folder: str | Path, config: EncoderConfig) -> MaskedHead | None:
+    """The head of a model folder, or None where it has none."""
+    names = _head_names(config)
+    tensors = _Tensors(Path(folder))
+    if not all(tensors.has(name) for name in names.values()):
+        return None
+    head = MaskedHead(config)
+    state = {ours: tensors.read(name) for ours, name in names.items()}
+    try:
+        head.load_state_dict(state)
+    except RuntimeError as error:
+        raise UserError(f"{folder}: the language-model head does not fit config.json: {error}") from None
+    return head
+
+
+def save_language_model(
+    folder: str | Path, encoder: Encoder, head: MaskedHead, tokenizer: Tokenizer, store: str = "fp32"
+) -> None:
+    """Write a folder that the library loads for masked language modelling, and this project as an encoder.
+
+    With `store` bf16 the matrices take half the space; all computing is still done in fp32 or as the run says.
+    """
+    folder = Path(folder)
+    config = encoder.config
+    prefix = _PREFIX.get(config.family, "roberta.")
+    tensors: dict[str, Tensor] = {}
+    parameters = dict(encoder.named_parameters())
+    for name, targets in library_names(encoder).items():
+        for target, part in zip(targets, parameters[name].detach().chunk(len(targets)), strict=True):
+            tensors[prefix + target] = part
+    tensors.update({prefix + name: value for name, value in encoder.pretrained.items()})
+    own = dict(head.named_parameters())
+    tensors.update({name: own[ours].detach() for ours, name in _head_names(config).items()})
+    low = store == "bf16"
+    tensors = {
+        name: (value.bfloat16() if low and value.dim() == 2 else value.float()).cpu().contiguous()
+        for name, value in tensors.items()
+    }
+    raw = config.to_huggingface()
+    raw["architectures"] = [_ARCHITECTURE[config.family]]
+    raw["tie_word_embeddings"] = True
+    with write_atomic(folder / "model.safetensors", "wb") as stream:
+        stream.write(save(tensors, metadata={"format": "pt"}))
+    with write_atomic(folder / "tokenizer.json") as stream:
+        stream.write(tokenizer.to_str(pretty=False))
+    with write_atomic(folder / "config.json") as stream:
+        json.dump(raw, stream, indent=2, sort_keys=True)
+        stream.write("\n")
+
+
+def _head_names(config: EncoderConfig) -> dict[str, str]:
+    library = _BERT if config.family == "bert" else _ROBERTA
+    names = {f"{part}.{kind}": f"{library[part]}.{kind}" for part in ("dense", "norm") for kind in ("weight", "bias")}
+    return {**names, "bias": library["bias"]}

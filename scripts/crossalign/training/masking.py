@@ -1,0 +1,132 @@
+"""Blocks of text with some tokens hidden, as batches for the engine.
+
+Which tokens are hidden depends on the seed and the step only. Every block hides the same number, so that all batches
+have one shape and a training step is recorded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from crossalign.errors import UserError
+from crossalign.tasks.base import IGNORE
+from crossalign.training.batches import Shape
+from crossalign.training.corpus import Corpus
+from crossalign.training.seeds import numpy_generator
+
+# Shares of the hidden tokens that become the mask token and a random token; the rest stays (BERT, section 3.1).
+MASKED, REPLACED = 0.8, 0.1
+
+
+class _Column:
+    """An array that is computed when it is asked for; the engine looks at lengths and targets of examples this way."""
+
+    def __init__(self, of: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.of = of
+
+    def __getitem__(self, members: np.ndarray) -> np.ndarray:
+        return self.of(members)
+
+
+class MaskedBlocks:
+    """What the engine expects of a store, over an endless corpus: example n belongs to step n // batch.
+
+    A block is the start token and `block` - 1 tokens of running text.
+    """
+
+    def __init__(
+        self, corpus: Corpus, batch: int, start: int, mask: int, specials: set[int], vocabulary: int, seed: int,
+        share: float = 0.15, position_offset: int = 0,
+    ) -> None:  # fmt: skip
+        if not 0 < share < 1:
+            raise UserError(f"a share of {share} hidden tokens is not between 0 and 1")
+        self.corpus, self.batch, self.seed = corpus, batch, seed
+        self.block = corpus.size + 1
+        self.hidden = max(1, round(share * self.block))
+        self.start, self.mask, self.position_offset = start, mask, position_offset
+        self.special = np.zeros(vocabulary, dtype=bool)
+        self.special[sorted(specials)] = True
+        self.ordinary = np.flatnonzero(~self.special)
+        self.lengths = _Column(lambda members: np.full(len(members), self.block, dtype=np.int64))
+        self.targets = _Column(lambda members: (self.rows(members)[2] != IGNORE).sum(1))
+        self._step: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
+
+    def members(self, step: int) -> np.ndarray:
+        """The examples of a step."""
+        return np.arange(step * self.batch, (step + 1) * self.batch)
+
+    def rows(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tokens (n, block), hidden places (n, hidden) and what stood there, of examples of one step."""
+        step = int(members[0]) // self.batch
+        if self._step is None or self._step[0] != step:
+            self._step = (step, self._hide(step))
+        return tuple(part[members - step * self.batch] for part in self._step[1])
+
+    def _hide(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ids = np.empty((self.batch, self.block), dtype=np.int64)
+        ids[:, 0] = self.start
+        ids[:, 1:] = self.corpus.blocks(self.members(step))
+        generator = numpy_generator(self.seed, "masking", step)
+        # The places with the smallest numbers are hidden; special tokens never are, as long as there are others.
+        numbers = generator.random(ids.shape, dtype=np.float32)
+        numbers[self.special[ids]] = 2
+        places = np.sort(np.argpartition(numbers, self.hidden - 1, axis=1)[:, : self.hidden], axis=1)
+        rows = np.arange(self.batch)[:, None]
+        truth = ids[rows, places]
+        real = ~self.special[truth]
+        fate = generator.random(places.shape)
+        other = self.ordinary[generator.integers(len(self.ordinary), size=places.shape)]
+        shown = np.where(fate < MASKED, self.mask, np.where(fate < MASKED + REPLACED, other, truth))
+        ids[rows, places] = np.where(real, shown, truth)
+        return ids, places, np.where(real, truth, IGNORE)
+
+    # ---- what the engine asks of a store ------------------------------------------------------------------------
+
+    def exact_shape(self, members: np.ndarray) -> Shape:
+        """All blocks are full: the shape depends on their number only."""
+        return Shape(len(members), len(members) * self.block, self.block, 0)
+
+    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
+        """A piece may be one block smaller than the others when a batch is split; it then has missing rows."""
+        exact = self.exact_shape(np.empty(batch, dtype=np.int64))
+        return Shape(exact.batch, exact.tokens, exact.length, 0, filled=len(members) < batch)
+
+    def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
+        """The batch of these examples as one vector."""
+        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
+        views = self.views(vector, shape)
+        ids, places, truth = self.rows(members)
+        count, tokens = len(members), ids.size
+        views["ids"][:tokens] = ids.reshape(-1)
+        views["positions"][:tokens] = np.tile(np.arange(self.block) + self.position_offset, count)
+        views["rows"][:tokens] = views["cells"][:tokens] = np.arange(tokens)
+        views["lengths"][:count] = self.block
+        views["split"][:] = split
+        views["places"][:count] = places
+        views["truth"][:] = IGNORE
+        views["truth"][:count] = truth
+        return vector
+
+    def _sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        for name in ("ids", "positions", "rows", "cells"):
+            yield name, (shape.tokens,)
+        yield "lengths", (shape.batch,)
+        yield "split", (2,)
+        yield "places", (shape.batch, self.hidden)
+        yield "truth", (shape.batch, self.hidden)
+
+    def vector_size(self, shape: Shape) -> int:
+        """Numbers in the vector of a batch."""
+        return sum(int(np.prod(size)) for _, size in self._sizes(shape))
+
+    def views(self, vector: Any, shape: Shape) -> dict[str, Any]:
+        """The parts of a vector (array or tensor) by name."""
+        views, position = {}, 0
+        for name, size in self._sizes(shape):
+            count = int(np.prod(size))
+            views[name] = vector[position : position + count].reshape(size)
+            position += count
+        return views

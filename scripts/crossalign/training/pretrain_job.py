@@ -1,0 +1,166 @@
+"""From texts to a model folder: what a pretraining starts from, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from crossalign.errors import UserError
+from crossalign.files import write_atomic
+from crossalign.models.config import EncoderConfig
+from crossalign.models.encoder import Encoder
+from crossalign.models.huggingface import load_tokenizer, load_weights
+from crossalign.models.lm_heads import MaskedHead, fresh_head, load_head, save_language_model
+from crossalign.tasks.tokenisation import Specials
+from crossalign.training.corpus import encode_texts
+from crossalign.training.finetune import Saving
+from crossalign.training.pretrain import Pretraining, PretrainSettings, even_segments, new_model
+from crossalign.training.recipe import folder_identity
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_FAMILY = {"post": "bert", "pre": "roberta-prelayernorm", "normformer": "normformer"}
+_NORM = {"roberta-prelayernorm": "pre", "normformer": "normformer"}
+
+
+@dataclass
+class Start:
+    """The model that training begins with; `identity` tells it from others."""
+
+    encoder: Encoder
+    head: MaskedHead
+    tokenizer: Tokenizer
+    identity: Any
+    fresh: bool
+
+
+@dataclass
+class Job:
+    """Texts, settings and places of one pretraining."""
+
+    texts: dict[str, list[Path]]
+    settings: PretrainSettings
+    out: Path
+    tokens: Path | None = None
+    checkpoints: Path | None = None
+    recipe: str = ""
+    store: str = "fp32"
+    saving: Saving = field(default_factory=Saving)
+
+
+def starting_point(
+    init: Path | None, tokenizer: Path | None, norm: str, family: str | None, shape: dict[str, Any], seed: int
+) -> Start:
+    """An existing model, or a new one of the given shape."""
+    if init is not None:
+        if tokenizer is not None or shape:
+            raise UserError(
+                "--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out"
+            )
+        encoder = load_weights(init)
+        # A folder without the head (an encoder only) gets a new one.
+        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
+        return Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
+    if tokenizer is None:
+        raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
+    pieces = read_tokenizer(tokenizer)
+    config = new_config(pieces, norm, family, shape)
+    return Start(*new_model(config, seed), pieces, None, True)
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """A tokenizer.json, without padding and truncation."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"{path} cannot be read as a tokenizer: {error}") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def new_config(tokenizer: Tokenizer, norm: str, family: str | None, shape: dict[str, Any]) -> EncoderConfig:
+    """The configuration of a new model. `positions` counts tokens; families with an offset get that many rows more."""
+    if norm not in _FAMILY:
+        raise UserError(f"norm '{norm}' is not one of {', '.join(_FAMILY)}")
+    family = family or _FAMILY[norm]
+    if _NORM.get(family, "post") != norm:
+        raise UserError(f"family '{family}' has {_NORM.get(family, 'post')}-norm, not {norm}")
+    shape = dict(shape)
+    length = shape.pop("positions", 512)
+    pad = Specials.of(tokenizer).pad
+    bert = family == "bert"
+    raw = {
+        "model_type": family, "vocab_size": tokenizer.get_vocab_size(), "pad_token_id": pad,
+        "max_position_embeddings": length + (0 if bert else pad + 1), "type_vocab_size": 2 if bert else 1,
+        "layer_norm_eps": 1e-12 if bert else 1e-5, "hidden_act": "gelu",
+        "hidden_size": shape.pop("hidden", 768), "num_hidden_layers": shape.pop("layers", 12),
+        "num_attention_heads": shape.pop("heads", 12), "intermediate_size": shape.pop("intermediate", 3072),
+        "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
+    }  # fmt: skip
+    raw["initializer_range"] = shape.pop("initializer_range", 0.02)
+    if shape:
+        raise UserError(f"unknown setting of a model's shape: {', '.join(shape)}")
+    return EncoderConfig.from_huggingface(raw, "the new model")
+
+
+def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
+    """Train and write the folder; returns the report that training.json holds."""
+    with ExitStack() as stack:
+        tokens = job.tokens
+        if tokens is None:
+            tokens = job.checkpoints or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        files = encode_texts(job.texts, start.tokenizer, tokens)
+        training = Pretraining(
+            start.encoder, start.head, start.tokenizer, files, job.settings, device, job.checkpoints, job.recipe,
+            job.saving, start.identity,
+        )  # fmt: skip
+        training.run()
+    if start.fresh:
+        even_segments(start.encoder)
+    save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
+    report = describe(training, job, device)
+    with write_atomic(job.out / "training.json") as stream:
+        json.dump(report, stream, indent=2)
+        stream.write("\n")
+    training.checkpoints.remove()
+    return report
+
+
+def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str, Any]:
+    """Settings, texts, loss curve, speed, versions."""
+    import tokenizers
+
+    corpus, settings = training.corpus, training.settings
+    speed = training.tokens_per_second
+    return {
+        "objective": "mlm",
+        "recipe": job.recipe,
+        "settings": asdict(settings),
+        "parameters": sum(p.numel() for module in (training.encoder, training.head) for p in module.parameters()),
+        "texts": {
+            name: {"tokens": int(count), "share": round(float(share), 4)}
+            for name, count, share in zip(corpus.names, corpus.counts, corpus.shares, strict=True)
+        },
+        "tokens_seen": settings.steps * settings.batch * settings.block,
+        # What knowing frequencies alone would give.
+        "unigram_entropy": round(training.unigram_entropy, 4),
+        "loss": training.curve(),
+        "tokens_per_second": None if speed is None else round(speed),
+        "seconds": round(training.progress.seconds, 2),
+        "resumed": training.progress.resumed,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "versions": {
+            "python": sys.version.split()[0], "torch": torch.__version__, "tokenizers": tokenizers.__version__,
+        },
+    }  # fmt: skip

@@ -1,0 +1,99 @@
+"""Train a masked language model on prepared texts, from scratch or (--init) on from an existing model.
+
+In: texts as NAME=FILE, one sentence a line; a name that comes again has several files. Out: a Hugging Face folder
+(config.json, model.safetensors with the language-model head, tokenizer.json) and training.json beside it.
+Continues from the checkpoint, unless another recipe, other settings or other texts made it; SIGTERM writes one and ends
+with status 75.
+"""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from crossalign.errors import UserError, run_main
+
+SETTINGS = {
+    "steps": (int, "steps of training"),
+    "batch": (int, "blocks per step"),
+    "block": (int, "tokens per block"),
+    "learning_rate": (float, "highest learning rate"),
+    "warmup": (float, "share of the steps over which the rate rises"),
+    "decay": (str, "linear or constant"),
+    "weight_decay": (float, "of matrices"),
+    "beta1": (float, "of AdamW"),
+    "beta2": (float, "of AdamW"),
+    "eps": (float, "of AdamW"),
+    "clip": (float, "largest norm of the gradient, 0: none"),
+    "hidden_share": (float, "share of tokens to predict"),
+    "exponent": (float, "languages are drawn by their share of the tokens to this power"),
+    "dropout": (float, "while pretraining"),
+}
+SHAPE = {
+    "hidden": (int, "neurons per layer"),
+    "layers": (int, "number of layers"),
+    "heads": (int, "attention heads"),
+    "intermediate": (int, "neurons inside the feed-forward block"),
+    "positions": (int, "longest sequence"),
+    "initializer_range": (float, "standard deviation of new weights"),
+}
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE")
+    parser.add_argument("--out", required=True, type=Path, help="folder for the model and training.json")
+    parser.add_argument("--init", type=Path, help="model to go on from; its shape and its tokenizer are kept")
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of a new model")
+    parser.add_argument("--objective", default="mlm", help="mlm")
+    parser.add_argument("--norm", default="post", help="post, pre or normformer")
+    parser.add_argument(
+        "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer; chosen by norm if not given"
+    )
+    for name, (kind, text) in SHAPE.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    for name, (kind, text) in SETTINGS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text, required=name == "steps")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
+    parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
+    parser.add_argument("--checkpoints", type=Path, help="folder for the checkpoint")
+    parser.add_argument("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
+    parser.add_argument("--save-steps", type=int, help="write a checkpoint after so many steps, not every 5 minutes")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Encode, train, write."""
+    args = parse_args()
+    if args.objective != "mlm":
+        raise UserError(f"--objective {args.objective}: only mlm is there; the encoder has no causal attention yet")
+
+    from crossalign.training.corpus import named_texts
+    from crossalign.training.device import choose_device, choose_precision
+    from crossalign.training.finetune import REQUEUE, InterruptedTraining, Saving
+    from crossalign.training.pretrain import PretrainSettings
+    from crossalign.training.pretrain_job import Job, pretrain, starting_point
+
+    device = choose_device(args.device)
+    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
+    settings = PretrainSettings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
+    shape = {name: getattr(args, name) for name in SHAPE if getattr(args, name) is not None}
+    start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed)
+    job = Job(
+        named_texts(args.texts), settings, args.out, args.tokens, args.checkpoints, args.recipe, args.store,
+        Saving(steps=args.save_steps),
+    )  # fmt: skip
+    try:
+        pretrain(start, job, device)
+    except InterruptedTraining as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(REQUEUE)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    run_main(main)

@@ -1,0 +1,39 @@
+"""Make a joint WordPiece vocabulary from prepared texts (one sentence a line) and write it as tokenizer.json."""
+
+import argparse
+from itertools import chain, islice
+from pathlib import Path
+
+from crossalign.errors import run_main
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE", help="prepared texts")
+    parser.add_argument("--size", required=True, type=int, help="pieces, special tokens included")
+    parser.add_argument("--style", default="bert", help="names of the special tokens: bert or xlm-roberta")
+    parser.add_argument("--most-lines", type=int, help="at most so many lines of each file")
+    parser.add_argument("--out", required=True, type=Path, help="tokenizer.json to write")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Read, count, write."""
+    args = parse_args()
+
+    from crossalign.files import write_atomic
+    from crossalign.models.vocabulary import train_vocabulary
+    from crossalign.training.corpus import lines_of, named_texts
+
+    files = [path for paths in named_texts(args.texts).values() for path in paths]
+    tokenizer = train_vocabulary(
+        lambda: chain.from_iterable(islice(lines_of(path), args.most_lines) for path in files), args.size, args.style
+    )
+    with write_atomic(args.out) as stream:
+        stream.write(tokenizer.to_str(pretty=False))
+    print(f"{args.out}: {tokenizer.get_vocab_size()} pieces")
+
+
+if __name__ == "__main__":
+    run_main(main)

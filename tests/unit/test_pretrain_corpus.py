@@ -1,0 +1,188 @@
+"""Text as blocks of tokens: nothing twice, nothing lost, the right shares; hidden tokens by the rules."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from tests.pretrain_toys import make_text, make_tokenizer
+
+from crossalign.errors import UserError
+from crossalign.tasks.base import IGNORE
+from crossalign.tasks.tokenisation import Specials
+from crossalign.training.corpus import Corpus, encode_texts, lines_of, named_texts, token_type
+from crossalign.training.masking import MaskedBlocks
+from crossalign.training.pretrain_job import read_tokenizer
+
+
+def token_file(path, tokens):
+    np.asarray(tokens, dtype="<u2").tofile(path)
+    return path
+
+
+@pytest.fixture
+def two(tmp_path):
+    """A text of 1,000 and one of 200 tokens, all different."""
+    files = {
+        "big": token_file(tmp_path / "big.uint16", np.arange(1000)),
+        "small": token_file(tmp_path / "small.uint16", 5000 + np.arange(200)),
+    }
+    return files
+
+
+def test_an_epoch_has_every_token_once_but_for_less_than_a_block(two):
+    corpus = Corpus({"big": two["big"]}, 7, 0.7, 1)
+    blocks = 1000 // 7
+    previous = None
+    for epoch in range(3):
+        seen = corpus.blocks(np.arange(epoch * blocks, (epoch + 1) * blocks))
+        counts = Counter(seen.reshape(-1).tolist())
+        assert max(counts.values()) == 1
+        assert len(counts) == blocks * 7 > 1000 - 7
+        # Blocks are runs of the text.
+        assert ((np.diff(seen, axis=1) == 1) | (np.diff(seen, axis=1) == -999)).all()
+        assert previous is None or not np.array_equal(previous, seen)
+        previous = seen
+
+
+def test_what_is_left_out_changes(two):
+    corpus = Corpus({"big": two["big"]}, 7, 0.7, 1)
+    blocks = 1000 // 7
+    left = [set(range(1000)) - set(corpus.blocks(np.arange(e * blocks, (e + 1) * blocks)).ravel()) for e in range(8)]
+    assert not set.intersection(*left)
+
+
+def test_texts_are_drawn_by_their_share_to_the_power(two):
+    corpus = Corpus(two, 4, 0.7, 1)
+    drawn, _ = corpus.drawn(np.arange(100_000))
+    expected = 1000**0.7 / (1000**0.7 + 200**0.7)
+    assert abs((drawn == 0).mean() - expected) < 0.01
+    assert Corpus(two, 4, 0.0, 1).shares.tolist() == [0.5, 0.5]
+
+
+def test_entropy_of_frequencies(tmp_path):
+    files = {
+        "a": token_file(tmp_path / "a.uint16", [7, 8, 2] * 10),
+        "b": token_file(tmp_path / "b.uint16", [7, 9, 9, 9, 2] * 6),
+    }
+    # Both texts have half the draws: 7 has (1/2 + 1/4) / 2, 8 has 1/4, 9 has 3/8 of what is no separator.
+    shares = np.array([3 / 8, 1 / 4, 3 / 8])
+    assert Corpus(files, 5, 0.7, 1).unigram_entropy({2}) == pytest.approx(-(shares * np.log(shares)).sum())
+
+
+def test_any_draw_can_be_asked_for_without_those_before(two):
+    """What resuming needs; across the border of two chunks of draws, too."""
+    numbers = np.arange(65_530, 65_545)
+    walked = Corpus(two, 4, 0.7, 1)
+    for first in range(0, 65_540, 1000):
+        walked.blocks(np.arange(first, min(first + 1000, 65_545)))
+    jumped = Corpus(two, 4, 0.7, 1)
+    assert np.array_equal(walked.blocks(numbers), jumped.blocks(numbers))
+    texts, ordinals = jumped.drawn(np.arange(65_500, 65_600))
+    before, _ = Corpus(two, 4, 0.7, 1).drawn(np.arange(65_500))
+    for text in (0, 1):
+        first = int((before == text).sum())
+        mine = ordinals[texts == text]
+        assert mine.tolist() == list(range(first, first + len(mine)))
+
+
+def test_going_back_gives_the_same(two):
+    corpus = Corpus(two, 4, 0.7, 1)
+    first = corpus.blocks(np.arange(50))
+    corpus.blocks(np.arange(200_000, 200_050))
+    assert np.array_equal(first, corpus.blocks(np.arange(50)))
+
+
+def test_texts_are_encoded_once_and_again_when_they_change(tmp_path):
+    texts = {"aa": [make_text(tmp_path / "aa.txt", 1, 50)]}
+    make_tokenizer(tmp_path / "t.json", texts, size=40)
+    tokenizer = read_tokenizer(tmp_path / "t.json")
+    (path,) = encode_texts(texts, tokenizer, tmp_path / "tokens").values()
+    stored = np.fromfile(path, dtype="<u2")
+    wanted = []
+    for line in lines_of(texts["aa"][0]):
+        wanted += [*tokenizer.encode(line, add_special_tokens=False).ids, Specials.of(tokenizer).sep]
+    assert stored.tolist() == wanted
+    made = path.stat().st_mtime_ns
+    assert encode_texts(texts, tokenizer, tmp_path / "tokens")["aa"] == path and path.stat().st_mtime_ns == made
+    with texts["aa"][0].open("a") as stream:
+        stream.write("abcd\n")
+    assert encode_texts(texts, tokenizer, tmp_path / "tokens")["aa"] != path
+
+
+def test_large_vocabularies_take_larger_numbers():
+    assert token_type(65_536) == np.dtype("<u2") and token_type(65_537) == np.dtype("<u4")
+
+
+@pytest.fixture
+def blocks(two):
+    corpus = Corpus(two, 31, 0.7, 1)
+    # Token 5007 is special, to see that it is left alone.
+    return MaskedBlocks(corpus, 64, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000, 1)
+
+
+def test_hidden_tokens_by_the_rules(blocks):
+    fates, hidden = Counter(), Counter()
+    for step in range(40):
+        members = blocks.members(step)
+        ids, places, truth = blocks.rows(members)
+        plain = np.concatenate([np.full((64, 1), 3), blocks.corpus.blocks(members)], axis=1)
+        assert places.shape == (64, round(0.15 * 32)) and (truth != IGNORE).all()
+        assert all(len(set(row)) == len(row) for row in places.tolist())
+        rows = np.arange(64)[:, None]
+        assert np.array_equal(plain[rows, places], truth)
+        assert not np.isin(truth, [3, 5007]).any()
+        untouched = np.ones_like(plain, dtype=bool)
+        untouched[rows, places] = False
+        assert np.array_equal(ids[untouched], plain[untouched])
+        shown = ids[rows, places]
+        fates.update(np.where(shown == 4, "mask", np.where(shown == truth, "kept", "other")).reshape(-1).tolist())
+        hidden.update(places.reshape(-1).tolist())
+        assert not np.isin(shown[shown != 4], [0, 1, 2, 3, 5007]).any()
+    total = sum(fates.values())
+    assert abs(fates["mask"] / total - 0.8) < 0.01
+    assert abs(fates["other"] / total - 0.1) < 0.01
+    # Every place but the start is hidden about equally often.
+    assert 0 not in hidden and max(hidden.values()) < 1.25 * min(hidden.values())
+
+
+def test_masking_depends_on_seed_and_step_only(blocks, two):
+    again = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000, 1)
+    blocks.rows(blocks.members(3))
+    for one, other in zip(blocks.rows(blocks.members(9)), again.rows(again.members(9)), strict=True):
+        assert np.array_equal(one, other)
+    third = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000, 2)
+    assert not np.array_equal(blocks.rows(blocks.members(9))[1], third.rows(third.members(9))[1])
+
+
+def test_a_piece_of_a_batch_is_a_piece_of_its_rows(blocks):
+    members = blocks.members(2)
+    whole = blocks.rows(members)
+    for part, all_rows in zip(blocks.rows(members[10:20]), whole, strict=True):
+        assert np.array_equal(part, all_rows[10:20])
+    shape = blocks.static_shape(members[:10], 16)
+    assert shape.filled and shape.batch == 16 and shape.tokens == 16 * 32
+    views = blocks.views(blocks.assemble(members[:10], shape), shape)
+    assert (views["truth"][10:] == IGNORE).all() and (views["lengths"] == [32] * 10 + [0] * 6).all()
+    assert not blocks.static_shape(members[:16], 16).filled
+
+
+def test_a_block_of_special_tokens_has_nothing_to_predict(tmp_path):
+    corpus = Corpus({"x": token_file(tmp_path / "x.uint16", [2] * 50)}, 15, 1.0, 1)
+    store = MaskedBlocks(corpus, 4, 3, 4, {2, 3, 4}, 10, 1)
+    ids, _, truth = store.rows(store.members(0))
+    assert (truth == IGNORE).all() and (ids[:, 1:] == 2).all() and store.targets[store.members(0)].sum() == 0
+
+
+def test_bad_texts(tmp_path):
+    with pytest.raises(UserError, match="NAME=FILE was expected"):
+        named_texts(["fr"])
+    assert named_texts(["a=x", "b=y", "a=z"])["a"][1].name == "z"
+    with pytest.raises(UserError, match="no such text"):
+        list(lines_of(tmp_path / "none.txt"))
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    with pytest.raises(UserError, match="not UTF-8"):
+        list(lines_of(tmp_path / "latin.txt"))
+    with pytest.raises(UserError, match="'x' has 3 tokens, less than one block of 7"):
+        Corpus({"x": token_file(tmp_path / "x.uint16", [1, 2, 3])}, 7, 0.7, 1)
+    with pytest.raises(UserError, match="no text to train on"):
+        Corpus({}, 7, 0.7, 1)

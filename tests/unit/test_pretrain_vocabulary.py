@@ -1,0 +1,70 @@
+"""Vocabularies from text: deterministic, complete in letters, with special tokens that the tasks know."""
+
+import subprocess
+import sys
+
+import pytest
+
+from crossalign.errors import UserError
+from crossalign.models.vocabulary import mask_token, train_vocabulary
+from crossalign.tasks.tokenisation import Specials
+
+LINES = ["the cat sat on the mat .", "Das Haus am See, das Haus !", "мой дом и твой дом", "我 有 一 只 猫", "éa aé"] * 3
+
+
+def train(size=80, style="bert", lines=LINES):
+    return train_vocabulary(lambda: lines, size, style)
+
+
+@pytest.mark.parametrize("style", ["bert", "xlm-roberta"])
+def test_special_tokens_are_those_the_tasks_look_for(style):
+    tokenizer = train(style=style)
+    specials = Specials.of(tokenizer)
+    assert specials.typed == (style == "bert")
+    assert tokenizer.encode("the cat").ids[0] == specials.cls and tokenizer.encode("the cat").ids[-1] == specials.sep
+    assert specials.pad == (0 if style == "bert" else 1) and mask_token(tokenizer) == 4
+    assert tokenizer.get_vocab_size() == 80
+    pair = tokenizer.encode("the", "mat")
+    assert pair.ids.count(specials.sep) == (2 if style == "bert" else 3)
+
+
+def test_every_word_of_known_letters_can_be_spelt():
+    tokenizer = train()
+    assert "[UNK]" not in tokenizer.encode("etaom дйоти Hmt 猫 sDeéé").tokens
+    assert "[UNK]" in tokenizer.encode("ж").tokens
+
+
+def test_case_and_accents_are_kept():
+    tokenizer = train()
+    assert (
+        tokenizer.encode("Das", add_special_tokens=False).ids != tokenizer.encode("das", add_special_tokens=False).ids
+    )
+    assert tokenizer.decode(tokenizer.encode("éa", add_special_tokens=False).ids) == "éa"
+
+
+def test_the_same_text_gives_the_same_bytes_in_every_process():
+    """Ties abound: a hundred words of random letters, each twice."""
+    program = (
+        "import random; from crossalign.models.vocabulary import train_vocabulary\n"
+        "r = random.Random(1); words = [''.join(r.choices('abcdefghijklmnop', k=6)) for _ in range(400)]\n"
+        "print(train_vocabulary(lambda: words * 2, 300).to_str())"
+    )
+    path = ":".join(p for p in sys.path if p)
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, check=True, env={"PYTHONPATH": path}
+        ).stdout
+        for _ in range(4)
+    }
+    assert len(runs) == 1 and len(runs.pop()) > 1000
+
+
+def test_bad_input():
+    with pytest.raises(UserError, match="no text to make a vocabulary from"):
+        train(lines=[])
+    with pytest.raises(UserError, match="has no room for the letters of the text; at least"):
+        train(size=20)
+    with pytest.raises(UserError, match="supports a vocabulary of .* pieces only, not 5000"):
+        train(size=5000)
+    with pytest.raises(UserError, match="style 'gpt' is not one of bert, xlm-roberta"):
+        train(style="gpt")
