@@ -1,0 +1,119 @@
+"""Adjust a model on word-linked sentence pairs: pull linked words together, hold English words where they were.
+
+Reads a model folder, a pool of sentence pairs and its links; writes a model folder to OUT (config.json,
+model.safetensors, tokenizer.json) and OUT/training.json. Goes on from the newest checkpoint, unless another recipe
+wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started again.
+"""
+
+import argparse
+import hashlib
+import json
+import logging
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from crossalign.errors import run_main
+
+SETTINGS = {  # flag: (type, help)
+    "pairs": (int, "sentence pairs to sample from the pool"),
+    "aggregation": (str, "vector of a word: avg, start or end of its sub-words; subword: links between word pieces"),
+    "tokens": (str, "what is pulled together: cls, clssep, words or all"),
+    "batch": (int, "sentence pairs per step"),
+    "epochs": (int, "passes over the sample"),
+    "learning_rate": (float, "peak learning rate"),
+    "warmup": (float, "share of the steps over which the rate rises; then it is constant"),
+    "beta1": (float, "of Adam"),
+    "beta2": (float, "of Adam"),
+    "eps": (float, "of Adam"),
+    "clip": (float, "largest norm of the gradient; 0: no limit"),
+}
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, type=Path, help="folder with config.json, safetensors, tokenizer")
+    parser.add_argument("--bitext", required=True, type=Path, help="score TAB English words TAB other words")
+    parser.add_argument("--links", required=True, type=Path, help="a line of links 'i-j' for each line of the pool")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
+    parser.add_argument("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
+    parser.add_argument(
+        "--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
+    for name, (kind, text) in SETTINGS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Adjust and write the result."""
+    args = parse_args()
+    started = time.monotonic()
+
+    import torch
+
+    from crossalign.models.huggingface import load_encoder, save_encoder
+    from crossalign.training.adjustment import Adjusting, AdjustmentSettings
+    from crossalign.training.device import choose_device, choose_precision
+    from crossalign.training.finetune import REQUEUE, InterruptedTraining, Saving
+    from crossalign.training.linked import read_sample
+    from crossalign.training.recipe import folder_identity
+
+    device = choose_device(args.device)
+    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
+    settings = AdjustmentSettings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
+    sample = read_sample(args.bitext, args.links, settings.pairs, settings.seed)
+    encoder, tokenizer = load_encoder(args.model)
+    identity = folder_identity(args.model)
+    adjusting = Adjusting(
+        encoder, tokenizer, sample, settings, device, args.checkpoints, args.recipe,
+        Saving(steps=args.save_steps), identity,
+    )  # fmt: skip
+    try:
+        encoder = adjusting.run()
+    except InterruptedTraining as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(REQUEUE)
+    save_encoder(args.out, encoder, tokenizer)
+    progress = adjusting.progress
+    report = {
+        "recipe": args.recipe,
+        "seed": args.seed,
+        "settings": asdict(settings),
+        "inputs": {"model": identity, "bitext": _sha256(args.bitext), "links": _sha256(args.links)},
+        "sentence_pairs": adjusting.account,
+        "steps": adjusting.steps,
+        "loss": adjusting.curve(),
+        "original_vectors": "computed once" if adjusting.frozen.table is not None else "computed at each step",
+        "seconds": round(progress.seconds, 2),
+        "seconds_in_all": round(time.monotonic() - started, 2),
+        "resumed": progress.resumed,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
+    }
+    _write(args.out / "training.json", report)
+    adjusting.checkpoints.remove()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _write(path: Path, report: dict) -> None:
+    from crossalign.files import write_atomic
+
+    with write_atomic(path) as stream:
+        json.dump(report, stream, indent=2)
+        stream.write("\n")
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    run_main(main)

@@ -1,0 +1,302 @@
+"""Equation 1 against a loop over words, and the adjustment as a whole."""
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.adjustment_toys import toy_files, toy_model, toy_tokenizer
+
+from crossalign.errors import UserError
+from crossalign.training.adjustment import Adjusting, AdjustmentSettings
+from crossalign.training.arena import AdamW
+from crossalign.training.engine import Engine, Part, batch_inputs
+from crossalign.training.finetune import Saving
+from crossalign.training.linked import Row, Sample, read_sample
+from crossalign.training.pairs import Choice, PairStore, make_pairs
+from crossalign.training.pull import Frozen, PullLoss, english_vectors, freeze
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    return read_sample(*toy_files(tmp_path_factory.mktemp("pool"), 40), 40, 1)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return toy_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+def pairs_of(sample, tokenizer, aggregation="avg", tokens="all"):
+    # For sub-words the same links count pieces: they are in range, and as good as any.
+    return make_pairs(sample, tokenizer, Choice(aggregation, tokens), 40)[0]
+
+
+def naive_terms(encoder, original, pairs):
+    """The two terms, sentence by sentence and word by word."""
+
+    def vectors(model, sentence):
+        states = model(torch.tensor([sentence["input_ids"]]))[0]
+        units = {}
+        for token, unit in enumerate(sentence["unit"]):
+            units.setdefault(unit, []).append(states[token])
+        units.pop(-1, None)
+        return {unit: sum(states) / len(states) for unit, states in units.items()}
+
+    aligned, held, links, units = 0.0, 0.0, 0, 0
+    for pair in pairs:
+        english, other, before = (
+            vectors(encoder, pair.english), vectors(encoder, pair.other), vectors(original, pair.english)
+        )  # fmt: skip
+        for unit, partner in enumerate(pair.partners):
+            for neuron in range(len(english[unit])):
+                held = held + (english[unit][neuron] - before[unit][neuron].detach()) ** 2
+                if partner >= 0:
+                    aligned = aligned + (english[unit][neuron] - other[partner][neuron]) ** 2
+            units += 1
+            links += partner >= 0
+    size = encoder.config.hidden
+    return aligned / (links * size), held / (units * size)
+
+
+def gradients(encoder, loss):
+    encoder.zero_grad()
+    loss.backward()
+    return {name: parameter.grad.clone() for name, parameter in encoder.named_parameters()}
+
+
+def encode_with(encoder, views, layout):
+    def encode(other=None):
+        return layout.to_grid((other or encoder).packed(views["ids"], views["positions"], None, layout))
+
+    return encode
+
+
+@pytest.mark.parametrize("aggregation", ["avg", "start", "end", "subword"])
+@pytest.mark.parametrize("tokens", ["cls", "clssep", "words", "all"])
+def test_gradients_equal_those_of_a_loop_over_words(sample, tokenizer, aggregation, tokens):
+    pairs = pairs_of(sample, tokenizer, aggregation, tokens)[:5]
+    encoder, original = toy_model(1).double(), toy_model(2).double()
+    store = PairStore(pairs)
+    shape = store.exact_shape(np.arange(5))
+    views = store.views(torch.from_numpy(store.assemble(np.arange(5), shape)), shape)
+    layout, batch = batch_inputs(views, shape)
+    loss = PullLoss(Frozen(encoder=original), 0.7, 1.3)
+    ours = loss(encode_with(encoder, views, layout), batch)
+    aligned, held = naive_terms(encoder, original, pairs)
+    naive = 0.7 * aligned + 1.3 * held
+    assert ours.item() == pytest.approx(naive.item(), rel=1e-12)
+    got, expected = gradients(encoder, ours), gradients(encoder, naive)
+    for name in expected:
+        torch.testing.assert_close(got[name], expected[name], rtol=1e-9, atol=1e-14, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize(("static", "micro"), [(False, 1), (True, 1), (False, 3), (True, 3), (True, 8)])
+def test_gradients_of_a_step_of_the_engine(sample, tokenizer, static, micro):
+    """Static shapes and steps in pieces change nothing, though each term has its own divisor."""
+    pairs = pairs_of(sample, tokenizer)[:8]
+    encoder, original = toy_model(1), toy_model(2)
+    naive = naive_terms(encoder, original, pairs)
+    expected = gradients(encoder, sum(naive))
+    value = sum(naive).item()
+    store = PairStore(pairs)
+    frozen = freeze(original, store, CPU)
+    assert frozen.table is not None
+    engine = Engine(
+        encoder, {}, [Part(store, PullLoss(frozen), 8)], np.array([1e-3]), AdamW(clip=0.0), static=static
+    )  # fmt: skip
+    engine.micro = micro
+    engine.step(np.array([5, 2, 7, 0, 1, 3, 4, 6]))
+    assert float(engine.losses[0]) == pytest.approx(value, rel=1e-5)
+    for name, gradient in expected.items():
+        got = engine.arena.sinks[f"encoder.{name}"].grad
+        torch.testing.assert_close(got, gradient, rtol=1e-4, atol=1e-7, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@torch.no_grad()
+def terms_of(encoder, frozen, store, members):
+    shape = store.exact_shape(members)
+    views = store.views(torch.from_numpy(store.assemble(members, shape)), shape)
+    layout, batch = batch_inputs(views, shape)
+    aligned, held = PullLoss(frozen).terms(encode_with(encoder, views, layout), batch)
+    return float(aligned), float(held)
+
+
+def test_every_english_token_is_held_and_no_other(sample, tokenizer):
+    """Push one row of the original's vectors away: the second term must notice it, exactly once, for each of them."""
+    pairs = pairs_of(sample, tokenizer, tokens="cls")[:4]
+    encoder, store = toy_model(1), PairStore(pairs)
+    frozen = freeze(toy_model(1), store, CPU)
+    assert terms_of(encoder, frozen, store, np.arange(4))[1] == pytest.approx(0, abs=1e-10)
+    words = sum(len(pair.partners) for pair in pairs)
+    assert store.units == words == sum(max(pair.english["unit"]) + 1 for pair in pairs)
+    for row in range(words):
+        table = frozen.table.clone()
+        table[row] += 1.0
+        held = terms_of(encoder, Frozen(table=table), store, np.arange(4))[1]
+        assert held == pytest.approx(1 / words, rel=1e-4), row
+
+
+def test_the_other_sentence_gets_gradients_from_links_only(sample, tokenizer):
+    pairs = pairs_of(sample, tokenizer)[:3]
+    encoder, store = toy_model(1), PairStore(pairs)
+    frozen = freeze(toy_model(2), store, CPU)
+    shape = store.exact_shape(np.arange(3))
+    views = store.views(torch.from_numpy(store.assemble(np.arange(3), shape)), shape)
+    layout, batch = batch_inputs(views, shape)
+    hidden = encode_with(encoder, views, layout)().detach().requires_grad_()
+    PullLoss(frozen)(lambda: hidden, batch).backward()
+    english = set(batch["english"].tolist())
+    starts = (views["lengths"].cumsum(0) - views["lengths"]).tolist()
+    for row, (start, length) in enumerate(zip(starts, views["lengths"].tolist(), strict=True)):
+        ids = views["ids"][start : start + length].tolist()
+        moved = (hidden.grad[row].abs().sum(-1) > 0).tolist()
+        if row in english:
+            expected = [True] * length
+        else:
+            (pair,) = [pair for pair in pairs if pair.other["input_ids"] == ids]
+            expected = [unit in pair.partners for unit in pair.other["unit"]]
+            assert not all(expected), "the full stop is linked to an identical one"
+        assert moved == expected + [False] * (shape.length - length)
+
+
+def test_the_table_holds_what_each_step_would_compute(sample, tokenizer):
+    pairs = pairs_of(sample, tokenizer)
+    encoder, original, store = toy_model(1), toy_model(2), PairStore(pairs)
+    table = freeze(original, store, CPU, keep="table")
+    again = Frozen(encoder=original)
+    for members in (np.arange(5), np.array([30, 2, 39])):
+        assert terms_of(encoder, table, store, members) == pytest.approx(
+            terms_of(encoder, again, store, members), rel=1e-5
+        )
+    places = torch.cat([place for place, _ in english_vectors(original, store, CPU)])
+    assert sorted(places.tolist()) == list(range(store.units))
+
+
+def test_the_original_has_no_dropout(sample, tokenizer):
+    store = PairStore(pairs_of(sample, tokenizer))
+    dropping = toy_model(2, hidden_dropout=0.5, attention_dropout=0.5).train()
+    torch.testing.assert_close(freeze(dropping, store, CPU).table, freeze(toy_model(2), store, CPU).table)
+
+
+# ---- the whole adjustment -------------------------------------------------------------------------------------------
+
+
+def adjusting(sample, tokenizer, folder=None, saving=None, keep="auto", recipe="r", dropout=0.1, **more):
+    settings = AdjustmentSettings(**{"batch": 8, "learning_rate": 2e-3, "epochs": 6, **more})
+    encoder = toy_model(1, hidden_dropout=dropout, attention_dropout=dropout)
+    return Adjusting(encoder, tokenizer, sample, settings, CPU, folder, recipe, saving, keep=keep)
+
+
+def state(encoder):
+    return {name: value.detach().clone() for name, value in encoder.named_parameters()}
+
+
+def test_linked_words_come_closer_and_english_words_stay(sample, tokenizer):
+    run = adjusting(sample, tokenizer)
+    encoder = run.run()
+    store = PairStore(pairs_of(sample, tokenizer))
+    original = freeze(toy_model(1), store, CPU)
+    everything = np.arange(len(store))
+    before = terms_of(toy_model(1).eval(), original, store, everything)
+    after = terms_of(encoder, original, store, everything)
+    assert after[0] < 0.5 * before[0]
+    assert after[1] < 0.5 * before[0], "the English side moves less than the gap it closes"
+    losses = run.engine.losses.numpy()
+    assert losses[-5:].mean() < 0.6 * losses[:5].mean()
+
+
+def test_one_epoch_by_default_in_the_authors_optimiser(sample, tokenizer):
+    run = Adjusting(toy_model(), tokenizer, sample, AdjustmentSettings(), CPU)
+    assert run.steps == 2
+    settings = run.engine.arena.settings
+    assert (settings.betas, settings.eps, settings.weight_decay, settings.clip) == ((0.9, 0.98), 1e-9, 0.0, 0.0)
+    longer = adjusting(sample, tokenizer, epochs=4)
+    rates = longer.engine.numbers[:, 0].numpy()
+    np.testing.assert_allclose(rates, [0, 1e-3, *[2e-3] * 18], rtol=1e-6)
+
+
+def test_rows_that_do_not_occur_keep_their_value(sample, tokenizer):
+    encoder = adjusting(sample, tokenizer).run()
+    assert encoder.rows is None
+    before = toy_model(1).embeddings.word.weight
+    changed = (encoder.embeddings.word.weight != before).any(1).nonzero().view(-1).tolist()
+    assert len(changed) > 10
+    assert not {0, 1, 4} & set(changed), "[PAD], [UNK] and [MASK] occur nowhere"
+
+
+@pytest.mark.parametrize("keep", ["table", "encoder"])
+def test_resumed_equals_never_stopped(sample, tokenizer, tmp_path, keep):
+    whole = adjusting(sample, tokenizer, keep=keep).run()
+    for at in (1, 7, 29):
+        folder = tmp_path / str(at)
+        first = adjusting(sample, tokenizer, folder, Saving(steps=1), keep=keep)
+        step, first.engine.step = first.engine.step, None
+
+        def dying(batch, first=first, step=step, at=at):
+            if first.progress.step == at:
+                raise KeyboardInterrupt
+            step(batch)
+
+        first.engine.step = dying
+        with pytest.raises(KeyboardInterrupt):
+            first.run()
+        second = adjusting(sample, tokenizer, folder, keep=keep)
+        again = second.run()
+        assert (second.progress.step, second.progress.resumed) == (30, 1)
+        assert all(torch.equal(value, state(again)[name]) for name, value in state(whole).items())
+
+
+def test_the_encoder_instead_of_the_table_gives_the_same(sample, tokenizer):
+    table, again = (adjusting(sample, tokenizer, keep=keep) for keep in ("table", "encoder"))
+    table.run()
+    again.run()
+    np.testing.assert_allclose(table.engine.losses.numpy(), again.engine.losses.numpy(), rtol=1e-3)
+
+
+def test_mixed_precision_follows_full_precision(sample, tokenizer):
+    full, mixed = (adjusting(sample, tokenizer, dropout=0.0, precision=name) for name in ("fp32", "bf16"))
+    for run in (full, mixed):
+        assert run.run().layers[0].up.weight.dtype == torch.float32
+    assert mixed.frozen.table.dtype == torch.bfloat16
+    np.testing.assert_allclose(mixed.engine.losses, full.engine.losses, rtol=0.03)
+
+
+@pytest.mark.parametrize(
+    "change", [{"recipe": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"eps": 1e-8}]
+)
+def test_another_adjustment_does_not_continue(sample, tokenizer, tmp_path, caplog, change):
+    first = adjusting(sample, tokenizer, tmp_path, Saving(steps=29))
+    first.run()
+    other = adjusting(sample, tokenizer, tmp_path, **change)
+    other.run()
+    assert other.progress.resumed == 0
+    assert "not used, training starts over" in caplog.text
+
+
+def test_no_usable_link_at_all(tokenizer):
+    empty = Sample([Row(1, ["ka"], ["ti"], []), Row(2, ["ka"], ["ka"], [(0, 0)])], 2, "pool.pharaoh")
+    with pytest.raises(UserError, match=r"pool\.pharaoh: none of 2 sampled .* can be used \(2 without links, 0 too"):
+        Adjusting(toy_model(), tokenizer, empty, AdjustmentSettings(), CPU)
+
+
+def test_a_loss_that_breaks_is_told(sample, tokenizer):
+    run = adjusting(sample, tokenizer)
+    run.frozen.table.fill_(float("nan"))
+    with pytest.raises(UserError, match=r"the loss is nan at step 1 \(learning rate 0\)"):
+        run.run()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pairs": 0}, "--pairs 0: at least 1"),
+        ({"batch": 0}, "--batch 0: at least 1"),
+        ({"learning_rate": 0.0}, "learning rate 0.0 is not positive"),
+        ({"aggregation": "sum"}, "aggregation 'sum' is not one of"),
+        ({"tokens": "none"}, "token choice 'none' is not one of"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(UserError, match=message):
+        AdjustmentSettings(**settings)

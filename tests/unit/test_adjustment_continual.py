@@ -1,0 +1,272 @@
+"""Equation 2: the adjustment as a second loss of a fine-tuning; and both command-line programs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from tests.engine_toys import ToyTask, toy_records
+from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
+
+from crossalign.errors import UserError, run_main
+from crossalign.models.huggingface import load_encoder, save_encoder
+from crossalign.training.continual import ContinualSettings, continual, continual_from_files
+from crossalign.training.engine import batch_inputs
+from crossalign.training.finetune import FineTuning, Saving
+from crossalign.training.linked import read_sample
+from crossalign.training.recipe import Settings
+
+CPU = torch.device("cpu")
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A pool with links, an original and an adjusted model, and a treebank."""
+    folder = tmp_path_factory.mktemp("continual")
+    toy_files(folder, 40)
+    tokenizer = toy_tokenizer(folder)
+    save_encoder(folder / "original", toy_model(2, hidden_dropout=0.1), tokenizer)
+    save_encoder(folder / "adjusted", toy_model(1, hidden_dropout=0.1), tokenizer)
+    lines = []
+    for sentence in (["ka", "kalo", "."], ["ranumi", "lolo", "pe", "."]) * 6:
+        tags = ["PUNCT" if word == "." else "NOUN" if len(word) > 2 else "VERB" for word in sentence]
+        words = list(zip(sentence, tags, strict=True))
+        lines += [f"{i}\t{word}\t_\t{tag}\t_\t_\t{i - 1}\tdep\t_\t_" for i, (word, tag) in enumerate(words, 1)] + [""]
+    (folder / "train.conllu").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def auxiliary(place, keep="auto", **more):
+    sample = read_sample(place / "pool.tsv", place / "pool.pharaoh", 30000, 1)
+    settings = ContinualSettings(**{"batch": 4, **more})
+    return continual(settings, sample, toy_model(2), toy_tokenizer(place), 1, CPU, keep=keep)[0]
+
+
+def tuning(place, folder=None, saving=None, keep="auto", epochs=2, **more):
+    settings = Settings(learning_rate=1e-3, batch=8, epochs=epochs, selection="last")
+    records = toy_records(30, vocabulary=len(VOCABULARY))
+    return FineTuning(
+        toy_model(1), None, ToyTask(), records, [], settings, checkpoints=folder,
+        auxiliary=auxiliary(place, keep, **more), saving=saving,
+    )  # fmt: skip
+
+
+def objective(run, members):
+    """The terms of a batch of pairs for the model and the slices of a fine-tuning."""
+    store = run.auxiliary.batches.store
+    shape = store.exact_shape(members)
+    views = store.views(torch.from_numpy(store.assemble(members, shape)), shape)
+    layout, batch = batch_inputs(views, shape)
+
+    def encode(other=None):
+        return layout.to_grid((other or run.model.encoder).packed(views["ids"], views["positions"], None, layout))
+
+    with torch.no_grad():
+        terms = run.auxiliary.loss.terms(encode, batch)
+        return [float(term) for term in terms], float(run.auxiliary.loss(encode, batch))
+
+
+@pytest.mark.parametrize("keep", ["table", "encoder"])
+@pytest.mark.parametrize("scope", ["alignment", "both"])
+def test_what_alpha_weighs(place, scope, keep):
+    run = tuning(place, keep=keep, alpha=0.01, alpha_scope=scope)
+    first = next(run.auxiliary.batches.endless(0))
+    (aligned, held), loss = objective(run, first)
+    assert aligned > 0.1
+    assert held > 0.1
+    expected = 0.01 * aligned + (held if scope == "alignment" else 0.01 * held)
+    assert loss == pytest.approx(expected, rel=1e-5)
+    plain = FineTuning(
+        toy_model(1), None, ToyTask(), toy_records(30, vocabulary=len(VOCABULARY)), [], run.settings
+    )  # fmt: skip
+    batch = run.stream.epoch(0)[0]
+    plain.engine.step(batch)
+    run.engine.step(batch, first)
+    assert float(run.engine.losses[0]) == pytest.approx(float(plain.engine.losses[0]) + expected, rel=1e-4)
+
+
+def test_the_authors_reading_is_the_default(place):
+    loss = auxiliary(place).loss
+    assert (loss.alignment, loss.regularisation) == (0.01, 1.0)
+    assert ContinualSettings() == ContinualSettings(30000, "avg", "all", 16, 0.01, "alignment")
+
+
+def test_it_holds_the_model_near_the_original(place):
+    """With a strong second loss linked words end closer than without."""
+    free, pulled = (tuning(place, epochs=8, alpha=alpha, alpha_scope="both") for alpha in (0.0, 10.0))
+    everything = np.arange(len(free.auxiliary.batches.store))
+    for run in (free, pulled):
+        run.run()
+        run.model.eval()
+    without, after = objective(free, everything)[0], objective(pulled, everything)[0]
+    assert after[0] < 0.8 * without[0]
+    assert after[1] < 0.8 * without[1]
+
+
+def test_resumed_equals_never_stopped(place, tmp_path):
+    whole = tuning(place)
+    whole.run()
+    first = tuning(place, tmp_path, Saving(steps=1))
+    step = first.engine.step
+
+    def dying(*members):
+        if int(first.engine.step_number) == 5:
+            raise KeyboardInterrupt
+        step(*members)
+
+    first.engine.step = dying
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    again = tuning(place, tmp_path)
+    again.run()
+    assert again.history.resumed == 1
+    assert torch.equal(again.engine.arena.master, whole.engine.arena.master)
+
+
+def test_the_reference_must_fit(place, tmp_path):
+    save_encoder(tmp_path / "wide", toy_model(2, hidden=32), toy_tokenizer(tmp_path))
+    files = place / "pool.tsv", place / "pool.pharaoh"
+    with pytest.raises(UserError, match=r"wide: hidden is 32, but the fine-tuned model has 16; give its original"):
+        continual_from_files(
+            ContinualSettings(), *files, tmp_path / "wide", toy_model(1), toy_tokenizer(tmp_path), 1, CPU, "fp32"
+        )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha_scope": "all"}, "alpha scope 'all' is not one of alignment, both"),
+        ({"alpha": -1.0}, "alpha -1.0 is negative"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(UserError, match=message):
+        ContinualSettings(**settings)
+
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+
+def run_program(name, arguments, monkeypatch):
+    module = __import__(name)
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+    run_main(module.main)
+
+
+def adjust_arguments(place, out, *more):
+    return [
+        "--model", place / "original", "--bitext", place / "pool.tsv", "--links", place / "pool.pharaoh",
+        "--pairs", 30, "--batch", 8, "--out", out, "--checkpoints", out / "checkpoints", "--recipe", "abc",
+        "--device", "cpu", "--learning-rate", "1e-3", *more,
+    ]  # fmt: skip
+
+
+def test_adjust_writes_a_model_folder(place, tmp_path, monkeypatch):
+    run_program("adjust", adjust_arguments(place, tmp_path / "out", "--tokens", "words"), monkeypatch)
+    out = tmp_path / "out"
+    names = {path.name for path in out.iterdir() if path.is_file()}
+    assert names == {"config.json", "model.safetensors", "tokenizer.json", "training.json"}
+    encoder, tokenizer = load_encoder(out)
+    assert encoder.config == toy_model(2, hidden_dropout=0.1).config
+    assert tokenizer.get_vocab_size() == len(VOCABULARY)
+    assert not torch.equal(encoder.layers[0].up.weight, toy_model(2).layers[0].up.weight)
+    report = json.loads((out / "training.json").read_text())
+    assert report["settings"]["tokens"] == "words"
+    assert report["sentence_pairs"]["sampled"] == 30
+    assert report["sentence_pairs"]["used"] + report["sentence_pairs"]["without links"] == 30
+    assert report["steps"] == len(report["loss"]) == 4
+    assert len(report["inputs"]["links"]) == 64
+    assert report["original_vectors"] == "computed once"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--aggregation", "max"], "error: aggregation 'max' is not one of avg, start, end, subword"),
+        (["--pairs", "0"], "error: --pairs 0: at least 1 is needed"),
+        (["--links", "nowhere"], "error: cannot read nowhere: No such file or directory"),
+        (["--warmup", "2"], "error: warm-up 2.0 is not a share"),
+    ],
+)
+def test_bad_command_lines_of_adjust(place, tmp_path, monkeypatch, capsys, flags, message):
+    with pytest.raises(SystemExit) as caught:
+        run_program("adjust", adjust_arguments(place, tmp_path, *flags), monkeypatch)
+    assert caught.value.code == 1
+    assert message in capsys.readouterr().err
+
+
+def finetune_arguments(place, out, *more):
+    return [
+        "--model", place / "adjusted", "--task", "pos", "--train", place / "train.conllu", "--selection", "last",
+        "--epochs", 2, "--batch", 4, "--out", out, "--device", "cpu", *more,
+    ]  # fmt: skip
+
+
+def test_finetune_with_continual_learning(place, tmp_path, monkeypatch):
+    flags = ["--continual-bitext", place / "pool.tsv", "--continual-links", place / "pool.pharaoh"]
+    flags += ["--continual-reference", place / "original", "--continual-batch", 8, "--alpha", 0.02]
+    run_program("finetune", finetune_arguments(place, tmp_path / "plain"), monkeypatch)
+    run_program("finetune", finetune_arguments(place, tmp_path / "out", *flags), monkeypatch)
+    plain, report = (json.loads((tmp_path / name / "training.json").read_text()) for name in ("plain", "out"))
+    assert "continual" not in plain
+    account = report["continual"]
+    assert (account["alpha"], account["alpha_scope"]) == (0.02, "alignment")
+    assert (account["batch"], account["sampled"]) == (8, 40)
+    assert report["loss"][0] > plain["loss"][0] + 0.1
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--alpha", "0.1"], "needs --continual-bitext, --continual-links, --continual-reference"),
+        (["--continual-bitext", "pool.tsv"], "needs --continual-links, --continual-reference"),
+    ],
+)
+def test_continual_learning_needs_all_its_files(place, tmp_path, monkeypatch, capsys, flags, message):
+    with pytest.raises(SystemExit):
+        run_program("finetune", finetune_arguments(place, tmp_path, *flags), monkeypatch)
+    assert f"error: continual learning also {message}" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_adjust_killed_and_resumed_equals_never_killed(place, tmp_path):
+    def start(out, *more):
+        arguments = adjust_arguments(place, out, "--epochs", 40, "--save-steps", 1, *more)
+        command = [sys.executable, SCRIPTS / "adjust.py", *arguments]
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(list(map(str, command)), env=environment, stderr=subprocess.PIPE, text=True)
+
+    def wait_for(process, step):
+        path = killed / "checkpoints" / "checkpoint.safetensors"
+        while process.poll() is None:
+            if path.exists():
+                with safe_open(path, "pt") as file:
+                    if int(file.get_tensor("step")) >= step:
+                        return
+            time.sleep(0.005)
+
+    whole = start(tmp_path / "whole")
+    killed = tmp_path / "killed"
+    for step, number, code in ((3, signal.SIGKILL, -9), (40, signal.SIGTERM, 75)):
+        process = start(killed)
+        wait_for(process, step)
+        process.send_signal(number)
+        text = process.communicate()[1]
+        assert process.returncode == code, text
+        assert not (killed / "training.json").exists()
+    process = start(killed)
+    text = process.communicate()[1]
+    assert process.returncode == 0, text
+    assert "going on at step" in text
+    assert whole.wait() == 0, whole.communicate()[1]
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed"))
+    assert one == two
+    assert not list((killed / "checkpoints").iterdir())
