@@ -1,0 +1,196 @@
+"""Train a BiLSTM on a task of whole words: epochs, selection on the dev set, early stopping, checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from crossalign.errors import UserError
+from crossalign.models.bilstm import Sizes
+from crossalign.models.lexicon import Lexicon
+from crossalign.tasks.words import WholeWords
+from crossalign.training.batches import Stream
+from crossalign.training.checkpoints import Checkpoints
+from crossalign.training.finetune import History, InterruptedTraining, Saving
+from crossalign.training.recipe import Settings, fingerprint
+from crossalign.training.schedule import learning_rates
+from crossalign.training.seeds import derive, torch_seeded
+from crossalign.training.word_model import WordModel
+
+log = logging.getLogger(__name__)
+
+
+class WordTraining:
+    """One training from fresh weights to the selected state. Random numbers depend on the seed and the step only.
+
+    An epoch is one pass over the training set or, where that has fewer than `least_steps` steps, as many as needed: a
+    model of this size learns nothing in a few dozen steps, and early stopping would end it there.
+    """
+
+    def __init__(
+        self,
+        task: WholeWords,
+        lexicon: Lexicon,
+        sizes: Sizes,
+        train: Sequence[dict[str, Any]],
+        dev: Sequence[dict[str, Any]],
+        settings: Settings,
+        vectors: np.ndarray | None = None,
+        device: torch.device | str = "cpu",
+        checkpoints: str | Path | None = None,
+        recipe: str = "",
+        saving: Saving | None = None,
+        least_steps: int = 1,
+    ) -> None:
+        if not train:
+            raise UserError("the training set has no sentences")
+        if not dev and (settings.patience or settings.selection == "best"):
+            raise UserError("early stopping needs a development set: give --dev FILE or --patience 0")
+        self.task, self.settings, self.dev_records = task, settings, dev
+        self.device, self.saving = torch.device(device), saving or Saving()
+        with torch_seeded(settings.seed, "bilstm"):
+            self.model = WordModel(task, lexicon, sizes, vectors).to(self.device).train()
+        self.train_store = store = self.model.store(task.examples(train, lexicon))
+        self.dev_examples = task.examples(dev, lexicon)
+        self.dev_store = self.model.store(self.dev_examples)
+        self.stream = Stream(store, settings.batch, settings.seed)
+        self.passes = -(-least_steps // len(self.stream))
+        words = [lexicon.words, lexicon.characters, lexicon.given, lexicon.forms]
+        known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
+        arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
+        arrays += [] if vectors is None else [vectors]
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, known, *arrays))
+        self.epoch_steps = self.passes * len(self.stream)
+        rates = (settings.learning_rate, settings.epochs * self.epoch_steps, settings.warmup, settings.decay)
+        self.rates = learning_rates(*rates)
+        self.optimiser = torch.optim.AdamW(
+            self.model.parameters(), betas=(settings.beta1, settings.beta2), eps=settings.eps,
+            weight_decay=settings.weight_decay,
+        )  # fmt: skip
+        self.history = History()
+        self.losses: list[Tensor] = []
+        self.best: dict[str, Tensor] = {}
+        self.stop_requested = False
+
+    @property
+    def steps(self) -> int:
+        """Steps done in the epochs so far."""
+        return len(self.history.loss) * self.epoch_steps
+
+    def run(self) -> WordModel:
+        """Train, or go on from a checkpoint; the model ends in the selected state."""
+        previous = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
+        self._started = self._last_save = time.monotonic()
+        try:
+            with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+                self._epochs(*self._resume())
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+        if self.best:
+            self.model.load_state_dict(self.best)
+        self.history.seconds += time.monotonic() - self._started
+        return self.model.eval()
+
+    def _epochs(self, first: int, index: int) -> None:
+        for epoch in range(first, self.settings.epochs):
+            if self._out_of_patience():
+                log.info("no better dev score for %d epochs: stopping", self.settings.patience)
+                break
+            rounds = range(epoch * self.passes, (epoch + 1) * self.passes)
+            batches = [batch for number in rounds for batch in self.stream.epoch(number)]
+            for position in range(index, len(batches)):
+                self._step(epoch * len(batches) + position, batches[position])
+                if position + 1 < len(batches):
+                    self._maybe_save(epoch, position + 1)
+            self._end_of_epoch(epoch)
+            self._maybe_save(epoch + 1, 0)
+            index = 0
+
+    def _step(self, step: int, members: np.ndarray) -> None:
+        # Seeding every step leaves nothing to remember: a run that goes on draws what it would have drawn.
+        torch.manual_seed(derive(self.settings.seed, "dropout", step))
+        for group in self.optimiser.param_groups:
+            group["lr"] = float(self.rates[step])
+        loss = self.model.loss(*self.model.batch(self.train_store, members, self.device))
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.settings.clip > 0:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        self.optimiser.step()
+        self.losses.append(loss.detach())
+
+    def _end_of_epoch(self, epoch: int) -> None:
+        history, metric = self.history, self.task.selection_metric
+        history.loss.append(float(torch.stack(self.losses).double().mean()))
+        self.losses.clear()
+        if not np.isfinite(history.loss[-1]):
+            raise UserError(
+                f"the loss is {history.loss[-1]} in epoch {epoch + 1} (learning rate "
+                f"{self.settings.learning_rate:.3g}); a smaller learning rate may help"
+            )
+        log.info("epoch %d: loss %.4f", epoch + 1, history.loss[-1])
+        if not self.dev_records:
+            return
+        outputs = self.model.predict(self.dev_store, self.device)
+        history.dev.append(
+            self.task.score(self.dev_records, self.task.decode(self.dev_examples, self.dev_records, outputs))
+        )
+        log.info("dev %s %.2f", metric, history.dev[-1][metric])
+        if history.best_epoch is None or history.dev[-1][metric] > history.dev[history.best_epoch][metric]:
+            history.best_epoch = epoch
+            if self.settings.selection == "best":
+                self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    def _out_of_patience(self) -> bool:
+        best, patience = self.history.best_epoch, self.settings.patience
+        return patience > 0 and best is not None and len(self.history.dev) - 1 - best >= patience
+
+    def _maybe_save(self, epoch: int, index: int) -> None:
+        step = epoch * self.epoch_steps + index
+        due = time.monotonic() - self._last_save >= self.saving.seconds
+        if self.saving.steps is not None:
+            due = step % self.saving.steps == 0
+        if not due and not self.stop_requested:
+            return
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": value for name, value in self.best.items()}
+        for number, state in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{number}.{name}": value for name, value in state.items()}
+        if self.losses:
+            tensors["losses"] = torch.stack(self.losses)
+        seconds = self.history.seconds + time.monotonic() - self._started
+        self.checkpoints.save(tensors, {"epoch": epoch, "index": index, **vars(self.history), "seconds": seconds})
+        self._last_save = time.monotonic()
+        if self.stop_requested:
+            raise InterruptedTraining(f"stopped by SIGTERM at step {step}; the checkpoint is written")
+
+    def _resume(self) -> tuple[int, int]:
+        found = self.checkpoints.load()
+        if found is None:
+            return 0, 0
+        tensors, notes = found
+        self.losses = list(tensors.pop("losses", torch.zeros(0)).to(self.device))
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
+        for name, value in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = value
+        self.model.load_state_dict(parts["model"])
+        self.best = parts["best"]
+        state = self.optimiser.state_dict()
+        for name, value in parts["optimiser"].items():
+            number, _, rest = name.partition(".")
+            state["state"].setdefault(int(number), {})[rest] = value
+        self.optimiser.load_state_dict(state)
+        self.history = History(**{name: notes[name] for name in vars(self.history)})
+        self.history.resumed += 1
+        log.info("going on at epoch %d, batch %d", notes["epoch"] + 1, notes["index"] + 1)
+        return notes["epoch"], notes["index"]

@@ -1,0 +1,142 @@
+"""Train a BiLSTM on one task with one seed and score it on its target sets.
+
+Reads prepared train and dev sets and, as NAME=FILE, the sets to score. Writes OUT/scores.json,
+OUT/predictions.jsonl.gz, OUT/training.json and OUT/model, as a fine-tuned transformer has them. Goes on from the newest
+checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started
+again.
+"""
+
+import argparse
+import json
+import logging
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from crossalign.errors import UserError, run_main
+from evaluate import named_files
+
+log = logging.getLogger("train_bilstm")
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--task", required=True, help="parsing, pos or ner")
+    add("--train", required=True, type=Path)
+    add("--dev", type=Path, help="decides which epoch is kept and when to stop")
+    add("--sets", nargs="+", default=[], metavar="NAME=FILE", help="such as trees/wo_wtb/test=FILE")
+    add("--vectors", type=Path, help="word vectors (text format of word2vec and fastText), added to the learnt ones")
+    add("--seed", type=int, default=1)
+    add("--layers", type=int, default=3)
+    add("--hidden", type=int, default=400, help="neurons of a layer and direction")
+    add("--characters", type=int, default=100, help="neurons of the character BiLSTM, and size of a character's vector")
+    add("--words", type=int, default=100, help="size of a word's vector")
+    add("--dropout", type=float, default=0.33)
+    add("--epochs", type=int, default=60)
+    add("--least-steps", type=int, default=25, help="an epoch passes over a small set until it has so many steps")
+    add("--batch", type=int, default=16, help="sentences per step")
+    add("--learning-rate", type=float, default=2e-3)
+    add("--decay", default="linear", help="linear or constant")
+    add("--patience", type=int, default=10, help="stop after so many epochs without a better dev score; 0: never")
+    add("--clip", type=float, default=5.0, help="largest norm of the gradient; 0: no limit")
+    add("--out", required=True, type=Path)
+    add("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
+    add("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
+    add("--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes")
+    add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train, score, write."""
+    args = parse_args()
+    started = time.monotonic()
+    files = named_files(args.sets)
+
+    import torch
+
+    from crossalign.models.bilstm import Sizes
+    from crossalign.models.lexicon import Lexicon, read_vectors
+    from crossalign.tasks.evaluation import evaluate_sets
+    from crossalign.tasks.predictions import write_predictions, write_scores
+    from crossalign.tasks.words import get_word_task
+    from crossalign.training.bilstm import WordTraining
+    from crossalign.training.device import choose_device
+    from crossalign.training.finetune import REQUEUE, InterruptedTraining, Saving
+    from crossalign.training.recipe import Settings
+    from crossalign.training.word_model import save_word_model
+
+    task = get_word_task(args.task)
+    if args.patience < 0 or args.least_steps < 1:
+        raise UserError("--patience is 0 or more epochs, --least-steps 1 or more steps")
+    if args.patience and args.dev is None:
+        raise UserError("early stopping needs a development set: give --dev FILE or --patience 0")
+    sizes = Sizes(args.layers, args.hidden, args.characters, args.words, args.dropout)
+    settings = Settings(
+        learning_rate=args.learning_rate, batch=args.batch, epochs=args.epochs, warmup=0.0, decay=args.decay,
+        max_length=0, selection="best" if args.dev else "last", patience=args.patience, clip=args.clip,
+        seed=args.seed,
+    )  # fmt: skip
+    train = task.read(args.train)
+    task = get_word_task(args.task, task.labels_from(train))
+    dev = task.read(args.dev) if args.dev else []
+    sets = {name: task.read(file) for name, file in sorted(files.items())}
+    given, vectors = [], None
+    if args.vectors:
+        forms = {form for records in (train, dev, *sets.values()) for words in task.words(records) for form in words}
+        given, vectors = read_vectors(args.vectors, forms)
+    device = choose_device(args.device)
+    training = WordTraining(
+        task, Lexicon.of(task.words(train), given), sizes, train, dev, settings, vectors, device, args.checkpoints,
+        args.recipe, Saving(steps=args.save_steps), args.least_steps,
+    )  # fmt: skip
+    try:
+        model = training.run()
+    except InterruptedTraining as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(REQUEUE)
+    info = {"init": "ref", "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
+    save_word_model(args.out / "model", model, info)
+    scores, rows = evaluate_sets(task, sets, model.lexicon, 0, lambda examples: model.predict(examples, device))
+    for name, values in scores.items():
+        log.info("%s: %s %.2f", name, task.metric, values[task.metric])
+    write_predictions(args.out / "predictions.jsonl.gz", task.name, task.labels, rows)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    _write_report(args.out / "training.json", training, {**info, "sizes": asdict(sizes)}, name, started)
+    write_scores(args.out / "scores.json", scores)
+    training.checkpoints.remove()
+
+
+def _write_report(path: Path, training: Any, info: dict[str, Any], device: str, started: float) -> None:
+    import torch
+
+    from crossalign.files import write_atomic
+
+    history = training.history
+    report = {
+        **info,
+        "task": training.task.name,
+        "examples": len(training.train_store),
+        "steps": training.steps,
+        "passes_per_epoch": training.passes,
+        "loss": [round(value, 6) for value in history.loss],
+        "dev": [{name: round(value, 4) for name, value in scores.items()} for scores in history.dev],
+        "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
+        "seconds": round(history.seconds, 2),
+        "seconds_in_all": round(time.monotonic() - started, 2),
+        "resumed": history.resumed,
+        "device": device,
+        "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
+    }
+    with write_atomic(path) as stream:
+        json.dump(report, stream, indent=2)
+        stream.write("\n")
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    run_main(main)

@@ -1,0 +1,214 @@
+"""The BiLSTM's parts: lexicon, encoder, tasks of whole words, files."""
+
+import numpy as np
+import pytest
+import torch
+
+from crossalign.errors import UserError
+from crossalign.models.bilstm import Sizes
+from crossalign.models.lexicon import LONGEST, Lexicon, read_vectors
+from crossalign.tasks.words import get_word_task
+from crossalign.training.seeds import torch_seeded
+from crossalign.training.word_model import WordModel, load_word_model, save_word_model
+
+SIZES = Sizes(layers=2, hidden=6, characters=5, words=4)
+SENTENCES = [["The", "cat", "sat"], ["the", "dog", "sat", "."], ["a", "cat", "."]]
+LABELS = {"parsing": ["det", "nsubj", "root"], "ner": ["O", "B-PER", "I-PER"], "pos": None}
+
+
+def make_model(task="pos", vectors=None, given=(), sizes=SIZES):
+    with torch_seeded(1, "test"):
+        return WordModel(get_word_task(task, LABELS[task]), Lexicon.of(SENTENCES, given), sizes, vectors).eval()
+
+
+def states(model, *sentences):
+    """Hidden states of sentences in one batch."""
+    examples = [{"input_ids": model.lexicon.numbers(s), "word_starts": [], "labels": []} for s in sentences]
+    for example in examples:
+        count = len(example["input_ids"])
+        example |= {"word_starts": list(range(1, count + 1)), "labels": [0] * count, "heads": [0] * count}
+    store = model.store(examples)
+    words, batch = model.batch(store, np.arange(len(sentences)), torch.device("cpu"))
+    with torch.no_grad():
+        return model.encoder(words), batch
+
+
+# ---- lexicon
+
+
+def test_lexicon_knows_what_was_seen_twice():
+    lexicon = Lexicon.of(SENTENCES)
+    assert lexicon.words == [".", "cat", "sat", "the"]
+    assert lexicon.characters == [".", "a", "c", "e", "h", "s", "t"]
+    assert lexicon.sizes == (5, 9)
+    spelt = lexicon.spell(np.array(lexicon.numbers(["THE", "dog", "at", "Ω"])))
+    assert spelt.words.tolist() == [4, 0, 0, 0]
+    assert spelt.characters.tolist() == [[1, 1, 1], [1, 1, 1], [3, 8, 0], [1, 0, 0]]
+    assert spelt.lengths.tolist() == [3, 3, 2, 1]
+    assert lexicon.numbers(["Ω", "THE", "new"]) == [3, 0, 4]
+    assert lexicon.forms == ["THE", "dog", "at", "Ω", "new"]
+
+
+def test_odd_forms():
+    lexicon = Lexicon.of([["a" * 500, "a" * 500]])
+    spelt = lexicon.spell(np.array(lexicon.numbers(["a" * 500, ""])))
+    assert spelt.lengths.tolist() == [LONGEST, 1]
+    assert spelt.words.tolist() == [1, 0]
+
+
+def test_vectors_given_by_form_or_small_letters():
+    lexicon = Lexicon.of(SENTENCES, ["Paris", "cat"])
+    assert lexicon.spell(np.array(lexicon.numbers(["Paris", "Cat", "paris"]))).given.tolist() == [1, 2, 0]
+
+
+def test_lexicon_round_trip(tmp_path):
+    lexicon = Lexicon.of([["été", "été", '"', '"', "\u2028", "\u2028"]], ["x"])
+    lexicon.save(tmp_path / "v.json")
+    again = Lexicon.load(tmp_path / "v.json")
+    assert (again.words, again.characters, again.given) == (lexicon.words, lexicon.characters, lexicon.given)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"words": []}', '{"words": [], "characters": 3, "given": []}'])
+def test_a_broken_vocabulary(tmp_path, text):
+    (tmp_path / "v.json").write_text(text)
+    with pytest.raises(UserError, match=r"v\.json: no vocabulary of a BiLSTM"):
+        Lexicon.load(tmp_path / "v.json")
+
+
+def test_vectors_are_read(tmp_path):
+    path = tmp_path / "v.vec"
+    path.write_text("3 2\ncat 1 2 \nDog 3 4\nfish 5 6\ncat 9 9\n")
+    forms, vectors = read_vectors(path, ["Cat", "Dog", "bird"])
+    assert forms == ["Dog", "cat"] and vectors.tolist() == [[3, 4], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cat 1 2\ndog 1\n", r"line 2: a word and 2 numbers were expected, not 1"),
+        ("cat 1 two\n", "line 1: the vector of 'cat' is not made of numbers"),
+        ("fish 1 2\n", "none of its words occurs in the data"),
+        ("", "none of its words occurs in the data"),
+    ],
+)
+def test_bad_vectors(tmp_path, text, message):
+    (tmp_path / "v.vec").write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_vectors(tmp_path / "v.vec", ["cat", "dog"])
+    with pytest.raises(UserError, match="no such file"):
+        read_vectors(tmp_path / "none.vec", ["cat"])
+
+
+# ---- encoder
+
+
+@pytest.mark.parametrize("name", ["layers", "hidden", "characters", "words"])
+def test_sizes_must_be_positive(name):
+    with pytest.raises(UserError, match=f"{name} is 0; a BiLSTM needs at least 1"):
+        Sizes(**{name: 0})
+
+
+def test_dropout_is_a_share():
+    with pytest.raises(UserError, match=r"dropout is 1\.0"):
+        Sizes(dropout=1.0)
+
+
+def test_defaults_are_those_of_the_specification():
+    sizes = Sizes()
+    assert (sizes.layers, sizes.hidden, sizes.characters, sizes.words, sizes.dropout) == (3, 400, 100, 100, 0.33)
+    model = make_model(sizes=Sizes(layers=2, hidden=7, characters=3, words=4))
+    assert model.encoder.layers[0].input_size == 4 + 2 * 3 and model.encoder.layers[1].input_size == 2 * 7
+    assert model.encoder.width == 14
+
+
+def test_neighbours_in_the_batch_do_not_matter():
+    model = make_model()
+    sentences = [["cat"], ["the", "cat", "sat", "on", "a", "mattress"], ["dog", "."]]
+    together, batch = states(model, *sentences)
+    assert together.shape == (3, 7, 12)
+    assert batch["word_mask"].sum(dim=1).tolist() == [1, 6, 2]
+    for row, sentence in enumerate(sentences):
+        alone, _ = states(model, sentence)
+        assert torch.allclose(alone[0], together[row, : len(sentence) + 1], atol=1e-6)
+        assert not together[row, len(sentence) + 1 :].any()
+
+
+def test_every_word_sees_the_whole_sentence():
+    model = make_model()
+    one, two = states(model, ["the", "cat", "sat"])[0], states(model, ["the", "cat", "."])[0]
+    assert all(not torch.allclose(one[0, place], two[0, place]) for place in range(4))
+
+
+def test_later_layers_add_to_the_earlier():
+    model = make_model()
+    both, _ = states(model, ["the", "cat"])
+    for parameter in model.encoder.layers[1].parameters():
+        torch.nn.init.zeros_(parameter)
+    first, _ = states(model, ["the", "cat"])
+    assert first.any() and not torch.allclose(both, first)
+    del model.encoder.layers[1]
+    assert torch.equal(states(model, ["the", "cat"])[0], first)
+
+
+def test_unknown_words_differ_by_their_letters_and_unknown_letters_do_not():
+    model = make_model()
+    known = [states(model, [form])[0] for form in ("act", "tac")]
+    assert not torch.allclose(*known)
+    unknown = [states(model, [form])[0] for form in ("ωψ", "жщ")]
+    assert torch.equal(*unknown)
+
+
+def test_given_vectors_reach_unknown_words_and_stay_as_they_are():
+    vectors = np.array([[1.0, 2.0, 3.0], [-1.0, 0.5, 0.0]], dtype=np.float32)
+    model = make_model(vectors=vectors, given=["ωψ", "жщ"])
+    assert not torch.allclose(states(model, ["ωψ"])[0], states(model, ["жщ"])[0])
+    assert "encoder.vectors" not in dict(model.named_parameters())
+    assert model.encoder.vectors.tolist() == [[0, 0, 0], *vectors.tolist()]
+
+
+def test_dropout_only_in_training():
+    model = make_model()
+    assert torch.equal(states(model, ["the", "cat"])[0], states(model, ["the", "cat"])[0])
+    model.train()
+    torch.manual_seed(1)
+    assert not torch.equal(states(model, ["the", "cat"])[0], states(model, ["the", "cat"])[0])
+
+
+# ---- tasks and files
+
+
+def test_unknown_task():
+    with pytest.raises(UserError, match="task 'nli': a BiLSTM does parsing, pos, ner only"):
+        get_word_task("nli")
+
+
+def test_examples_show_every_word():
+    task = get_word_task("parsing", LABELS["parsing"])
+    record = {"id": "a", "words": ["cat"] * 700, "heads": [0, *range(1, 700)], "relations": ["root"] + ["odd"] * 699}
+    (example,) = task.examples([record], Lexicon.of(SENTENCES))
+    assert example["word_starts"] == list(range(1, 701))
+    assert example["heads"] == record["heads"]
+    assert example["labels"] == [2] + [-100] * 699
+    assert example["cut"] == 0
+
+
+@pytest.mark.parametrize("name", ["pos", "parsing", "ner"])
+def test_model_round_trip(tmp_path, name):
+    vectors = np.ones((1, 3), dtype=np.float32) if name == "pos" else None
+    model = make_model(name, vectors, ["dog"] if name == "pos" else [])
+    save_word_model(tmp_path, model, {"seed": 7})
+    again = load_word_model(tmp_path)
+    assert again.task.labels == model.task.labels and again.sizes == model.sizes
+    tensors = model.state_dict()
+    assert again.state_dict().keys() == tensors.keys()
+    assert all(torch.equal(again.state_dict()[key], value) for key, value in tensors.items())
+    assert torch.equal(states(again, ["the", "dog"])[0], states(model, ["the", "dog"])[0])
+
+
+def test_a_folder_that_is_no_model(tmp_path):
+    with pytest.raises(UserError, match=r"config\.json is missing"):
+        load_word_model(tmp_path)
+    save_word_model(tmp_path, make_model(), {})
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(UserError, match="cannot be read as a BiLSTM"):
+        load_word_model(tmp_path)
