@@ -13,7 +13,7 @@ SMALL = {"hidden": 256, "heads": 4, "intermediate": 1024, "layers": 4, "hidden_d
 
 
 def distance(one: FineTuning, two: FineTuning) -> float:
-    """Relative difference of all weights together. Single parameters would mislead: some have no effect on the loss (the
+    """Relative difference of all weights together. Single parameters would mislead: some have no effect on the loss (a
     key's bias, a bias that shifts all scores alike), so that their gradient is rounding, which Adam blows up."""
     a, b = one.engine.arena.master, two.engine.arena.master
     return float((a - b).norm() / b.norm())
