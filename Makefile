@@ -22,8 +22,10 @@ demo: environment
 	snakemake --profile profiles/demo $(DEMO_TARGETS)
 	@echo "Tables: results/demo/tables/ (CSV, LaTeX, HTML)"
 
+# One thread per process: two one-thread processes beat one two-thread process.
+test: export OMP_NUM_THREADS := 1
 test: dev-environment lint
-	pytest
+	pytest -n auto --dist loadfile
 
 plan: environment
 	python scripts/plan.py

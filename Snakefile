@@ -14,7 +14,10 @@ include: "rules/prepare.smk"
 include: "rules/align.smk"
 include: "rules/finetune.smk"
 include: "rules/evaluate.smk"
+include: "rules/embed.smk"
+include: "rules/compare.smk"
 include: "rules/tables.smk"
+include: "rules/figures.smk"
 
 
 rule all:

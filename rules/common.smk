@@ -4,12 +4,14 @@ import json
 import os
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 # The library lies beside the Snakefile, wherever the workflow is called from.
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from crossalign.addresses import INIT, MODEL, RECIPE, SET, Base, Tuned, model_of
+from crossalign.addresses import parse as run_at
 from crossalign.catalog import Catalog
 from crossalign.commands import file_options, finetune_options, options, prepare_options, way_options
 from crossalign.config import check
@@ -46,6 +48,8 @@ wildcard_constraints:
     source=SET,
     init=INIT,
     seed=r"\d+",
+    address=r"(models|tuned)/.+",
+    corpus="pud|xnliext",
 
 
 def tracked(path):
@@ -74,7 +78,7 @@ def products(paper=None):
     return (
         data_products(paper)
         + [f"{RESULTS}/{path}/scores.json" for path in runs]
-        + [table for item in items_of(paper) for table in tables_of(item)]
+        + [file for item in items_of(paper) for file in outputs_of(item)]
     )
 
 
@@ -93,24 +97,62 @@ def available(name):
     return config["models"] == "hub" or Path(model_file(name)).is_file()
 
 
-def tables_of(item):
-    """The files of a table whose runs can all be made."""
-    paper, name = item.split("/")
-    if not name.startswith("table") or not all(map(buildable, CATALOG.needs(item).runs)):
+def outputs_of(item):
+    """The files of a table or figure, if all that it needs can be made so far."""
+    # Distances of words and the choice of vectors in a tuned model's last layer are stages to come.
+    unmade = any(data.kind == "bitext" for data in CATALOG.needs(item).sets) or item == "anc/figure8"
+    if unmade or not all(map(buildable, CATALOG.needs(item).runs)):
         return []
-    # Correlations need similarities, a stage to come.
-    if any(data.kind == "parallel" for data in CATALOG.needs(item).sets):
-        return []
-    return [f"{RESULTS}/tables/{item}.{extension}" for extension in ("csv", "tex", "html")]
+    if "table" in item:
+        return [f"{RESULTS}/tables/{item}.{extension}" for extension in ("csv", "tex", "html")]
+    return [f"{RESULTS}/figures/{item}.{extension}" for extension in ("svg", "pdf", "png", "csv")]
 
 
 def item_inputs(item):
-    """The results that a table reads."""
-    runs = sorted(run.path() for run in CATALOG.needs(item).runs if isinstance(run, Tuned))
-    reports = [
-        f"{RESULTS}/data/text/{data.name}/train.report.json" for data in CATALOG.needs(item).sets if data.kind == "text"
-    ]
-    return [f"{RESULTS}/{run}/scores.json" for run in runs] + sorted(reports)
+    """The results that a table or figure reads: scores, similarities, counts of raw text."""
+    runs, sets = CATALOG.needs(item).runs, CATALOG.needs(item).sets
+    corpora = sorted({data.name for data in sets if data.kind == "parallel"})
+    scores = [f"{run.path()}/scores.json" for run in runs if isinstance(run, Tuned)]
+    similarity = [f"similarity/{run.path()}/{corpus}.csv" for run in runs for corpus in corpora]
+    reports = [f"data/text/{data.name}/train.report.json" for data in sets if data.kind == "text"]
+    return [f"{RESULTS}/{path}" for path in sorted(scores + similarity + reports)]
+
+
+@cache
+def corpus_languages(corpus):
+    """The languages whose sentences the chosen items compare, in one corpus of parallel sentences."""
+    return sorted({data.split for data in CATALOG.sets() if data.kind == "parallel" and data.name == corpus} | {"en"})
+
+
+def similarity_indexes(corpus):
+    """`align-predict` compares by CKA on PUD, `anc` by everything on the XNLI extension."""
+    return ["cka", "cka-uncentred", "cka-rbf"] if corpus == "pud" else ["all"]
+
+
+def embed_options(corpus, run):
+    """`align-predict`: without special tokens, at most 200 sub-words; `anc`: with them, at most 100."""
+    if corpus == "pud":
+        return options(special_tokens="exclude", max_length=200)
+    return options(special_tokens="include", max_length=100, last_layer="cls" if isinstance(run, Tuned) else None)
+
+
+def embed_inputs(wildcards):
+    run = run_at(wildcards.address)
+    files = {
+        "text": [
+            f"{RESULTS}/data/parallel/{wildcards.corpus}/{lang}.txt" for lang in corpus_languages(wildcards.corpus)
+        ]
+    }
+    if isinstance(run, Tuned):
+        files["tuned"] = f"{RESULTS}/{run.path()}/model/model.safetensors"
+    start = model_of(run) if isinstance(run, Tuned) else run
+    return files | {"model": model_file(start.name)}
+
+
+def embed_model(files):
+    """The model of an embedding job, and what is laid over it."""
+    tuned = str(Path(files.tuned).parent) if "tuned" in files.keys() else None
+    return options(model=str(Path(files.model).parent), tuned=tuned)
 
 
 def write_config():

@@ -140,3 +140,8 @@ def test_real_entities(lang, shared):
                 romanised = latin.form(token)
                 assert romanised.strip() and len(romanised.split()) <= len(token.split()), token
                 assert not source_letters(romanised, lang), token
+
+
+def test_fragments_of_letters_are_left_out():
+    assert transliterator("ug").form("\ufe73") == "-"
+    assert transliterator("ug").form("\ufe73\u0628") == "b"

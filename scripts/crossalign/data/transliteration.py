@@ -36,7 +36,7 @@ class Transliterator:
         """One word of a treebank or NER file: never empty, and without spaces that it did not have."""
         known = self._known.get(form)
         if known is None:
-            latin = self._romanise(unicodedata.normalize("NFC", form))
+            latin = self._latin(form)
             if len(latin.split()) > len(form.split()):
                 latin = "".join(latin.split())
             latin = latin if latin.strip() else PLACEHOLDER
@@ -48,7 +48,14 @@ class Transliterator:
 
     def line(self, line: str) -> str:
         """A line of running text, spaces squeezed; where the script has none, words are parted. Never empty."""
-        return squeeze(self._romanise(unicodedata.normalize("NFC", line))) or PLACEHOLDER
+        return squeeze(self._latin(line)) or PLACEHOLDER
+
+    def _latin(self, text: str) -> str:
+        latin = self._romanise(unicodedata.normalize("NFC", text))
+        # Fragments of letters and other rarities that no table knows are left out.
+        for letter in set(source_letters(latin, self.lang)):
+            latin = latin.replace(letter, "")
+        return latin
 
 
 @cache

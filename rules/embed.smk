@@ -1,0 +1,28 @@
+"""Sentence vectors of every layer: one job per model and corpus, all languages in it."""
+
+
+rule embed_sentences:
+    input:
+        unpack(embed_inputs),
+    output:
+        # Large and quickly made again, so they go once their similarities are there.
+        temp(directory(f"{RESULTS}/embeddings/{{address}}/{{corpus}}")),
+    log:
+        f"{LOGS}/embed_sentences/{{address}}-{{corpus}}.log",
+    benchmark:
+        f"{BENCHMARKS}/embed_sentences/{{address}}-{{corpus}}.tsv"
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        gpu=1,
+        mem_mb=8000,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        program=program("embed_sentences.py"),
+        recipe=recipe("embed_sentences.py"),
+        options=lambda wildcards: embed_options(wildcards.corpus, run_at(wildcards.address)),
+        model=lambda wildcards, input: embed_model(input),
+        text=lambda wildcards, input: shlex.join(f"{Path(file).stem}={file}" for file in input.text),
+    shell:
+        "OMP_NUM_THREADS={threads} {params.program} {params.model} --text {params.text} {params.options}"
+        " --out {output:q} > {log:q} 2>&1"

@@ -1,0 +1,27 @@
+"""Figures as SVG, PDF and PNG, with their data beside them."""
+
+
+rule make_figure:
+    input:
+        lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
+    output:
+        svg=f"{RESULTS}/figures/{{paper}}/{{item}}.svg",
+        pdf=f"{RESULTS}/figures/{{paper}}/{{item}}.pdf",
+        png=f"{RESULTS}/figures/{{paper}}/{{item}}.png",
+        csv=f"{RESULTS}/figures/{{paper}}/{{item}}.csv",
+    log:
+        f"{LOGS}/make_figure/{{paper}}-{{item}}.log",
+    wildcard_constraints:
+        paper="align-predict|anc|adjust|talk",
+        item=r"figure\d+",
+    conda:
+        "../envs/data.yaml"
+    params:
+        program=program("make_figure.py"),
+        recipe=recipe("make_figure.py"),
+        settings=lambda wildcards: [config["seeds"], config[wildcards.paper]],
+        config=lambda wildcards, output: f"{RESULTS}/config.json",
+        results=lambda wildcards, output: RESULTS,
+    shell:
+        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {params.config:q} --results {params.results:q}"
+        " --out-svg {output.svg:q} --out-pdf {output.pdf:q} --out-png {output.png:q} --out-csv {output.csv:q} > {log:q} 2>&1"
