@@ -10,9 +10,11 @@ VENV := .venv
 # For a torch built for CPUs only, or for one CUDA version: make demo PIP_ARGS="--extra-index-url <address>"
 PIP_ARGS ?=
 TARGETS ?= all
-# The demo prepares all data and makes the tables that zero-shot transfer and RANDOM-INIT by pairs of layers give.
-DEMO_TABLES := align-predict/table1 align-predict/table6 align-predict/table7 align-predict/table8 talk/table1 talk/table2
-DEMO_TARGETS ?= data $(DEMO_TABLES:%=results/demo/tables/%.html)
+# The demo prepares all data and makes what zero-shot transfer and RANDOM-INIT by pairs of layers give.
+DEMO_TABLES := align-predict/table1 align-predict/table4 align-predict/table6 align-predict/table7 align-predict/table8 \
+	talk/table1 talk/table2 talk/table5
+DEMO_FIGURES := $(addprefix align-predict/figure,1 3 4 5 6 7 8) talk/figure1 talk/figure5
+DEMO_TARGETS ?= data $(DEMO_TABLES:%=results/demo/tables/%.html) $(DEMO_FIGURES:%=results/demo/figures/%.svg)
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .PHONY: demo test plan paper slurm bench lint clean environment dev-environment
@@ -20,7 +22,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 demo: environment
 	snakemake --profile profiles/demo $(DEMO_TARGETS)
-	@echo "Tables: results/demo/tables/ (CSV, LaTeX, HTML)"
+	@echo "Made: results/demo/tables/ (CSV, LaTeX, HTML) and results/demo/figures/ (SVG, PDF, PNG, CSV)"
 
 # One thread per process: two one-thread processes beat one two-thread process.
 test: export OMP_NUM_THREADS := 1
