@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors.torch import load
 from tests.engine_toys import ToyTask, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
@@ -247,10 +247,9 @@ def test_adjust_killed_and_resumed_equals_never_killed(place, tmp_path):
     def wait_for(process, step):
         path = killed / "checkpoints" / "checkpoint.safetensors"
         while process.poll() is None:
-            if path.exists():
-                with safe_open(path, "pt") as file:
-                    if int(file.get_tensor("step")) >= step:
-                        return
+            # In one read: safe_open opens the file twice, and it may be replaced in between.
+            if path.exists() and int(load(path.read_bytes())["step"]) >= step:
+                return
             time.sleep(0.005)
 
     whole = start(tmp_path / "whole")

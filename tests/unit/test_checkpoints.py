@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors.torch import load
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
 from crossalign.errors import UserError
@@ -175,10 +175,9 @@ def start(world, out, *more):
 def wait_for_step(process, out, step):
     path = out / "checkpoints" / "checkpoint.safetensors"
     while process.poll() is None:
-        if path.exists():
-            with safe_open(path, "pt") as file:
-                if int(file.get_tensor("step")) >= step:
-                    return
+        # In one read: safe_open opens the file twice, and it may be replaced in between.
+        if path.exists() and int(load(path.read_bytes())["step"]) >= step:
+            return
         time.sleep(0.005)
     raise AssertionError(f"the program ended before step {step}: {process.stderr.read()}")
 
