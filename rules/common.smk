@@ -155,6 +155,12 @@ def embed_model(files):
     return options(model=str(Path(files.model).parent), tuned=tuned)
 
 
+def item_settings(paper):
+    """The keys that decide how a table or figure looks; the talk shows items of `align-predict` again."""
+    papers = {"align-predict", "talk"} if paper == "talk" else {paper}
+    return [config["seeds"], config["similarity"], *(config[name] for name in sorted(papers))]
+
+
 def write_config():
     with write_atomic(f"{RESULTS}/config.json") as stream:
         json.dump(config, stream, indent=2, sort_keys=True)

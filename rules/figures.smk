@@ -19,7 +19,7 @@ rule make_figure:
     params:
         program=program("make_figure.py"),
         recipe=recipe("make_figure.py"),
-        settings=lambda wildcards: [config["seeds"], config[wildcards.paper]],
+        settings=lambda wildcards: item_settings(wildcards.paper),
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:

@@ -24,7 +24,7 @@ rule make_table:
     params:
         program=program("make_table.py"),
         recipe=recipe("make_table.py"),
-        settings=lambda wildcards: [config["seeds"], config[wildcards.paper]],
+        settings=lambda wildcards: item_settings(wildcards.paper),
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:
