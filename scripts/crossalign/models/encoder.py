@@ -20,9 +20,10 @@ class Embeddings(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.word = nn.Embedding(config.vocab_size, config.hidden)
-        self.position = nn.Embedding(config.positions, config.hidden)
-        self.segment = nn.Embedding(max(config.types, 1), config.hidden)
+        sizes = {"word": config.vocab_size, "position": config.positions, "segment": max(config.types, 1)}
+        for name, size in sizes.items():
+            # A given weight is not drawn: drawing normal numbers on the meta device imports the compiler, two seconds.
+            setattr(self, name, nn.Embedding(size, config.hidden, _weight=torch.zeros(size, config.hidden)))
         self.norm = nn.LayerNorm(config.hidden, config.eps)
 
     def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None, dropout: float) -> Tensor:
