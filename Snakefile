@@ -9,9 +9,12 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "rules/common.smk"
+include: "rules/models.smk"
 include: "rules/download.smk"
 include: "rules/prepare.smk"
 include: "rules/align.smk"
+include: "rules/pretrain.smk"
+include: "rules/adapt.smk"
 include: "rules/finetune.smk"
 include: "rules/evaluate.smk"
 include: "rules/embed.smk"
@@ -44,6 +47,11 @@ rule adjust:
 rule talk:
     input:
         products("talk"),
+
+
+rule grid:
+    input:
+        outputs_of("align-predict/table3"),
 
 
 rule data:

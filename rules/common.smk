@@ -10,11 +10,23 @@ from pathlib import Path
 # The library lies beside the Snakefile, wherever the workflow is called from.
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from crossalign.addresses import INIT, MODEL, RECIPE, SET, Base, Tuned, model_of
+from crossalign.addresses import INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, model_of
 from crossalign.addresses import parse as run_at
 from crossalign.catalog import Catalog
-from crossalign.commands import file_options, finetune_options, options, prepare_options, way_options
-from crossalign.config import check
+from crossalign.commands import (
+    adjustment_options,
+    bilstm_options,
+    continual_options,
+    file_options,
+    finetune_options,
+    mlm_options,
+    monolingual_options,
+    options,
+    prepare_options,
+    pretraining_options,
+    way_options,
+)
+from crossalign.config import check, pair_count
 from crossalign.errors import UserError
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.files import write_atomic
@@ -36,6 +48,7 @@ LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 DOWNLOADS = config["downloads"]["folder"]
 TUNED = f"{RESULTS}/tuned/{{model}}/{{recipe}}-{{source}}/{{init}}/seed{{seed}}"
+BILSTM = f"{RESULTS}/tuned/bilstm/{{recipe}}-{{source}}/ref/seed{{seed}}"
 
 
 wildcard_constraints:
@@ -43,7 +56,8 @@ wildcard_constraints:
     name=r"[a-z0-9]+(_[a-z0-9]+)*(\+[a-z0-9]+)*",
     split=r"[a-z]+",
     lang=r"[a-z]{2,3}",
-    model=MODEL,
+    model=rf"(?!bilstm/){MODEL}",
+    base=WORD,
     recipe=RECIPE,
     source=SET,
     init=INIT,
@@ -73,86 +87,39 @@ def data_products(paper=None):
 
 
 def products(paper=None):
-    """Everything that the chosen items of one paper, or of all, are made of so far."""
-    runs = sorted(run.path() for run in CATALOG.runs(items_of(paper)) if isinstance(run, Tuned) and buildable(run))
-    return (
-        data_products(paper)
-        + [f"{RESULTS}/{path}/scores.json" for path in runs]
-        + [file for item in items_of(paper) for file in outputs_of(item)]
-    )
-
-
-def buildable(run):
-    """Whether the stages that a run needs are there: so far fine-tunings of models that exist already."""
-    start = model_of(run) if isinstance(run, Tuned) else run
-    if not isinstance(start, Base) or start.name.startswith("mono-") or start.name in CATALOG.pretrained:
-        return False
-    if isinstance(run, Tuned) and run.init == "continual":
-        return False
-    return available(start.name)
-
-
-def available(name):
-    """Whether a base model can be had: from the hub, or because it lies in the folder that the config names."""
-    return config["models"] == "hub" or Path(model_file(name)).is_file()
+    """The tables and figures of one paper, or of all."""
+    return [file for item in items_of(paper) for file in outputs_of(item)]
 
 
 def outputs_of(item):
-    """The files of a table or figure, if all that it needs can be made so far."""
-    # Distances of words and the choice of vectors in a tuned model's last layer are stages to come.
-    unmade = any(data.kind == "bitext" for data in CATALOG.needs(item).sets) or item == "anc/figure8"
-    if unmade or not all(map(buildable, CATALOG.needs(item).runs)):
-        return []
-    if "table" in item:
-        return [f"{RESULTS}/tables/{item}.{extension}" for extension in ("csv", "tex", "html")]
-    return [f"{RESULTS}/figures/{item}.{extension}" for extension in ("svg", "pdf", "png", "csv")]
+    """The files of a table or figure."""
+    kind, extensions = (
+        ("tables", ("csv", "tex", "html"))
+        if Path(item).name.startswith("table")
+        else ("figures", ("svg", "pdf", "png", "csv"))
+    )
+    return [f"{RESULTS}/{kind}/{item}.{extension}" for extension in extensions]
 
 
 def item_inputs(item):
-    """The results that a table or figure reads: scores, similarities, counts of raw text."""
+    """The results that a table or figure reads: scores, similarities, distances, counts of raw text."""
     runs, sets = CATALOG.needs(item).runs, CATALOG.needs(item).sets
     corpora = sorted({data.name for data in sets if data.kind == "parallel"})
-    scores = [f"{run.path()}/scores.json" for run in runs if isinstance(run, Tuned)]
-    similarity = [f"similarity/{run.path()}/{corpus}.csv" for run in runs for corpus in corpora]
-    reports = [f"data/text/{data.name}/train.report.json" for data in sets if data.kind == "text"]
-    return [f"{RESULTS}/{path}" for path in sorted(scores + similarity + reports)]
+    files = [f"{run.path()}/scores.json" for run in runs if isinstance(run, Tuned)]
+    files += [f"similarity/{run.path()}/{corpus}.csv" for run in runs for corpus in corpora]
+    files += [f"data/text/{data.name}/train.report.json" for data in sets if data.kind == "text"]
+    for data in sets:
+        if data.kind == "bitext":
+            files += [
+                f"distances/{run.path()}/{data.languages[0]}.csv" for run in runs if knows(run, data.languages[0])
+            ]
+    return [f"{RESULTS}/{path}" for path in sorted(files)]
 
 
-@cache
-def corpus_languages(corpus):
-    """The languages whose sentences the chosen items compare, in one corpus of parallel sentences."""
-    return sorted({data.split for data in CATALOG.sets() if data.kind == "parallel" and data.name == corpus} | {"en"})
-
-
-def similarity_indexes(corpus):
-    """`align-predict` compares by CKA on PUD, `anc` by everything on the XNLI extension."""
-    return ["cka", "cka-uncentred", "cka-rbf"] if corpus == "pud" else ["all"]
-
-
-def embed_options(corpus, run):
-    """`align-predict`: without special tokens, at most 200 sub-words; `anc`: with them, at most 100."""
-    if corpus == "pud":
-        return options(special_tokens="exclude", max_length=200)
-    return options(special_tokens="include", max_length=100, last_layer="cls" if isinstance(run, Tuned) else None)
-
-
-def embed_inputs(wildcards):
-    run = run_at(wildcards.address)
-    files = {
-        "text": [
-            f"{RESULTS}/data/parallel/{wildcards.corpus}/{lang}.txt" for lang in corpus_languages(wildcards.corpus)
-        ]
-    }
-    if isinstance(run, Tuned):
-        files["tuned"] = f"{RESULTS}/{run.path()}/model/model.safetensors"
+def knows(run, lang):
+    """Whether a model belongs to a language's column of distances: it is the original, or adjusted to that language."""
     start = model_of(run) if isinstance(run, Tuned) else run
-    return files | {"model": model_file(start.name)}
-
-
-def embed_model(files):
-    """The model of an embedding job, and what is laid over it."""
-    tuned = str(Path(files.tuned).parent) if "tuned" in files.keys() else None
-    return options(model=str(Path(files.model).parent), tuned=tuned)
+    return not isinstance(start, Adapted) or start.adaptation.lang == lang
 
 
 def item_settings(paper):
@@ -164,35 +131,6 @@ def item_settings(paper):
 def write_config():
     with write_atomic(f"{RESULTS}/config.json") as stream:
         json.dump(config, stream, indent=2, sort_keys=True)
-
-
-def tuned_of(wildcards):
-    return Tuned(wildcards.model, wildcards.recipe, wildcards.source, wildcards.init, int(wildcards.seed))
-
-
-def model_file(name):
-    """The file whose folder is a base model: from the hub, or from the folder that the config names."""
-    return (
-        downloaded_model(name) if config["models"] == "hub" else tracked(f"{config['models']}/{name}/model.safetensors")
-    )
-
-
-def finetune_inputs(wildcards):
-    run = tuned_of(wildcards)
-    sets = {name: f"{RESULTS}/{data.path()}" for name, data in training_sets(config, run).items()}
-    return sets | {"model": model_file(model_of(run).name)}
-
-
-def evaluate_inputs(wildcards):
-    run = tuned_of(wildcards)
-    sets = [f"{RESULTS}/{data.path()}" for data in evaluation_sets(config, run)]
-    return {"sets": sets, "model": model_file(model_of(run).name)}
-
-
-def named_sets(wildcards, input):
-    """The sets of an evaluation as name=file, named as in the scores: trees/en_pud/test."""
-    sets = evaluation_sets(config, tuned_of(wildcards))
-    return shlex.join(f"{data.kind}/{data.name}/{data.split}={RESULTS}/{data.path()}" for data in sets)
 
 
 def models(items=None):
@@ -214,12 +152,16 @@ def downloaded_model(name):
     return f"{DOWNLOADS}/models/{name}/complete.json"
 
 
+def links_file(data, pieces=False):
+    """The word links of a bitext, or the links of its word pieces."""
+    return f"{RESULTS}/links/{data.name}/{data.split}{'.pieces' if pieces else ''}.pharaoh"
+
+
 def links_of(data):
-    """The word links of a bitext and, for the language of the sub-word ablation, the links of its word pieces."""
-    links = f"{RESULTS}/links/{data.name}/{data.split}"
+    """All links of a bitext that are asked for: those of pieces for the language of the sub-word ablation only."""
     study = config["adjust"]["aggregations"]
-    pieces = data.languages == (study["lang"],) and "subword" in study["values"] and available(config["adjust"]["base"])
-    return [f"{links}.pharaoh"] + [f"{links}.pieces.pharaoh"] * pieces
+    pieces = data.languages == (study["lang"],) and "subword" in study["values"]
+    return [links_file(data)] + [links_file(data, pieces=True)] * pieces
 
 
 def aligner_options():
@@ -227,10 +169,11 @@ def aligner_options():
     return options(program=aligner["program"], path=aligner["path"], symmetrise=aligner["symmetrise"])
 
 
-def program(script):
+def program(script, processes=1):
     """A param: the command that runs a script. Snakemake does not run a job again when a param that is derived from the
     output changes, so the project can move; what does make a job run again is the recipe of the script."""
-    command = f"python {shlex.quote(str(Path(workflow.basedir) / 'scripts' / script))}"
+    start = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node {processes}"
+    command = f"{start} {shlex.quote(str(Path(workflow.basedir) / 'scripts' / script))}"
     return lambda wildcards, output: command
 
 

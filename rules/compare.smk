@@ -24,3 +24,22 @@ rule compare_languages:
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --embeddings {input:q} --reference en --languages {params.languages}"
         " --indexes {params.indexes} --svcca-directions {params.directions} --out {output:q} > {log:q} 2>&1"
+
+
+rule measure_distances:
+    input:
+        related=f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy",
+        unrelated=f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-unrelated.npy",
+    output:
+        histogram=f"{RESULTS}/distances/{{address}}/{{lang}}.csv",
+        summary=f"{RESULTS}/distances/{{address}}/{{lang}}.json",
+    log:
+        f"{LOGS}/measure_distances/{{address}}-{{lang}}.log",
+    conda:
+        "../envs/torch.yaml"
+    params:
+        program=program("measure_distances.py"),
+        recipe=recipe("measure_distances.py"),
+    shell:
+        "{params.program} --related {input.related:q} --unrelated {input.unrelated:q} --out {output.histogram:q}"
+        " --summary {output.summary:q} > {log:q} 2>&1"

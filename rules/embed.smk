@@ -26,3 +26,29 @@ rule embed_sentences:
     shell:
         "OMP_NUM_THREADS={threads} {params.program} {params.model} --text {params.text} {params.options}"
         " --out {output:q} > {log:q} 2>&1"
+
+
+rule embed_words:
+    input:
+        unpack(distance_inputs),
+    output:
+        related=temp(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy"),
+        unrelated=temp(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-unrelated.npy"),
+    log:
+        f"{LOGS}/embed_words/{{address}}-{{lang}}.log",
+    benchmark:
+        f"{BENCHMARKS}/embed_words/{{address}}-{{lang}}.tsv"
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        gpu=1,
+        mem_mb=8000,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        program=program("embed_words.py"),
+        recipe=recipe("embed_words.py"),
+        model=lambda wildcards, input: embed_model(input),
+        options=distance_options(),
+    shell:
+        "OMP_NUM_THREADS={threads} {params.program} {params.model} --pool {input.pool:q} --links {input.links:q}"
+        " {params.options} --related {output.related:q} --unrelated {output.unrelated:q} > {log:q} 2>&1"

@@ -24,7 +24,7 @@ rule evaluate:
         recipe=recipe("evaluate.py"),
         base=lambda wildcards, input: str(Path(input.model).parent),
         tuned=lambda wildcards, input: str(Path(input.config).parent),
-        sets=named_sets,
+        sets=lambda wildcards: named_sets(tuned_of(wildcards)),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --tuned {params.tuned:q} --base {params.base:q} --sets {params.sets}"
         " --out {output.scores:q} --predictions {output.predictions:q} > {log:q} 2>&1"

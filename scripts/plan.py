@@ -1,4 +1,4 @@
-"""Say what a run needs before it starts: models to train, files to fetch, and under which terms.
+"""Say what a run needs before it starts: models to train, disk, files to fetch, and under which terms.
 
 `python scripts/plan.py [FILE …]` merges further config files over config.yaml, as Snakemake's --configfile does.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from crossalign.catalog import Catalog, count
 from crossalign.config import load
+from crossalign.disk import model_disk, readable
 from crossalign.errors import run_main
 from crossalign.fetch.listing import licence_summary, missing
 from crossalign.fetch.register import read_datasets, read_models
@@ -38,6 +39,10 @@ def main() -> None:
     widths = [max(len(str(cell)) for cell in column) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    disk = model_disk(config, catalog.runs(), read_models(ROOT / "resources" / "models.tsv"))
+    print(f"\nDisk for models (keep_models: {config['keep_models']}), about:\n")
+    for kind, (number, size) in disk.items():
+        print(f"{readable(size):>10}  {number} {kind}")
     if config.get("world"):
         print("\nNothing is downloaded: the demo world makes its own data.")
         return

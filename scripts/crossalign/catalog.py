@@ -40,7 +40,10 @@ class Catalog:
         direct = set().union(*(self.needs(item).runs for item in self.items if items is None or item in items))
         starts = {model_of(run) for run in direct if isinstance(run, Tuned)} - {None}
         adapted = {Base(run.base) for run in direct | starts if isinstance(run, Adapted)}
-        return direct | starts | adapted
+        found = direct | starts | adapted
+        if any(isinstance(run, Base) and run.name in self.pretrained for run in found):
+            found.add(Base(self.config["pretraining"]["vocabulary"]))
+        return found
 
     def sets(self, items: Iterable[str] | None = None) -> set[DataSet]:
         """All data sets behind the items: for training, testing and comparing."""

@@ -2,7 +2,8 @@
 
 import shlex
 
-from crossalign.addresses import Tuned
+from crossalign.addresses import Adapted, Adjustment, Tuned, model_of
+from crossalign.config import pair_count
 from crossalign.fetch.register import Dataset
 from crossalign.sets import SEVERAL_ROOTS, DataSet
 from crossalign.targets import recipe
@@ -83,6 +84,8 @@ def finetune_options(config: dict, run: Tuned) -> str:
     if init.startswith("grid-"):
         _, batch, rate = init.split("-", 2)
         values, init = values | {"batch": int(batch), "learning_rate": float(rate)}, "ref"
+    elif init == "continual":
+        init = "ref"
     return options(
         task=run.task,
         init=init,
@@ -101,3 +104,81 @@ def finetune_options(config: dict, run: Tuned) -> str:
         selection=values["selection"],
         patience=values["patience"] or None,
     )
+
+
+def adjustment_options(config: dict, made: Adapted) -> str:
+    """How a model is adjusted: what its address says, and the hyper-parameters."""
+    values = config["adjustment"]
+    return options(
+        **_pulled(made.adaptation),
+        seed=made.seed,
+        batch=values["batch"],
+        epochs=values["epochs"],
+        learning_rate=values["learning_rate"],
+        warmup=str(values["warmup"]),
+        beta1=values["betas"][0],
+        beta2=values["betas"][1],
+        eps=values["epsilon"],
+    )
+
+
+def continual_options(config: dict, run: Tuned) -> str:
+    """The second loss of a fine-tuning: on the pairs that its model was adjusted on."""
+    values = config["adjustment"]["continual"]
+    pulled = {f"continual_{name}": value for name, value in _pulled(model_of(run).adaptation).items()}
+    return options(
+        **pulled, continual_batch=values["batch"], alpha=str(values["alpha"]), alpha_scope=values["alpha_scope"]
+    )
+
+
+def _pulled(made: Adjustment) -> dict[str, object]:
+    return {"pairs": pair_count(made.pairs), "aggregation": made.aggregation, "tokens": made.tokens}
+
+
+def mlm_options(config: dict) -> str:
+    """How a model goes on with the raw text of a language (`talk`)."""
+    values = config["mlm"]
+    return options(
+        block=values["block"],
+        batch=values["batch"],
+        epochs=values["epochs"],
+        learning_rate=values["learning_rate"],
+        hidden_share=values["masking"],
+    )
+
+
+def monolingual_options(config: dict) -> str:
+    """Shape and training of a model that knows one language only (`talk`)."""
+    common, values = config["mlm"], config["mlm"]["monolingual"]
+    return options(
+        family="bert",
+        **{name: values[name] for name in ("layers", "hidden", "heads", "intermediate")},
+        block=common["block"],
+        batch=common["batch"],
+        epochs=values["epochs"],
+        learning_rate=values["learning_rate"],
+        hidden_share=common["masking"],
+    )
+
+
+def pretraining_options(config: dict, name: str) -> str:
+    """Shape, norm scheme and training of one of the models that differ in normalisation (`anc`)."""
+    values = config["pretraining"]
+    # scale-<norm>, or scale-<norm>-v2 for a second random start.
+    _, norm, *second = name.split("-")
+    return options(
+        norm=norm,
+        **{key: values[key] for key in ("layers", "hidden", "heads", "intermediate", "block", "batch", "steps")},
+        learning_rate=values["learning_rate"],
+        warmup=str(values["warmup"]),
+        weight_decay=str(values["weight_decay"]),
+        hidden_share=values["masking"],
+        # ANC 4.1: all languages alike.
+        exponent="0.0",
+        seed=2 if second else 1,
+    )
+
+
+def bilstm_options(config: dict, run: Tuned) -> str:
+    """Sizes and training of the baseline without pretraining."""
+    return options(task=run.task, seed=run.seed, **{name: str(value) for name, value in config["bilstm"].items()})

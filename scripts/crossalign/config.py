@@ -155,10 +155,14 @@ def unknown_models(config: dict) -> Iterator[str]:
     chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]], "talk.base": [config["talk"]["base"]]}
     chosen |= {f"anc.{key}": anc[key] for key in ("schemes", "known_models", "xlmr", "xglm")}
     chosen |= {"anc.second_normformer": [anc["second_normformer"]]}
+    chosen |= {"pretraining.vocabulary": [config["pretraining"]["vocabulary"]]}
     for key, names in chosen.items():
         for name in names:
             if name not in known:
                 yield f"{key}: unknown model '{name}'{suggestion(name, known)}"
+    for name in [*anc["schemes"], anc["second_normformer"]] if anc["norm_models"] == "pretrain" else []:
+        if not re.fullmatch(r"scale-(post|pre|normformer)(-v2)?", name):
+            yield f"anc.schemes: '{name}' cannot be pretrained here: its name does not say a scheme, as scale-post does"
 
 
 def layers_beyond(config: dict) -> Iterator[str]:

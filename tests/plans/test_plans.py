@@ -6,6 +6,7 @@ import pytest
 import yaml
 from tests.workflow import planned, snakemake
 
+from crossalign.addresses import Adapted, Tuned
 from crossalign.catalog import Catalog
 
 TARGETS = ["all", "align_predict", "anc", "adjust", "talk", "download"]
@@ -25,6 +26,36 @@ def test_every_target_plans_at_paper_scale(root, tmp_path, target):
     assert jobs["download_model"] == len(catalog.models(items))
     if target != "download":
         assert jobs.get("prepare_trees", 0) == sum(data.kind == "trees" for data in catalog.sets(items))
+        runs = catalog.runs(items)
+        tuned = [run for run in runs if isinstance(run, Tuned)]
+        assert count(jobs, "finetune", "finetune_random", "train_bilstm") == len(tuned)
+        assert count(jobs, "evaluate", "train_bilstm") == len(tuned)
+        assert count(jobs, "adjust_model", "adapt_to_text") == sum(isinstance(run, Adapted) for run in runs)
+        assert count(jobs, "pretrain_monolingual") == sum(run.path().startswith("models/mono-") for run in runs)
+        assert count(jobs, "make_table", "make_figure") == len(items)
+
+
+def count(jobs, *rules):
+    return sum(jobs.get(rule, 0) for rule in rules)
+
+
+def test_the_grid_search_is_a_target_of_its_own(root, tmp_path):
+    jobs = planned(snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--quiet", "rules", "--", "grid"))
+    assert jobs["finetune_random"] == jobs["evaluate"] == 300
+    assert "finetune" not in jobs
+
+
+def test_norm_schemes_can_be_pretrained(root, tmp_path):
+    config = {"items": ["anc/figure4", "anc/figure7"], "anc": {"norm_models": "pretrain"}, "pretraining": {"gpus": 2}}
+    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--printshellcmds", config=config)
+    jobs = planned(done)
+    assert jobs["pretrain_norm_scheme"] == 4
+    # Only the vocabulary comes from outside.
+    assert jobs["download_model"] == 1
+    commands = [line for line in done.stdout.splitlines() if "torchrun --standalone --nproc-per-node 2" in line]
+    norms = sorted(line.split("--norm ")[1].split()[0] for line in commands)
+    assert norms == ["normformer", "normformer", "post", "pre"]
+    assert len({line.split("--seed ")[1].split()[0] for line in commands if "--norm normformer" in line}) == 2
 
 
 @pytest.mark.parametrize("profile", ["demo", "gpu", "slurm"])

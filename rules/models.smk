@@ -1,0 +1,139 @@
+"""Helpers of the rules that make, score and look into models: which files a job reads, and its options. No rules."""
+
+@cache
+def corpus_languages(corpus):
+    """The languages whose sentences the chosen items compare, in one corpus of parallel sentences."""
+    return sorted({data.split for data in CATALOG.sets() if data.kind == "parallel" and data.name == corpus} | {"en"})
+
+
+def similarity_indexes(corpus):
+    """`align-predict` compares by CKA on PUD, `anc` by everything on the XNLI extension."""
+    return ["cka", "cka-uncentred", "cka-rbf"] if corpus == "pud" else ["all"]
+
+
+def embed_options(corpus, run):
+    """`align-predict`: without special tokens, at most 200 sub-words; `anc`: with them, at most 100."""
+    if corpus == "pud":
+        return options(special_tokens="exclude", max_length=200)
+    return options(special_tokens="include", max_length=100, last_layer="cls" if isinstance(run, Tuned) else None)
+
+
+def embed_inputs(wildcards):
+    run = run_at(wildcards.address)
+    languages = corpus_languages(wildcards.corpus)
+    text = [f"{RESULTS}/data/parallel/{wildcards.corpus}/{lang}.txt" for lang in languages]
+    return {"text": text} | embedded_model(run)
+
+
+def embedded_model(run):
+    """The files of a model whose vectors are taken; a fine-tuned one lies over the one that it started from."""
+    if not isinstance(run, Tuned):
+        return {"model": model_file(run)}
+    return {"model": model_file(model_of(run)), "tuned": f"{RESULTS}/{run.path()}/model/model.safetensors"}
+
+
+def distance_inputs(wildcards):
+    """A model and held-out sentence pairs of a language with their links."""
+    pool = DataSet("bitext", f"wikimatrix_{wildcards.lang}", "pool")
+    files = {"pool": f"{RESULTS}/{pool.path()}", "links": links_file(pool)}
+    return files | embedded_model(run_at(wildcards.address))
+
+
+def distance_options():
+    """As many word pairs as the config says, from sentences that no adjusted model of the main setting has seen."""
+    paper, seed = config["adjust"], config["seeds"][0]
+    return options(pairs=paper["word_pairs"], skip_sample=pair_count(paper["pairs"]), skip_seeds=seed)
+
+
+def embed_model(files):
+    """The model of an embedding job, and what is laid over it."""
+    tuned = str(Path(files.tuned).parent) if "tuned" in files.keys() else None
+    return options(model=str(Path(files.model).parent), tuned=tuned)
+
+
+def tuned_of(wildcards):
+    return Tuned(wildcards.model, wildcards.recipe, wildcards.source, wildcards.init, int(wildcards.seed))
+
+
+def made_here(name):
+    """Whether a base model is pretrained by this workflow."""
+    return name.startswith("mono-") or name in CATALOG.pretrained
+
+
+def model_file(start):
+    """The file whose folder is a model to start from: adapted or pretrained here, from the hub, or from a folder."""
+    if isinstance(start, Adapted) or made_here(start.name):
+        return f"{RESULTS}/{start.path()}/model.safetensors"
+    if config["models"] == "hub":
+        return downloaded_model(start.name)
+    return tracked(f"{config['models']}/{start.name}/model.safetensors")
+
+
+def model_outputs(folder):
+    """What a rule that makes a model writes into its folder."""
+    names = {"weights": "model.safetensors", "config": "config.json", "tokenizer": "tokenizer.json"}
+    return {name: f"{RESULTS}/models/{folder}/{file}" for name, file in (names | {"training": "training.json"}).items()}
+
+
+def finetune_inputs(wildcards):
+    run = tuned_of(wildcards)
+    files = {name: f"{RESULTS}/{data.path()}" for name, data in training_sets(config, run).items()}
+    start = model_of(run)
+    files["model"] = model_file(start)
+    if run.init == "continual":
+        files |= pulled_inputs(start.base, start.adaptation)
+    return files
+
+
+def pulled_inputs(base, made):
+    """The sentence pairs and links of an adjustment, and the model as it was before."""
+    pool = DataSet("bitext", f"wikimatrix_{made.lang}", "pool")
+    links = links_file(pool, pieces=made.aggregation == "subword")
+    return {"original": model_file(Base(base)), "bitext": f"{RESULTS}/{pool.path()}", "links": links}
+
+
+def continual_files(wildcards, input):
+    """The options of continual learning, where a fine-tuning has it."""
+    if wildcards.init != "continual":
+        return ""
+    files = {"bitext": input.bitext, "links": input.links, "reference": str(Path(input.original).parent)}
+    named = options(**{f"continual_{name}": file for name, file in files.items()})
+    return f"{named} {continual_options(config, tuned_of(wildcards))}"
+
+
+def adapted_at(wildcards):
+    """The adapted model that a job makes."""
+    return run_at(f"models/{wildcards.base}+{wildcards.adaptation}/seed{wildcards.seed}")
+
+
+def text_files(run):
+    """The prepared texts that a model is trained on."""
+    train = [data for data in CATALOG.sets_of(run) if data.split == "train"]
+    return [f"{RESULTS}/{data.path()}" for data in train]
+
+
+def named_texts(input):
+    """Texts as language=file, the language being the last part of the set's name."""
+    return shlex.join(f"{Path(file).parent.name.rsplit('_', 1)[-1]}={file}" for file in input.texts)
+
+
+def bilstm_at(wildcards):
+    return Tuned("bilstm", wildcards.recipe, wildcards.source, "ref", int(wildcards.seed))
+
+
+def evaluate_inputs(wildcards):
+    run = tuned_of(wildcards)
+    sets = [f"{RESULTS}/{data.path()}" for data in evaluation_sets(config, run)]
+    return {"sets": sets, "model": model_file(model_of(run))}
+
+
+def bilstm_inputs(wildcards):
+    run = bilstm_at(wildcards)
+    files = {name: f"{RESULTS}/{data.path()}" for name, data in training_sets(config, run).items()}
+    return files | {"sets": [f"{RESULTS}/{data.path()}" for data in evaluation_sets(config, run)]}
+
+
+def named_sets(run):
+    """The sets of an evaluation as name=file, named as in the scores: trees/en_pud/test."""
+    sets = evaluation_sets(config, run)
+    return shlex.join(f"{data.kind}/{data.name}/{data.split}={RESULTS}/{data.path()}" for data in sets)

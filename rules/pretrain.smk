@@ -1,0 +1,85 @@
+"""Models from scratch: of one language (`talk`), and of one norm scheme where no checkpoint is to be taken (`anc`)."""
+
+
+rule train_vocabulary:
+    input:
+        texts=lambda wildcards: text_files(Base(f"mono-{wildcards.text}")),
+    output:
+        f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json",
+    log:
+        f"{LOGS}/train_vocabulary/mono-{{text}}.log",
+    wildcard_constraints:
+        text=r"[a-z]{2,3}(\.latn)?",
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        program=program("train_vocabulary.py"),
+        recipe=recipe("train_vocabulary.py"),
+        size=config["mlm"]["monolingual"]["vocabulary"],
+        texts=lambda wildcards, input: named_texts(input),
+    shell:
+        "{params.program} --texts {params.texts} --size {params.size} --up-to --out {output:q} > {log:q} 2>&1"
+
+
+rule pretrain_monolingual:
+    input:
+        tokenizer=f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json",
+        texts=lambda wildcards: text_files(Base(f"mono-{wildcards.text}")),
+    output:
+        **model_outputs("mono-{text}"),
+    log:
+        f"{LOGS}/pretrain_monolingual/mono-{{text}}.log",
+    benchmark:
+        f"{BENCHMARKS}/pretrain_monolingual/mono-{{text}}.tsv"
+    wildcard_constraints:
+        text=r"[a-z]{2,3}(\.latn)?",
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        gpu=1,
+        mem_mb=16000,
+        runtime=lambda wildcards, attempt: 480 * attempt,
+    params:
+        program=program("pretrain.py"),
+        recipe=recipe("pretrain.py"),
+        options=monolingual_options(config),
+        texts=lambda wildcards, input: named_texts(input),
+        out=lambda wildcards, output: str(Path(output.training).parent),
+        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/mono-{wildcards.text}",
+    shell:
+        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} {params.options}"
+        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
+
+
+rule pretrain_norm_scheme:
+    input:
+        vocabulary=model_file(Base(config["pretraining"]["vocabulary"])),
+        texts=lambda wildcards: text_files(Base(f"scale-{wildcards.scheme}")),
+    output:
+        **model_outputs("scale-{scheme}"),
+    log:
+        f"{LOGS}/pretrain_norm_scheme/scale-{{scheme}}.log",
+    benchmark:
+        f"{BENCHMARKS}/pretrain_norm_scheme/scale-{{scheme}}.tsv"
+    wildcard_constraints:
+        scheme="(post|pre|normformer)(-v2)?",
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        gpu=config["pretraining"]["gpus"],
+        mem_mb=32000,
+        runtime=lambda wildcards, attempt: 2880 * attempt,
+    params:
+        program=program("pretrain.py", processes=config["pretraining"]["gpus"]),
+        recipe=recipe("pretrain.py"),
+        options=lambda wildcards: pretraining_options(config, f"scale-{wildcards.scheme}"),
+        texts=lambda wildcards, input: named_texts(input),
+        tokenizer=lambda wildcards, input: f"{Path(input.vocabulary).parent}/tokenizer.json",
+        out=lambda wildcards, output: str(Path(output.training).parent),
+        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/scale-{wildcards.scheme}",
+    shell:
+        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} {params.options}"
+        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
