@@ -1,9 +1,15 @@
-"""Gather verdicts: the CSV files of all tables and figures in, verdicts.csv out."""
+"""Judge a run: the CSV files of all tables and figures in, verdicts.csv (numbers) and claims.csv, claims.json out.
+
+A run need not be finished: what is missing is told as not run, with the command that makes it.
+"""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from crossalign.catalog import Catalog
+from crossalign.claims.evidence import Evidence
+from crossalign.claims.write import counts, judge_all, write_claims
 from crossalign.errors import UserError, run_main
 from crossalign.render.command import read_config
 from crossalign.render.verdicts import write_verdicts
@@ -14,8 +20,15 @@ def parse_args() -> Namespace:
     args = ArgumentParser(description=__doc__)
     args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
     args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
-    args.add_argument("--out", type=Path, required=True)
+    args.add_argument("--out", type=Path, help="verdicts on numbers; default: verdicts.csv in --results")
+    args.add_argument("--claims", type=Path, help="verdicts on claims, and .json beside it; default: beside --out")
     return args.parse_args()
+
+
+def tell(kind: str, found: Mapping[str, int]) -> None:
+    """One line per verdict."""
+    for label, count in found.items():
+        print(f"{kind} {label}: {count}")
 
 
 def main() -> None:
@@ -24,10 +37,16 @@ def main() -> None:
     config = read_config(args.config)
     if not args.results.is_dir():
         raise UserError(f"--results {args.results}: no such folder")
+    out = args.out or args.results / "verdicts.csv"
+    table = args.claims or out.with_name("claims.csv")
+    document = table.with_suffix(".json")
+    if document == table or out in (table, document):
+        raise UserError(f"--claims {table}: a name of its own is needed that does not end in .json")
     paths = [path for kind in ("tables", "figures") for path in args.results.glob(f"{kind}/*/*.csv")]
-    counts = write_verdicts(paths, Catalog(config).items, args.out)
-    for label, count in sorted(counts.items()):
-        print(f"{label}: {count}")
+    tell("numbers", dict(sorted(write_verdicts(paths, Catalog(config).items, out).items())))
+    judged = judge_all(Evidence(config, args.results))
+    write_claims(judged, table, document)
+    tell("claims", counts(judged))
 
 
 if __name__ == "__main__":

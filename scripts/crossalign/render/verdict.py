@@ -14,8 +14,9 @@ seeds, the paper's seeds, and the paper's rounding (h, half a unit of its last d
 
 `ours` is the sample standard deviation over our seeds. `theirs` is what the paper states: `align-predict` (and the
 talk, which shows the same numbers) gives the median standard deviation per task in the caption of its table 5; where a
-paper is silent its spread is taken to be ours. With a single run of ours the paper's spread stands for it. A difference
-of two means (RANDOM-INIT minus REF, gain over original) has the spread of both. `runs` is five, or one for `anc`.
+paper is silent its spread is taken to be ours. With a single run of ours the paper's spread stands for it; where
+neither is known, the printed digits and the margin decide. A difference of two means (RANDOM-INIT minus REF, gain over
+original) has the spread of both. `runs` is five, or one for `anc`.
 Where the paper prints a mean that its own rows do not give (SRC-X), the nearer of the two readings counts, and the
 reason says which.
 

@@ -1,0 +1,160 @@
+"""A claim of a paper as a declaration, and how a verdict comes of it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from crossalign.claims.evidence import Evidence, NotRun, command_of
+from crossalign.claims.predicates import Facts, Finding, Predicate, Truth, equals
+from crossalign.claims.quantities import Quantity, Value, setting
+from crossalign.claims.values import Curve, Group, Number
+
+HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
+VERDICTS = (HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED)
+WORDS = {Truth.YES: HOLDS, Truth.NO: FAILS, Truth.UNCLEAR: UNCLEAR}
+
+COLUMNS = ("id", "paper", "item", "claim", "kind", "verdict", "measured", "tolerance", "detail", "command")
+ARTIFICIAL = "the languages of this run are artificial"
+OWN_SETTINGS = "this run has settings of its own size"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a sentence of a paper says of our tables.
+
+    `given` names the quantities; `test` is what the sentence says in kind, judged in every run; `number` what it says
+    in amount, judged where the languages are real and the printed number is not in `doubt`. `says` tells the
+    quantities in a sentence. A claim with a `reason` cannot be checked.
+    """
+
+    item: str = ""
+    says: str = ""
+    given: Mapping[str, Quantity] = field(default_factory=dict)
+    test: Predicate | None = None
+    number: Predicate | None = None
+    doubt: str = ""
+    reason: str = ""
+    is_setting: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What sort of claim it is."""
+        if self.reason:
+            return "background"
+        if self.is_setting:
+            return "setting"
+        return "both" if self.test and self.number else "qualitative" if self.test else "number"
+
+
+def background(reason: str, item: str = "") -> Claim:
+    """A claim that no table of ours can speak to, and why."""
+    return Claim(item, reason=reason)
+
+
+def made_with(item: str, says: str, *path: str, value: str | None = None, **options) -> Claim:
+    """A setting of the paper's, read from the config that `item` was made with."""
+    found = setting(item, *path, **options)
+    return Claim(item, says, {"ours": found}, number=equals("ours", value), is_setting=True)
+
+
+def stated(item: str, says: str, value: Quantity, number: Predicate) -> Claim:
+    """A setting of the paper's that a table of ours shows."""
+    return Claim(item, says, {"ours": value}, number=number, is_setting=True)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One claim with its verdict: the columns of claims.csv."""
+
+    id: str
+    paper: str
+    item: str
+    claim: str
+    kind: str
+    verdict: str
+    measured: str = ""
+    tolerance: str = ""
+    detail: str = ""
+    command: str = ""
+    # For the JSON file alone.
+    where: str = ""
+    printed: str = ""
+    note: str = ""
+    numbers: dict = field(default_factory=dict)
+
+    def row(self) -> dict[str, str]:
+        """The columns of the CSV file."""
+        return {name: value for name, value in asdict(self).items() if name in COLUMNS}
+
+
+def sentence(row: Mapping[str, str]) -> str:
+    """The claim in the words of claims.csv, with the value that is printed."""
+    amount = " ".join(part for part in (row["value"], row["unit"]) if part)
+    if not row["value"] or row["value"].casefold() in row["statement"].casefold():
+        return row["statement"]
+    return f"{row['statement']} ({row['quantity']}: {amount})"
+
+
+def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) -> Judged:
+    """The verdict on one row of claims.csv."""
+    shared = {"id": row["id"], "paper": paper, "claim": sentence(row), "kind": claim.kind, "where": row["where"]}
+    shared |= {"printed": row["value"], "note": row["note"], "item": claim.item}
+    if claim.reason:
+        return Judged(**shared, verdict=UNCHECKED, detail=claim.reason)
+    rules = [predicate.rule for predicate in (claim.test, claim.number) if predicate]
+    shared["tolerance"] = "; ".join(dict.fromkeys(rules))
+    try:
+        values = {name: quantity(evidence) for name, quantity in claim.given.items()}
+        findings, notes = asked(claim, Facts(values, row["value"]), evidence)
+    except NotRun as missing:
+        command = missing.command or command_of(evidence.config, claim.item)
+        return Judged(**shared, verdict=NOT_RUN, detail=missing.reason, command=command)
+    notes += [finding.note for finding in findings if finding.note]
+    notes += [partial] if (partial := incomplete(values)) else []
+    verdict = WORDS[min(finding.truth for finding in findings)] if findings else UNCHECKED
+    return Judged(
+        **shared,
+        verdict=verdict,
+        measured=claim.says.format(**values),
+        detail="; ".join(dict.fromkeys(notes)),
+        numbers={name: plain(value) for name, value in values.items()},
+    )
+
+
+def asked(claim: Claim, facts: Facts, evidence: Evidence) -> tuple[list[Finding], list[str]]:
+    """The answers that count in this run, and why others do not."""
+    findings = [claim.test.ask(facts)] if claim.test else []
+    if claim.number is None:
+        return findings, []
+    why = OWN_SETTINGS if claim.is_setting else ARTIFICIAL
+    if evidence.artificial:
+        return findings, [f"not judged in amount: {why}" if findings else f"not judged: {why}"]
+    if claim.doubt:
+        return findings, [f"doubtful in print, not judged: {claim.doubt}"]
+    return [*findings, claim.number.ask(facts)], []
+
+
+def incomplete(values: Mapping[str, Value]) -> str:
+    """That runs are missing behind the numbers."""
+    found = [number for value in values.values() for number in numbers_of(value) if number.n < number.wanted]
+    worst = min(found, key=lambda number: number.n / number.wanted, default=None)
+    return f"{worst.n} of {worst.wanted} runs" if worst else ""
+
+
+def numbers_of(value: Value) -> list[Number]:
+    """Every number in a value."""
+    if isinstance(value, Number):
+        return [value]
+    if isinstance(value, Curve):
+        return list(value.points.values())
+    return [number for _, member in value for number in numbers_of(member)] if isinstance(value, Group) else []
+
+
+def plain(value: Value) -> object:
+    """A value for JSON: numbers with their error, rounded."""
+    if isinstance(value, Number):
+        return {"value": round(value.value, 6), "error": round(value.error, 6), "n": value.n}
+    if isinstance(value, Curve):
+        return {str(layer): round(point.value, 6) for layer, point in sorted(value.points.items())}
+    if isinstance(value, Group):
+        return {name: plain(member) for name, member in value}
+    return value

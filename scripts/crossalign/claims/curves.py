@@ -1,0 +1,121 @@
+"""Quantities of figures: curves over layers, parts of them, and their levels."""
+
+import math
+from collections.abc import Sequence
+
+from crossalign.claims.evidence import Evidence, NotRun
+from crossalign.claims.quantities import Keys, Quantity, Value
+from crossalign.claims.values import Curve, Group, Number
+
+
+def curve(item: str, panel: str, series: str, scale: str = "similarity") -> Quantity:
+    """One series of a figure."""
+    return lambda evidence: evidence.curve(item, panel, series, scale)
+
+
+def curves(items: str | Sequence[str], scale: str = "similarity", **keys: Keys) -> Quantity:
+    """All series of some figures, or those with these columns."""
+
+    def found(evidence: Evidence) -> Group:
+        members = {}
+        for item in [items] if isinstance(items, str) else items:
+            rows = evidence.select(item, keys)
+            pairs = dict.fromkeys((row["panel"], row["series"]) for row in rows)
+            # Where all curves share a panel its name tells nothing.
+            several = not isinstance(items, str) or len({panel for panel, _ in pairs}) > 1
+            for panel, series in pairs:
+                members[f"{panel}, {series}" if several else series] = evidence.curve(item, panel, series, scale)
+        return Group(members)
+
+    return found
+
+
+def at(one: Quantity, layer: int, factor: float = 1.0, scale: str = "similarity") -> Quantity:
+    """A curve at one layer."""
+
+    def found(evidence: Evidence) -> Number:
+        points = one(evidence).points
+        if layer not in points:
+            raise _lacking(f"a layer {layer}")
+        return points[layer].times(factor, scale)
+
+    return found
+
+
+def peak(one: Quantity) -> Quantity:
+    """The largest value of a curve."""
+    return lambda evidence: (found := one(evidence)).points[found.peak]
+
+
+def level(one: Quantity, first: int, last: int) -> Quantity:
+    """The mean of a curve, or of each of a group, over some layers."""
+
+    def found(evidence: Evidence) -> Value:
+        value = one(evidence)
+        if isinstance(value, Group):
+            return Group({name: _part(member, first, last).mean() for name, member in value})
+        return _part(value, first, last).mean()
+
+    return found
+
+
+def layers(one: Quantity, first: int, last: int) -> Quantity:
+    """The single values of a curve, or of all in a group, over some layers."""
+
+    def found(evidence: Evidence) -> Group:
+        value = one(evidence)
+        members = dict(value) if isinstance(value, Group) else {"": value}
+        return Group(
+            {
+                f"{name} layer {layer}".strip(): point
+                for name, member in members.items()
+                for layer, point in _part(member, first, last).points.items()
+            }
+        )
+
+    return found
+
+
+def part(one: Quantity, first: int, last: int) -> Quantity:
+    """Some layers of a curve."""
+    return lambda evidence: _part(one(evidence), first, last)
+
+
+def drops(items: Sequence[str], series: str, reference: str = "REF") -> Quantity:
+    """How far a series lies below the reference of its panel, mean over the layers above the embeddings."""
+
+    def found(evidence: Evidence) -> Group:
+        members = {}
+        for item in items:
+            for panel in dict.fromkeys(row["panel"] for row in evidence.select(item, {"series": series})):
+                low, high = (_part(evidence.curve(item, panel, one), 1, 10**6).mean() for one in (series, reference))
+                members[f"{panel} in {item.partition('/')[2]}"] = low.minus(high)
+        return Group(members)
+
+    return found
+
+
+def gaps(first: Quantity, second: Quantity) -> Quantity:
+    """The mean absolute difference of two groups of curves with the same series, over the layers that both have."""
+
+    def found(evidence: Evidence) -> Number:
+        pairs = zip(first(evidence), second(evidence), strict=True)
+        away = [
+            abs(one.points[layer].value - other.points[layer].value)
+            for (_, one), (_, other) in pairs
+            for layer in sorted(one.points.keys() & other.points.keys())
+        ]
+        return Number(math.fsum(away) / len(away), "similarity", 0.0)
+
+    return found
+
+
+def _part(one: Curve, first: int, last: int) -> Curve:
+    found = one.within(first, last)
+    if not found.points:
+        raise _lacking(f"layers {first} to {last}")
+    return found
+
+
+def _lacking(what: str) -> Exception:
+    return NotRun("", f"the models of this run lack {what}")

@@ -1,0 +1,68 @@
+"""All claims of all papers: judged in the order of their files, written as CSV and JSON."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from crossalign.claims import adjust, align_predict, anc, talk
+from crossalign.claims.claim import COLUMNS, VERDICTS, Claim, Judged, judge
+from crossalign.claims.evidence import Evidence
+from crossalign.errors import UserError
+from crossalign.files import write_atomic
+from crossalign.render.published import PAPERS
+
+CLAIMS: dict[str, dict[str, Claim]] = {module.PAPER: module.CLAIMS for module in (align_predict, anc, adjust, talk)}
+FIELDS = ("id", "statement", "where", "quantity", "value", "unit", "note")
+
+
+def read_claims(path: Path) -> list[dict[str, str]]:
+    """The rows of a claims.csv."""
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+    for place, row in enumerate(rows, start=2):
+        if any(row.get(name) is None for name in FIELDS):
+            raise UserError(f"{path}: line {place}: the columns {', '.join(FIELDS)} are needed; found {row}")
+    return rows
+
+
+def declared(paper: str, folder: Path = PAPERS) -> list[tuple[dict[str, str], Claim]]:
+    """The rows of a paper's claims.csv, each with its declaration; neither may lack the other."""
+    path = folder / paper / "claims.csv"
+    rows = read_claims(path)
+    known = CLAIMS[paper]
+    names = [row["id"] for row in rows]
+    if lacking := [name for name in names if name not in known]:
+        raise UserError(
+            f"{path}: no predicate and no reason is declared for {', '.join(lacking)}; see docs/verdicts.md"
+        )
+    if unknown := [name for name in known if name not in names]:
+        raise UserError(f"{path}: no row for {', '.join(unknown)}, which crossalign.claims declares")
+    return [(row, known[row["id"]]) for row in rows]
+
+
+def judge_all(evidence: Evidence, papers: Iterable[str] = tuple(CLAIMS)) -> list[Judged]:
+    """A verdict on every claim."""
+    return [judge(paper, row, claim, evidence) for paper in papers for row, claim in declared(paper)]
+
+
+def write_claims(judged: Iterable[Judged], table: Path, document: Path) -> None:
+    """Write claims.csv and claims.json; the latter also holds the single numbers."""
+    judged = list(judged)
+    with write_atomic(table) as stream:
+        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(claim.row() for claim in judged)
+    with write_atomic(document) as stream:
+        json.dump([asdict(claim) for claim in judged], stream, ensure_ascii=False, indent=1, allow_nan=False)
+        stream.write("\n")
+
+
+def counts(judged: Iterable[Judged]) -> Mapping[str, int]:
+    """How many claims have each verdict, in the order of the verdicts."""
+    found = [claim.verdict for claim in judged]
+    return {verdict: found.count(verdict) for verdict in VERDICTS}

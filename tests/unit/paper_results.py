@@ -1,0 +1,247 @@
+"""A results folder that holds the papers' own numbers in the form of our CSV files: where the papers' claims must hold.
+
+What is printed or was read off a figure is taken from resources/papers. Figures of which nothing is known but what
+the text says of them (`SHAPES`) get curves of that shape.
+"""
+
+import csv
+import json
+import math
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from scipy import stats
+from tests.unit.made_results import load
+
+from crossalign.addresses import Tuned
+from crossalign.render.context import Context
+from crossalign.render.figures.adjust import models
+from crossalign.render.names import PRINTED_MODELS, TASKS, language, model
+from crossalign.render.published import PAPERS, claim
+from crossalign.render.results import Results
+
+# Figures without printed numbers or readings.
+SHAPES = (
+    *(f"align-predict/figure{place}" for place in (1, 3, 5, 6, 7, 8)),
+    *("anc/figure8", "anc/figure9", "adjust/figure1", "adjust/figure2", "talk/figure1", "talk/figure2", "talk/figure3"),
+)
+SIZES = {
+    "nli/xnli_en/dev": 2490,
+    "qa/squad_en/train": 87599,
+    "qa/squad_en/dev": 10570,
+    "qa/tydiqa_ru/dev": 812,
+    "ner/wikiann_en/train": 20000,
+    "ner/wikiann_hi/test": 1000,
+    "trees/fr_partut/test": 110,
+    **{f"ner/wikiann_{lang}/test": 10000 for lang in ("es", "vi", "ru")},
+    **{f"nli/xnli_{lang}/test": 5010 for lang in ("es", "ru", "vi", "hi")},
+    **{f"qa/xquad_{lang}/test": 1190 for lang in ("es", "ru", "vi", "hi")},
+    **{f"qa/mlqa_{lang}/test": size for lang, size in (("es", 5254), ("vi", 5495), ("hi", 4918))},
+    **{f"parallel/pud/{lang}": 1000 for lang in ("en", "ru")},
+}
+Row = dict[str, str]
+
+
+def paper_config(root: Path, folder: Path) -> dict:
+    """The papers' config: five seeds, the whole studies of the talk, and a model of mBERT's size."""
+    config = load(root, seeds=[1, 2, 3, 4, 5], models=str(folder / "models"), talk={"scope": "full"})
+    write_model(folder / "models/mbert", 178)
+    return config
+
+
+def write_model(folder: Path, millions: int) -> None:
+    """The head of a model's file; the numbers themselves are never read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    head = json.dumps({"bert.weight": {"dtype": "F32", "shape": [millions * 1000, 1000], "data_offsets": [0, 0]}})
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head.encode())
+
+
+def write(path: Path, rows: Iterable[Row]) -> None:
+    rows = list(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def write_paper(folder: Path, config: dict) -> None:
+    """Everything that the claims look at."""
+    for path in sorted(PAPERS.glob("*/table*.csv")):
+        item = f"{path.parent.name}/{path.stem}"
+        write(folder / f"tables/{item}.csv", table_rows(item, read(path)))
+    for item, rows in figures(config).items():
+        write(folder / f"figures/{item}.csv", rows)
+    for name, kept in SIZES.items():
+        path = folder / f"data/{name}.report.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"read": kept, "kept": kept}), encoding="utf-8")
+    text = folder / "data/text/narabizi_qaf/train.txt"
+    text.parent.mkdir(parents=True, exist_ok=True)
+    text.write_bytes(b"x" * 10_000_000)
+    for run in models(Context(config, Results(folder)), "hi", ["nli"]).values():
+        path = folder / f"distances/{run.path()}/hi.csv"
+        rows = [{"kind": kind, "left": "0.0", "right": "0.5", "count": "3"} for kind in ("related", "unrelated")]
+        write(path, rows)
+        shares = {"auc": 0.5, "top10": 0.05, "top100": 0.25, "pairs": 3}
+        path.with_suffix(".json").write_text(json.dumps(shares if isinstance(run, Tuned) else {}), encoding="utf-8")
+
+
+def table_rows(item: str, rows: list[Row]) -> Iterable[Row]:
+    """A printed table in the columns of ours."""
+    paper = item.partition("/")[0]
+    if item == "talk/table3":
+        yield from ({"language": row["language"], "field": "script", "text": row["script"], "mean": ""} for row in rows)
+        return
+    for place, row in enumerate(rows):
+        number = numeric(row["value"])
+        found = {name: row[name] for name in row if name not in ("value", "flag", "significance")}
+        found |= {"text": "" if number else row["value"], "mean": row["value"] if number else "", "std": ""}
+        found |= {"n": "", "wanted": "", "mark": row.get("significance", ""), "missing": "" if row["value"] else "x"}
+        if number and (row.get("kind") or item.endswith(("table4", "talk/table5"))):
+            found |= {"n": "1" if paper == "anc" else "5", "wanted": "1" if paper == "anc" else "5"}
+        if item == "align-predict/table5":
+            found["std"] = spread(rows, place, row["task"])
+        elif paper == "align-predict" and "task" in row and "kind" in row:
+            spread_of_task = float(claim(paper, f"std-{row['task']}-median"))
+            found["std"] = str(spread_of_task * (math.sqrt(2) if row["kind"] == "delta" else 1))
+        if row.get("metric") == "spearman":
+            found["languages"] = "17"
+            yield found
+            t = float(row["value"]) * math.sqrt(15 / (1 - float(row["value"]) ** 2))
+            yield found | {"metric": "p", "mean": f"{2 * stats.t.sf(t, 15):.6f}"}
+            continue
+        yield found
+
+
+def numeric(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def spread(rows: list[Row], place: int, task: str) -> str:
+    """The caption's standard deviations: the least and the largest once, the median everywhere else."""
+    first = next(k for k, row in enumerate(rows) if row["task"] == task)
+    which = {first: "min", first + 1: "max"}.get(place, "median")
+    return claim("align-predict", f"std-{task}-{which}")
+
+
+def points(panel: str, series: str, values: Iterable[float], xs: Iterable | None = None) -> list[Row]:
+    values = list(values)
+    return [
+        {"panel": panel, "series": series, "x": str(x), "y": f"{y:.4f}", "std": "", "n": "1", "wanted": "1"}
+        for x, y in zip(xs or range(len(values)), values, strict=True)
+    ]
+
+
+def hump(top: float, layer: int, depth: float = 0.05, layers: int = 13) -> list[float]:
+    return [top - depth * abs(place - layer) for place in range(layers)]
+
+
+def figures(config: dict) -> dict[str, list[Row]]:
+    """Readings, and shapes as the text tells them."""
+    found = readings()
+    names = {"pretrained": 0.78} | {TASKS[task]: 0.781 for task in ("parsing", "pos")} | {"NER": 0.782}
+    similar = config["align-predict"]["similarity_languages"]
+
+    def tuned(languages: list[str]) -> list[Row]:
+        panels = [f"English-{language(lang)}" for lang in languages]
+        return [row for panel in panels for name, top in names.items() for row in points(panel, name, hump(top, 5))]
+
+    found["align-predict/figure1"] = tuned(["ru"])
+    found["align-predict/figure5"] = tuned([lang for lang in similar if lang != "ru"])
+    found["talk/figure1"] = tuned(["de"])
+    for place in (6, 7, 8):
+        found[f"align-predict/figure{place}"] = [
+            row
+            for lang in similar
+            for name, top in (("REF", 0.78), ("layers 1-2", 0.5), ("layers 11-12", 0.77))
+            for row in points(f"English-{language(lang)}", name, hump(top, 5))
+        ]
+    title = "correlation of gap and similarity"
+    upper = {"NER, fine-tuned": [0.4, *[0.5] * 6, 0.3, 0.4, 0.6, 0.7, 0.5, 0.2]}
+    found["align-predict/figure3"] = [
+        row
+        for task in ("Parsing", "POS", "NER")
+        for kind in ("fine-tuned", "pretrained")
+        for row in points(title, f"{task}, {kind}", upper.get(f"{task}, {kind}", hump(0.8, 6, 0.1)))
+    ]
+    langs = [f"English-{language(lang)}" for lang in config["anc"]["norm_languages"]]
+    found["anc/figure8"] = [
+        row
+        for name in langs
+        for panel, values in (("CKA", [0.5] * 6 + [0.05] * 6 + [0.6]), ("ANC", [0.5] * 13))
+        for row in points(panel, name, values)
+    ]
+    found["anc/figure9"] = [
+        row for name in langs for panel in ("PWCCA", "SVCCA") for row in points(panel, name, [0.6] * 13)
+    ]
+    return found | histograms(config) | unseen(config)
+
+
+def readings() -> dict[str, list[Row]]:
+    """What was read off the figures of `anc`."""
+    ours = {printed: model(name) for name, printed in PRINTED_MODELS.items()}
+    found: dict[str, list[Row]] = {}
+    for row in read(PAPERS / "anc/figure_readings.csv"):
+        lang = row["pair"].partition("-")[2]
+        series = "mean over the language pairs" if row["pair"] == "mean" else f"English-{language(lang)}"
+        found.setdefault(f"anc/{row['figure']}", []).extend(
+            points(ours[row["model"]], series, [float(row["value"])], [row["layer"]])
+        )
+    return found
+
+
+def histograms(config: dict) -> dict[str, list[Row]]:
+    """Related words become closer by adjustment; fine-tuning mixes the two kinds, continual learning less so."""
+    shift: dict[str, int] = {"original": 4, "adjusted": 8}
+    for task in ("NLI", "NER", "QA"):
+        shift |= {f"original, {task}": 0, f"adjusted, {task}": 1, f"continual, {task}": 6}
+    rows = []
+    for lang in config["adjust"]["languages"]:
+        for name, away in shift.items():
+            for kind, place in (("related words", 10), ("unrelated words", 10 + away)):
+                heights = [math.exp(-((x - place) ** 2) / 20) for x in range(40)]
+                rows += points(f"{language(lang)}: {name}", kind, heights)
+    return {"adjust/figure2": rows}
+
+
+def unseen(config: dict) -> dict[str, list[Row]]:
+    """Easy, intermediate and hard languages; Uyghur profits from Latin script."""
+    study = config["talk"]
+    hard, easy = {"ug", "sd", "ckb"}, {"gsw", "fo", "xmf", "pcm"}
+    rows = []
+    for panel, langs in (("Parsing", study["treebanks"]), ("NER", study["ner"])):
+        for lang in langs:
+            mbert, mlm = (30, 40) if lang in hard else (60, 70) if lang in easy else (40, 60)
+            for system, number in {"BiLSTM": 50, "mBERT": mbert, "mBERT+MLM": mlm}.items():
+                title = f"{panel}, trained and tested on each language"
+                rows += points(title, system, [number], [language(lang)])
+    pairs = [(lang, task) for lang, tasks in study["transliterated"].items() for task in tasks]
+    pairs += [(lang, "ner") for lang in study["transliterated_seen"]]
+    scripts = [
+        row
+        for lang, task in pairs
+        for script, better in (("original", 0), ("Latin", 10))
+        for row in points(
+            f"{language(lang)}, {TASKS[task]}", f"{script} script", [30 + better, 40 + better], ["mBERT", "mBERT+MLM"]
+        )
+    ]
+    return {"talk/figure2": rows, "talk/figure3": scripts}
+
+
+def change(folder: Path, edit: Callable[[str, Row], Row | None]) -> None:
+    """Rewrite every CSV file of tables and figures; None drops a row."""
+    for path in sorted(folder.glob("[tf]*s/*/*.csv")):
+        item = f"{path.parent.name}/{path.stem}"
+        write(path, [new for row in read(path) if (new := edit(item, row)) is not None])

@@ -1,0 +1,248 @@
+"""The vocabulary of claims: numbers with noise, curves, groups, and what is said of them in three values."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossalign.claims.evidence import NotRun
+from crossalign.claims.groups import count, every, most, only, some
+from crossalign.claims.histograms import area
+from crossalign.claims.predicates import (
+    Facts,
+    Truth,
+    all_of,
+    at_least,
+    at_most,
+    between,
+    climbs,
+    correlates,
+    equals,
+    greater,
+    near,
+    negative,
+    peaks_at,
+    positive,
+    rises,
+    rises_then_falls,
+)
+from crossalign.claims.tolerances import tolerance, tolerances
+from crossalign.claims.values import Curve, Group, Number
+from crossalign.errors import UserError
+
+YES, NO, UNCLEAR = Truth.YES, Truth.NO, Truth.UNCLEAR
+
+
+def number(value, std=0.0, n=1, **more):
+    return Number(value, std=std, n=n, **more)
+
+
+def curve(*values, std=0.0):
+    return Curve({layer: Number(value, "similarity", std) for layer, value in enumerate(values)})
+
+
+def ask(predicate, printed="", **values):
+    return predicate.ask(Facts(values, printed)).truth
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        # The standard error is 1 / sqrt(4); two of them are 1.
+        (number(1.01, 1.0, 4), YES),
+        (number(0.99, 1.0, 4), UNCLEAR),
+        (number(-1.01, 1.0, 4), NO),
+        # A single run has the declared spread of 0.5; a difference sqrt(2) times that.
+        (Number(1.01), YES),
+        (Number(0.99), UNCLEAR),
+        (Number(1.40, terms=2), UNCLEAR),
+        (Number(1.42, terms=2), YES),
+        # A test over examples goes before the seeds.
+        (number(0.1, 1.0, 4, significant=True), YES),
+        (number(5.0, 1.0, 4, significant=False), UNCLEAR),
+        (number(-0.1, 1.0, 4, significant=True), NO),
+    ],
+)
+def test_signs(value, expected):
+    assert ask(positive("a"), a=value) == expected
+    assert ask(negative("a"), a=value) == 2 - expected
+
+
+def test_differences():
+    left, right = number(3.0, 0.6, 4), number(2.0, 0.8, 4)
+    # Errors of 0.3 and 0.4 make 0.5, and two of them 1.
+    assert left.minus(right).error == pytest.approx(0.5)
+    assert ask(greater("a", "b"), a=left, b=right) == UNCLEAR
+    assert ask(greater("a", "b"), a=number(3.1, 0.6, 4), b=right) == YES
+    assert ask(greater("b", "a"), a=number(3.1, 0.6, 4), b=right) == NO
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(2.5, YES), (3.54, YES), (3.56, UNCLEAR), (4.59, UNCLEAR), (4.61, NO), (0.39, NO)]
+)
+def test_near_what_is_printed(value, expected):
+    # One point and half of the last digit: 1.05, and twice that.
+    assert ask(near("a", "points"), "2.5", a=number(value)) == expected
+
+
+def test_near_in_proportion_and_exactly():
+    assert ask(near("a", "about", relative=True), "5000", a=number(5495)) == YES
+    assert ask(near("a", "about", relative=True), "5000", a=number(5990)) == UNCLEAR
+    assert ask(near("a", "about", relative=True), "5000", a=number(6100)) == NO
+    assert ask(near("a", "exact"), "178", a=number(177.85)) == YES
+    assert ask(near("a", "exact"), "178", a=number(178.6)) == NO
+
+
+def test_bounds():
+    assert ask(at_least("a", 1.0), a=number(1.0)) == YES
+    assert ask(at_least("a", 1.0), a=number(0.5, 1.0, 4)) == UNCLEAR
+    assert ask(at_least("a", 1.0), a=number(-0.1, 1.0, 4)) == NO
+    assert ask(at_least("a", "harmless", -1), a=number(-0.9)) == YES
+    assert ask(at_most("a", "separation", -1), a=number(-0.02)) == YES
+    assert ask(at_most("a", "near_zero"), a=number(0.2)) == NO
+    assert ask(at_most("a"), "0.3", a=number(0.31)) == YES
+    assert ask(at_most("a"), "0.3", a=number(0.36)) == NO
+    assert ask(between("a", 7, 9, "points"), a=number(9.9)) == YES
+    assert ask(between("a", 7, 9, "points"), a=number(5.5)) == UNCLEAR
+    assert ask(between("a", 7, 9, "points"), a=number(12)) == NO
+
+
+def test_equality():
+    assert ask(equals("a"), "1e-5;2.5e-5", a="1e-05;2.5e-05") == YES
+    assert ask(equals("a"), "en;fr;bg", a="en;fr") == NO
+    assert ask(equals("a"), "5", a=number(5)) == YES
+    assert ask(equals("a", "6;6"), a="6;5") == NO
+
+
+def test_correlations():
+    for rho, p, expected in ((0.5, 0.01, YES), (0.5, 0.06, UNCLEAR), (-0.9, 0.001, NO)):
+        assert ask(correlates("rho", "p"), rho=number(rho), p=Number(p, "p")) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [((1, 2, 9, 2, 1), YES), ((1, 9, 2, 2, 1), YES), ((9, 1, 2, 2, 1), NO)]
+)
+def test_peaks(values, expected):
+    assert ask(peaks_at("a", 2), a=curve(*values)) == expected
+
+
+def test_a_peak_elsewhere_within_noise_is_unclear():
+    assert ask(peaks_at("a", 3), a=curve(0.80, 0.5, 0.5, 0.79, std=0.01)) == UNCLEAR
+    assert ask(peaks_at("a", 3), a=curve(0.90, 0.5, 0.5, 0.79, std=0.01)) == NO
+
+
+def test_shapes():
+    assert ask(rises_then_falls("a"), a=curve(0.1, 0.5, 0.2)) == YES
+    assert ask(rises_then_falls("a"), a=curve(0.1, 0.5, 0.49)) == UNCLEAR
+    assert ask(rises_then_falls("a"), a=curve(0.1, 0.3, 0.5)) == NO
+    assert ask(rises("a"), a=curve(0.1, 0.5, 0.2)) == YES
+    assert ask(rises("a"), a=curve(0.1, 0.5, 0.05)) == NO
+    assert ask(climbs("a"), a=curve(0.1, 0.05, 0.2)) == YES
+    assert ask(climbs("a"), a=curve(0.3, 0.2, 0.1)) == NO
+    assert ask(rises("a"), a=curve(0.1)) == NO
+
+
+def group(**values):
+    return Group({name: number(value, 1.0, 4) for name, value in values.items()})
+
+
+def test_groups():
+    mixed = group(es=5, ru=0.5, vi=-5)
+    assert ask(every("g", positive), g=group(es=5, ru=5)) == YES
+    assert ask(every("g", positive), g=group(es=5, ru=0.5)) == UNCLEAR
+    assert ask(every("g", positive), g=mixed) == NO
+    assert ask(some("g", positive), g=mixed) == YES
+    assert ask(some("g", positive), g=group(es=0.5, ru=-5)) == UNCLEAR
+    assert ask(only("g", ("es",), positive), g=mixed) == YES
+    assert ask(only("g", ("es", "ru"), positive), g=mixed) == UNCLEAR
+    assert ask(only("g", ("vi",), positive), g=mixed) == NO
+    assert ask(only("g", ("hi",), positive), g=group(es=-5)) == NO
+    assert ask(count("g", positive, "test_sets"), "1", g=mixed) == YES
+    assert ask(count("g", positive, "test_sets"), "2", g=mixed) == UNCLEAR
+    assert ask(count("g", positive, "test_sets"), "3", g=mixed) == NO
+    assert every("g", positive).ask(Facts({"g": mixed})).note == "not: vi"
+    assert only("g", ("vi",), positive).ask(Facts({"g": mixed})).note == "also es; not vi"
+
+
+@pytest.mark.parametrize(("good", "expected"), [(10, YES), (9, YES), (8, UNCLEAR), (5, UNCLEAR), (4, NO)])
+def test_most(good, expected):
+    members = Group({str(k): number(5.0 if k < good else -5.0) for k in range(10)})
+    assert ask(most("g", positive), g=members) == expected
+
+
+@pytest.mark.parametrize("words", [every, some, most])
+def test_nothing_is_said_of_an_empty_group(words):
+    with pytest.raises(NotRun):
+        ask(words("g", positive), g=Group({}))
+
+
+def test_rules_tell_their_tolerances():
+    both = all_of(positive("gain"), near("gain", "points"))
+    assert both.rule == "gain above zero beyond noise (sigmas 2); gain as printed (points 1)"
+    assert both.tolerances == ("sigmas", "points")
+
+
+@given(st.floats(-50, 50), st.floats(0, 10), st.integers(1, 9), st.floats(0, 50))
+def test_more_is_never_less_positive(value, std, n, more):
+    assert ask(positive("a"), a=number(value, std, n)) <= ask(positive("a"), a=number(value + more, std, n))
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8))
+def test_groups_agree_with_each_other(values):
+    members = Group({str(k): number(value, 1.0, 4) for k, value in enumerate(values)})
+    assert ask(every("g", positive), g=members) <= ask(some("g", positive), g=members)
+    assert ask(every("g", positive), g=members) == 2 - ask(some("g", negative), g=members)
+
+
+def test_sentences():
+    assert f"{number(-1.234)} {number(1.234):+} {number(-1.234):cost} {number(0.001):+}" == "−1.23 +1.23 1.23 0.00"
+    assert f"{Number(12345, 'count')} p {Number(0.0001, 'p')} p {Number(0.05678, 'p')}" == "12,345 p < 0.001 p = 0.057"
+    assert f"{curve(0.1, 0.7, 0.3)}; {curve(0.1, 0.7, 0.3):range}" == "layer 1 (0.70); 0.10 to 0.70"
+    assert f"{group(es=1, ru=-2):+}" == "es +1.00, ru −2.00"
+    assert f"{Group({str(k): number(k) for k in range(9)})}" == "0.00 to 8.00, mean 4.00"
+    many = Group({str(k): curve(*([0.1] * k), 0.9, 0.1) for k in (2, 2, 5, 3, 4, 6, 7, 8)})
+    assert f"{many}" == "layers 2 to 8, most often 2"
+    assert f"{many:count} {group(es=1, ru=3):mean+} {group(es=1, ru=3):names}" == "7 +2.00 es, ru"
+
+
+class Bins:
+    """A histogram figure, for the area alone."""
+
+    def __init__(self, related, unrelated):
+        self.kinds = {"related words": related, "unrelated words": unrelated}
+
+    def series(self, item, panel, series):
+        return [{"x": str(x), "y": str(y)} for x, y in enumerate(self.kinds[series])]
+
+    def number(self, item, row, scale):
+        return Number(float(row["y"]), scale)
+
+    def absent(self, item, reason):
+        return NotRun(item, reason)
+
+
+def test_area_under_the_curve():
+    assert area(Bins([1, 0, 0], [0, 0, 1]), "", "").value == 1
+    assert area(Bins([0, 2, 0], [0, 5, 0]), "", "").value == 0.5
+    # By hand: related in bins 0 and 1, unrelated in 1 and 2, half each: 1 - 1/4 * 1/2.
+    assert area(Bins([1, 1, 0], [0, 1, 1]), "", "").value == pytest.approx(0.875)
+    with pytest.raises(NotRun):
+        area(Bins([0, 0], [1, 1]), "", "")
+
+
+def test_tolerances(tmp_path):
+    assert all(math.isfinite(value) and value >= 0 for value in tolerances().values())
+    with pytest.raises(UserError, match=r"no tolerance 'pints'; there are sigmas, "):
+        tolerance("pints")
+    path = tmp_path / "tolerances.yaml"
+    path.write_text("points: { value: many }\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"tolerances.yaml: points: expected \{ value: <number from 0 on>"):
+        tolerances(path)
+    with pytest.raises(UserError, match="none.yaml: cannot be read"):
+        tolerances(tmp_path / "none.yaml")
+
+
+def test_a_printed_word_is_not_compared_as_a_number():
+    with pytest.raises(UserError, match="the value 'many' is compared as a number"):
+        ask(near("a", "points"), "many", a=number(1))

@@ -1,0 +1,100 @@
+"""The recipes of docs/verdicts.md, run as they stand in a copy of the repository."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from tests.unit.paper_results import paper_config, read, write_paper
+
+from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
+from crossalign.claims.tolerances import tolerances
+
+
+def recipe(root, name):
+    """The shell commands of a recipe, in their order."""
+    text = (root / "docs/verdicts.md").read_text(encoding="utf-8")
+    blocks = re.findall(rf"<!-- recipe: {name} -->\n```bash\n(.*?)```", text, re.DOTALL)
+    assert blocks, f"docs/verdicts.md has no recipe '{name}'"
+    return "".join(blocks)
+
+
+@pytest.fixture
+def copy(root, tmp_path):
+    """The parts of the repository that judge, and a finished run with the papers' numbers."""
+    for name in ("scripts", "resources/papers", "resources/schemas"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (root / "resources").glob("*.tsv"):
+        shutil.copy(path, tmp_path / "resources" / path.name)
+    folder = tmp_path / "results/demo"
+    config = paper_config(root, folder)
+    write_paper(folder, config)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    # The commands say `python`.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(sys.executable)
+    return tmp_path
+
+
+def follow(folder, commands):
+    environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+    # The interpreter finds its packages by its own path, not by the link's.
+    environment |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path)}
+    done = subprocess.run(["bash", "-euc", commands], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def verdict(folder, name):
+    return next(row for row in read(folder / "results/demo/claims.csv") if row["id"] == name)
+
+
+def test_adding_a_claim(root, copy):
+    told = follow(copy, recipe(root, "add"))
+    found = verdict(copy, "ner-lower-layers")
+    assert found["verdict"] == HOLDS and found["kind"] == "both"
+    assert found["measured"] == "re-initialising layers 1-2 costs NER 8.28 points elsewhere and 2.66 in English"
+    assert "ner-lower-layers,align-predict,align-predict/table1," in told
+    assert "claims holds: 95\n" in told
+
+
+def test_changing_a_tolerance(root, copy):
+    path = copy / "results/demo/tables/align-predict/table1.csv"
+    # A third of a point away from what is printed.
+    path.write_text(path.read_text(encoding="utf-8").replace("-15.77", "-16.1"), encoding="utf-8")
+    last = recipe(root, "change").splitlines()[1] + "\n"
+    follow(copy, last)
+    assert verdict(copy, "drop-en-x-parse")["verdict"] == HOLDS
+    told = follow(copy, recipe(root, "change"))
+    assert verdict(copy, "drop-en-x-parse")["verdict"] == UNCLEAR and "points 0.25" in told
+
+
+def test_the_page_tells_the_findings_that_the_tests_know(root):
+    from tests.unit.test_claims import CONTRADICTED
+
+    text = (root / "docs/verdicts.md").read_text(encoding="utf-8")
+    words = {UNCLEAR: "unclear", FAILS: "does not hold", UNCHECKED: "cannot be checked"}
+    for (paper, name), label in CONTRADICTED.items():
+        line = next(line for line in text.splitlines() if f"`{paper}`" in line and name in line)
+        assert words[label] in line
+
+
+def test_the_page_counts_the_claims_as_they_are(root):
+    from tests.unit.test_claims import CHECKED, CONTRADICTED, DECLARED
+
+    text = (root / "docs/verdicts.md").read_text(encoding="utf-8")
+    for kind, number in Counter(claim.kind for _, _, claim in DECLARED).items():
+        assert f"| {kind} ({number}) |" in text
+    others = len(DECLARED) - len(CHECKED)
+    told = f"Of the {len(DECLARED)} claims {others} are background. Of the other {len(CHECKED)}, "
+    assert told + f"{len(CHECKED) - len(CONTRADICTED)} hold there." in text
+
+
+def test_every_tolerance_is_used_and_told(root):
+    code = "".join(path.read_text(encoding="utf-8") for path in (root / "scripts/crossalign/claims").glob("*.py"))
+    for name in tolerances():
+        assert f'"{name}"' in code or name.startswith("spread_"), name
