@@ -21,12 +21,14 @@ include: "rules/embed.smk"
 include: "rules/compare.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
+include: "rules/report.smk"
 
 
 rule all:
     default_target: True
     input:
         products(),
+        f"{RESULTS}/report/index.html",
 
 
 rule align_predict:

@@ -40,6 +40,8 @@ try:
     CATALOG = Catalog(config)
     DATASETS = read_datasets(Path(workflow.basedir) / "resources" / "datasets.tsv")
     MODELS = read_models(Path(workflow.basedir) / "resources" / "models.tsv")
+    if unlisted := [path for path in CATALOG.files() if path not in DATASETS]:
+        raise UserError(f"resources/datasets.tsv lacks files that the config asks for: {', '.join(unlisted)}")
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -49,6 +51,7 @@ BENCHMARKS = f"{RESULTS}/benchmarks"
 DOWNLOADS = config["downloads"]["folder"]
 TUNED = f"{RESULTS}/tuned/{{model}}/{{recipe}}-{{source}}/{{init}}/seed{{seed}}"
 BILSTM = f"{RESULTS}/tuned/bilstm/{{recipe}}-{{source}}/ref/seed{{seed}}"
+REPORT_ASSETS = sorted(file.name for file in (Path(workflow.basedir) / "resources" / "report").iterdir())
 
 
 wildcard_constraints:
@@ -114,6 +117,12 @@ def item_inputs(item):
                 f"distances/{run.path()}/{data.languages[0]}.csv" for run in runs if knows(run, data.languages[0])
             ]
     return [f"{RESULTS}/{path}" for path in sorted(files)]
+
+
+def printed_numbers(item):
+    """What the paper printed; a table of one's own has nothing printed."""
+    file = tracked(f"resources/papers/{item}.csv")
+    return file if Path(file).is_file() else []
 
 
 def knows(run, lang):

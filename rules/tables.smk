@@ -9,7 +9,7 @@ onstart:
 rule make_table:
     input:
         lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
-        printed=lambda wildcards: tracked(f"resources/papers/{wildcards.paper}/{wildcards.item}.csv"),
+        printed=lambda wildcards: printed_numbers(f"{wildcards.paper}/{wildcards.item}"),
     output:
         csv=f"{RESULTS}/tables/{{paper}}/{{item}}.csv",
         tex=f"{RESULTS}/tables/{{paper}}/{{item}}.tex",

@@ -28,13 +28,10 @@ def runs_of(config, *papers):
 
 
 def test_there_are_48_items(config):
-    assert len(ITEMS) == 48
-    assert {paper: len(items) for paper, items in PAPERS.items()} == {
-        "align-predict": 16,
-        "anc": 11,
-        "adjust": 11,
-        "talk": 10,
-    }
+    # Those of the papers; people may add their own.
+    counts = {"align-predict": 16, "anc": 11, "adjust": 11, "talk": 10}
+    assert sum(counts.values()) == 48
+    assert all(len(PAPERS[paper]) >= count for paper, count in counts.items())
     assert list(Catalog(config).items) == list(ITEMS)
 
 

@@ -180,7 +180,8 @@ def test_config_and_registers_agree(
 
 def test_models(models: list[dict[str, str]], datasets: list[dict[str, str]]) -> None:
     paths = {row["path"] for row in datasets}
-    assert [row["name"] for row in models] == list(MODELS)
+    # People add models and languages; those of the papers must be there.
+    assert set(MODELS) <= {row["name"] for row in models}
     for row in models:
         name = row["name"]
         if row["hub"].startswith("manual:"):
@@ -190,10 +191,12 @@ def test_models(models: list[dict[str, str]], datasets: list[dict[str, str]]) ->
             assert re.fullmatch(r"[\w-]+/[\w.-]+", row["hub"]), name
             assert REVISION.fullmatch(row["revision"]), name
         assert LICENCE.fullmatch(row["licence"]) and row["use"], name
-        assert row["objective"] == ("clm" if name.startswith("xglm") else "mlm"), name
+        assert row["objective"] in ("clm", "mlm"), name
         assert re.fullmatch(r"[1-9][0-9]*|", row["bytes"]), name
         assert re.fullmatch(r"[1-9][0-9]*|", row["parameters"]), name
-        assert (int(row["layers"]), int(row["neurons"]), int(row["languages"])) == MODELS[name], name
+        if name in MODELS:
+            assert (int(row["layers"]), int(row["neurons"]), int(row["languages"])) == MODELS[name], name
+            assert (row["objective"] == "clm") == name.startswith("xglm"), name
 
 
 @pytest.mark.parametrize(("name", "vocabulary"), [("mbert", 119547), ("xlmr-large", 250002), ("xglm-2.9b", 256008)])
@@ -207,10 +210,10 @@ def test_parameters_fit_the_shape(models: list[dict[str, str]], name: str, vocab
 
 def test_languages(languages: list[dict[str, str]]) -> None:
     rows = {row["code"]: row for row in languages}
-    assert set(rows) == {*ALIGN_PREDICT, *ADJUST, *ANC, *UNSEEN}
+    assert set(rows) >= {*ALIGN_PREDICT, *ADJUST, *ANC, *UNSEEN}
     for code, row in rows.items():
         assert row["name"] and row["family"], code
-        assert row["script"] in {"Latin", "Cyrillic", "Arabic", "Han", "Japanese", "Devanagari", "Georgian"}, code
+        assert re.fullmatch(r"[A-Z][a-z]+", row["script"]), code
         assert re.fullmatch(r"(SVO|SOV|VSO)(/V2)?", row["word_order"]), code
         assert ("unseen" in row["note"]) == (code in UNSEEN), code
 
@@ -234,8 +237,9 @@ def test_printed_numbers_are_whole(root: Path, paper: str) -> None:
     for path in sorted(folder.glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
-        assert rows and len(set(header)) == len(header), path.name
-        assert {len(row) for row in rows} == {len(header)}, path.name
+        assert len(set(header)) == len(header), path.name
+        # A table of one's own has a head only: nothing was printed.
+        assert {len(row) for row in rows} <= {len(header)}, path.name
 
 
 def manifest(folder: Path) -> dict[str, dict[str, str]]:

@@ -1,0 +1,79 @@
+"""The claims of the papers with their verdicts: claims.csv of a run, or, where none is there yet, all as not run."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crossalign.errors import UserError
+from crossalign.items import ITEMS, PAPERS
+from crossalign.render.published import PAPERS as PRINTED
+from crossalign.report.files import read_csv
+
+HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
+VERDICTS = (HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED)
+# What could be looked at; unclear is an outcome too.
+JUDGED = (HOLDS, FAILS, UNCLEAR)
+COLUMNS = ("id", "paper", "item", "claim", "kind", "verdict", "measured", "tolerance", "detail", "command")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper, and what became of it. `items` are the tables and figures that it is about."""
+
+    id: str
+    paper: str
+    items: tuple[str, ...]
+    claim: str
+    kind: str = ""
+    verdict: str = NOT_RUN
+    measured: str = ""
+    tolerance: str = ""
+    detail: str = ""
+    command: str = ""
+
+
+def read_claims(results: Path) -> list[Claim]:
+    """The claims of a run."""
+    path = results / "claims.csv"
+    rows = read_csv(path, COLUMNS)
+    if rows is None:
+        return [claim for paper in PAPERS for claim in printed_claims(paper)]
+    for line, row in enumerate(rows, start=2):
+        if row["verdict"] not in VERDICTS:
+            raise UserError(
+                f"{path}, line {line}: '{row['verdict']}' is no verdict on a claim; they are {', '.join(VERDICTS)}"
+            )
+        if row["paper"] not in PAPERS:
+            raise UserError(f"{path}, line {line}: '{row['paper']}' is no paper; they are {', '.join(PAPERS)}")
+    return [
+        Claim(items=items_in(row["paper"], row["item"]), **{name: row[name] for name in COLUMNS if name != "item"})
+        for row in rows
+    ]
+
+
+def printed_claims(paper: str) -> list[Claim]:
+    """The claims of one paper as the register has them."""
+    columns = ("id", "statement", "where", "quantity", "value", "unit")
+    rows = read_csv(PRINTED / paper / "claims.csv", columns) or []
+    return [Claim(row["id"], paper, items_in(paper, row["where"]), sentence(row)) for row in rows]
+
+
+def sentence(row: dict[str, str]) -> str:
+    """The statement with its number."""
+    told = " ".join(filter(None, (row["quantity"], row["value"], row["unit"])))
+    return f"{row['statement']} ({told})" if told else row["statement"]
+
+
+def items_in(paper: str, where: str) -> tuple[str, ...]:
+    """The items that a place names: `figure1`, `section 4.2 / figure 1`, `anc/table1`."""
+    found = re.findall(r"(?:([a-z][a-z-]*)/)?(table|figure)s? ?(\d+)", where.lower())
+    names = (f"{named if named in PAPERS else paper}/{kind}{number}" for named, kind, number in found)
+    return tuple(dict.fromkeys(name for name in names if name in ITEMS))
+
+
+def count(claims: Iterable[Claim]) -> dict[str, int]:
+    """How many claims have each verdict, in the order of the verdicts."""
+    counted = Counter(claim.verdict for claim in claims)
+    return {verdict: counted[verdict] for verdict in VERDICTS}

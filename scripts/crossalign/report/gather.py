@@ -1,0 +1,180 @@
+"""Collect all that the page shows: the 48 items, made or not, with verdicts, claims, curves and provenance."""
+
+import os
+import shlex
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crossalign.addresses import TASKS, Tuned
+from crossalign.catalog import Catalog
+from crossalign.items import ITEMS, PAPERS
+from crossalign.render.published import ROOT, languages, published
+from crossalign.render.verdict import LABELS
+from crossalign.report.checksums import known_checksums
+from crossalign.report.claims import Claim, read_claims
+from crossalign.report.curves import gather_curves
+from crossalign.report.files import read_csv
+from crossalign.report.fragments import read_fragment
+from crossalign.report.machine import commit, machine, period
+from crossalign.report.pictures import Picture, read_picture
+from crossalign.report.provenance import Provenance, Sources
+from crossalign.report.readings import gather_readings
+
+FORMATS = {"table": ("html", "csv", "tex"), "figure": ("svg", "pdf", "png", "csv")}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table or figure. Without `table` or `picture` it was not made yet."""
+
+    name: str
+    title: str
+    command: str
+    tasks: list[str]
+    languages: list[str]
+    provenance: Provenance
+    files: dict[str, str] = field(default_factory=dict)
+    table: str = ""
+    picture: Picture | None = None
+    readings: list[dict] = field(default_factory=list)
+    verdicts: dict[str, int] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+
+    @property
+    def paper(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def kind(self) -> str:
+        return "table" if "/table" in self.name else "figure"
+
+    @property
+    def number(self) -> str:
+        return self.name.partition("/")[2].removeprefix(self.kind)
+
+    @property
+    def made(self) -> bool:
+        return bool(self.table) or self.picture is not None
+
+    @property
+    def anchor(self) -> str:
+        return self.name.replace("/", "-")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole run."""
+
+    config: dict
+    entries: list[Entry]
+    claims: list[Claim]
+    curves: dict
+    checksums: dict[str, str]
+    commit: str
+    machine: str
+    period: tuple[str, str] | None
+
+    @property
+    def artificial(self) -> bool:
+        """Whether the languages are those of the demo world."""
+        return bool(self.config.get("world"))
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many printed numbers have each verdict."""
+        counted = Counter[str]()
+        for entry in self.entries:
+            counted.update(entry.verdicts)
+        return dict(counted)
+
+
+def base_command(config: dict) -> str:
+    """How Snakemake is called for this run; one with settings of its own names its merged config."""
+    run = config["run"]
+    command = f"snakemake --profile profiles/{'demo' if config.get('world') else 'gpu'}"
+    if run in ("demo", "paper"):
+        return command
+    return f"{command} --configfile {shlex.quote(f'results/{run}/config.json')}"
+
+
+def command_of(item: str, config: dict, made: bool) -> str:
+    """The command that makes an item, or makes it again."""
+    table = "/table" in item
+    target = f"results/{config['run']}/{'tables' if table else 'figures'}/{item}.{'html' if table else 'svg'}"
+    again = "--force " if made else ""
+    return f"{base_command(config)} {again}{shlex.quote(target)}"
+
+
+def item_tasks(catalog: Catalog, item: str) -> list[str]:
+    """The tasks behind an item, in their usual order."""
+    found = {run.task for run in catalog.needs(item).runs if isinstance(run, Tuned)}
+    return [task for task in TASKS if task in found]
+
+
+def item_languages(catalog: Catalog, item: str) -> list[str]:
+    """The codes of the languages that an item shows; where nothing names them, of all that its models are tested in."""
+    known = languages()
+    codes = {row["name"]: code for code, row in known.items()}
+    found = {language for data in catalog.needs(item).sets for language in data.languages}
+    for row in published(item).rows:
+        named = (row.get(column, "") for column in ("language", "source", "target", "code_in_ud_or_wikiann"))
+        found.update(codes.get(name, name) for name in named)
+    found &= set(known)
+    if not found:
+        found = {language for data in catalog.sets([item]) for language in data.languages}
+    return [code for code in known if code in found]
+
+
+def read_verdicts(results: Path) -> dict[str, dict[str, int]]:
+    """item -> verdict -> how many numbers; empty where no verdicts were gathered."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in read_csv(results / "verdicts.csv", ("item", "verdict")) or []:
+        counts[row["item"]][row["verdict"]] += 1
+    order = {label: place for place, label in enumerate(LABELS)}
+    return {
+        item: dict(sorted(found.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0])))
+        for item, found in counts.items()
+    }
+
+
+def gather(config: dict, results: Path, out: Path) -> Report:
+    """All that is known of the run in `results`, for a page at `out`."""
+    # Every item is shown, also those that this config leaves out.
+    catalog = Catalog(config | {"papers": list(PAPERS), "items": "all"})
+    sources = Sources(catalog, results)
+    claims = read_claims(results)
+    verdicts = read_verdicts(results)
+    entries, written = [], []
+    for name, item in ITEMS.items():
+        kind = "table" if item.id.startswith("table") else "figure"
+        stem = results / f"{kind}s" / name
+        paths = {form: path for form in FORMATS[kind] if (path := stem.with_suffix(f".{form}")).is_file()}
+        made = FORMATS[kind][0] in paths
+        written += paths.values()
+        entries.append(
+            Entry(
+                name=name,
+                title=item.title,
+                command=command_of(name, config, made),
+                tasks=item_tasks(catalog, name),
+                languages=item_languages(catalog, name),
+                provenance=sources.of(name),
+                files={form: os.path.relpath(path, out.parent) for form, path in paths.items()} if made else {},
+                table=read_fragment(paths["html"]) if made and kind == "table" else "",
+                picture=read_picture(paths["svg"]) if made and kind == "figure" else None,
+                readings=gather_readings(paths["csv"]) if made and kind == "figure" and "csv" in paths else [],
+                verdicts=verdicts.get(name, {}),
+                claims=[claim for claim in claims if name in claim.items],
+            )
+        )
+    return Report(
+        config=config,
+        entries=entries,
+        claims=claims,
+        curves=gather_curves(results, config["align-predict"]["similarity_languages"]),
+        checksums=known_checksums(config, results.resolve().parent.parent),
+        commit=commit(ROOT),
+        machine=machine(),
+        period=period(written),
+    )

@@ -1,0 +1,169 @@
+"""Where the numbers of an item come from: its runs and how they were trained, its data, its part of the config."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crossalign.addresses import Adapted, Adjustment, Mlm, Run, Tuned
+from crossalign.catalog import Catalog
+from crossalign.report.files import read_json
+
+# The talk shows items of this paper again.
+SHOWN_AGAIN = {"talk": ("align-predict",)}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """One item. `made` are the facts of its runs that are there, `inputs` the files that it was rendered from."""
+
+    item: str
+    runs: list[str]
+    made: dict[str, dict]
+    inputs: list[str]
+    data: list[str]
+    settings: list[str]
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the runs that are there."""
+        return sorted({facts["seed"] for facts in self.made.values() if "seed" in facts})
+
+    @property
+    def devices(self) -> dict[str, int]:
+        """How many runs were trained on each kind of device."""
+        return dict(sorted(Counter(facts["device"] for facts in self.made.values() if "device" in facts).items()))
+
+    @property
+    def seconds(self) -> float:
+        """Time of training in all."""
+        return round(sum(facts.get("seconds", 0.0) for facts in self.made.values()), 1)
+
+    @property
+    def versions(self) -> list[str]:
+        """Versions of the libraries: `torch 2.13.0`."""
+        pairs = (pair for facts in self.made.values() for pair in facts.get("versions", {}).items())
+        return sorted({f"{name} {version}" for name, version in pairs})
+
+
+@dataclass
+class Sources:
+    """Answers for all items of one run; the facts of a training are read once."""
+
+    catalog: Catalog
+    results: Path
+    _facts: dict[str, dict | None] = field(default_factory=dict)
+
+    def facts(self, run: Run) -> dict | None:
+        """What training.json says of a run; None when it was not run."""
+        address = run.path()
+        if address not in self._facts:
+            found = read_json(self.results / address / "training.json")
+            self._facts[address] = None if found is None else _plain(found, run)
+        return self._facts[address]
+
+    def of(self, item: str) -> Provenance:
+        """The provenance of one item."""
+        runs = sorted(self.catalog.runs([item]), key=lambda run: run.path())
+        made = {run.path(): facts for run in runs if (facts := self.facts(run)) is not None}
+        trained = [run.path() for run in runs if self.trained(run)]
+        return Provenance(item, trained, made, self.inputs(item), self.catalog.files([item]), self.settings(item, runs))
+
+    def trained(self, run: Run) -> bool:
+        """Whether this workflow makes the model, and does not fetch it."""
+        made = isinstance(run, Tuned | Adapted)
+        return made or run.name.startswith("mono-") or run.name in self.catalog.pretrained
+
+    def inputs(self, item: str) -> list[str]:
+        """The result files that are there and that the item was rendered from."""
+        needs = self.catalog.needs(item)
+        corpora = sorted({data.name for data in needs.sets if data.kind == "parallel"})
+        bitexts = sorted({data.languages[0] for data in needs.sets if data.kind == "bitext"})
+        paths = [f"{run.path()}/scores.json" for run in needs.runs if isinstance(run, Tuned)]
+        paths += [f"similarity/{run.path()}/{corpus}.csv" for run in needs.runs for corpus in corpora]
+        paths += [f"distances/{run.path()}/{lang}.csv" for run in needs.runs for lang in bitexts]
+        paths += [f"data/text/{data.name}/train.report.json" for data in needs.sets if data.kind == "text"]
+        return [path for path in sorted(paths) if (self.results / path).is_file()]
+
+    def settings(self, item: str, runs: Iterable[Run]) -> list[str]:
+        """The keys of the config on which the item depends."""
+        paper = item.partition("/")[0]
+        runs = list(runs)
+        tuned = [run for run in runs if isinstance(run, Tuned)]
+        adaptations = [run.adaptation for run in runs if isinstance(run, Adapted)]
+        keys = ["seeds", paper, *SHOWN_AGAIN.get(paper, ())]
+        if any(data.kind == "parallel" for data in self.catalog.needs(item).sets):
+            keys.append("similarity")
+        if tuned:
+            keys += ["finetune.defaults", *sorted({f"finetune.{run.recipe}" for run in tuned})]
+        if any(isinstance(made, Adjustment) for made in adaptations):
+            keys += ["aligner", "adjustment"]
+        scratch = any(run.path().startswith("models/mono-") for run in runs)
+        if scratch or any(isinstance(made, Mlm) for made in adaptations):
+            keys.append("mlm")
+        if any(run.model == "bilstm" for run in tuned):
+            keys.append("bilstm")
+        return [key for key in keys if _at(self.catalog.config, key) is not None]
+
+
+def _plain(found: dict, run: Run) -> dict:
+    """The facts that a reader asks for, where they are of the right kind."""
+    facts: dict = {}
+    if isinstance(seed := getattr(run, "seed", None), int):
+        facts["seed"] = seed
+    if isinstance(found.get("seconds"), int | float):
+        facts["seconds"] = found["seconds"]
+    for name in ("device", "recipe"):
+        if isinstance(found.get(name), str):
+            facts[name] = found[name]
+    if isinstance(found.get("versions"), dict):
+        facts["versions"] = {str(name): str(version) for name, version in sorted(found["versions"].items())}
+    return facts
+
+
+def _at(config: dict, key: str) -> object:
+    """The value of a dotted key."""
+    for part in key.split("."):
+        config = config.get(part) if isinstance(config, dict) else None
+    return config
+
+
+def chosen_settings(config: dict, keys: Iterable[str]) -> dict[str, object]:
+    """The values of some dotted keys."""
+    return {key: _at(config, key) for key in keys}
+
+
+def full_record(
+    found: Iterable[Provenance], results: Path, checksums: dict[str, str], commit: str, config: dict
+) -> dict:
+    """Everything that is known, for provenance.json: with a checksum of every result that an item was rendered from."""
+    found = list(found)
+    inputs = sorted({path for each in found for path in each.inputs})
+    return {
+        "commit": commit,
+        # Folders and mirrors are the machine's own affair; the page may be passed on.
+        "config": {key: value for key, value in config.items() if key != "downloads"},
+        "data": {path: checksums.get(path, "") for path in sorted({path for each in found for path in each.data})},
+        "inputs": {path: hashlib.sha256((results / path).read_bytes()).hexdigest() for path in inputs},
+        "runs": dict(sorted({address: facts for each in found for address, facts in each.made.items()}.items())),
+        "items": {
+            each.item: {"runs": each.runs, "inputs": each.inputs, "data": each.data, "settings": each.settings}
+            for each in found
+        },
+    }
+
+
+def summary(each: Provenance, places: dict[str, int]) -> dict:
+    """What the page shows of an item; `places` numbers the data files, which many items share."""
+    trained = [address for address in each.runs if address in each.made]
+    return {
+        "runs": [len(trained), len(each.runs)],
+        "seeds": each.seeds,
+        "devices": each.devices,
+        "seconds": each.seconds,
+        "versions": each.versions,
+        "settings": each.settings,
+        "data": [places[path] for path in each.data],
+        "inputs": len(each.inputs),
+    }

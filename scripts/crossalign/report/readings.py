@@ -1,0 +1,29 @@
+"""The points of a figure beside which a value is printed, for the page to draw ours and theirs together."""
+
+from pathlib import Path
+
+from crossalign.render.figure import COLUMNS
+from crossalign.report.files import read_csv
+
+
+def number(value: str) -> float | None:
+    """A number of a CSV file, or None."""
+    try:
+        return float(value) if value else None
+    except ValueError:
+        return None
+
+
+def gather_readings(path: Path) -> list[dict]:
+    """Panels with their series; empty where the paper's curves were not read."""
+    rows = read_csv(path, COLUMNS) or []
+    panels: dict[str, dict[str, list]] = {}
+    for row in rows:
+        if number(row["printed"]) is None:
+            continue
+        point = [row["x"], number(row["y"]), number(row["printed"]), row["verdict"]]
+        panels.setdefault(row["panel"], {}).setdefault(row["series"], []).append(point)
+    return [
+        {"title": title, "series": [{"label": label, "points": points} for label, points in series.items()]}
+        for title, series in panels.items()
+    ]

@@ -1,0 +1,50 @@
+"""Make the page of a run: tables, figures, verdicts and claims in, one self-contained HTML file out.
+
+What was not made yet is shown with the command that makes it. provenance.json is written beside the page.
+"""
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from crossalign.errors import UserError, run_main
+from crossalign.files import write_atomic
+from crossalign.render.command import read_config
+from crossalign.report.claims import HOLDS, JUDGED, count
+from crossalign.report.gather import gather
+from crossalign.report.page import page, target_of
+from crossalign.report.provenance import full_record
+
+
+def parse_args() -> Namespace:
+    """The command line."""
+    args = ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
+    args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
+    args.add_argument("--out", type=Path, required=True, help="results/<run>/report/index.html")
+    return args.parse_args()
+
+
+def main() -> None:
+    """Gather, write, count."""
+    args = parse_args()
+    if not args.results.is_dir():
+        raise UserError(f"--results {args.results}: no such folder; it is made by the first job of a run")
+    report = gather(read_config(args.config), args.results, args.out)
+    found = [entry.provenance for entry in report.entries]
+    record = full_record(found, args.results, report.checksums, report.commit, report.config)
+    with write_atomic(target_of(args.out)) as stream:
+        json.dump(record, stream, indent=1, ensure_ascii=False)
+        stream.write("\n")
+    with write_atomic(args.out, "wb") as stream:
+        # A name that is no text in any encoding must not cost the page.
+        stream.write(page(report).encode("utf-8", "replace"))
+    counts = count(report.claims)
+    made = sum(entry.made for entry in report.entries)
+    print(f"claims: {counts[HOLDS]} of {sum(counts[verdict] for verdict in JUDGED)} judged hold")
+    print(f"tables and figures: {made} of {len(report.entries)} made")
+    print(f"page: {args.out}")
+
+
+if __name__ == "__main__":
+    run_main(main)

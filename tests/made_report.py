@@ -1,0 +1,124 @@
+"""A run with tables, figures and claims that were never computed: for the tests of the page made from one."""
+
+import csv
+import json
+from pathlib import Path
+
+from crossalign.addresses import Base, Tuned
+from crossalign.items import ITEMS
+from crossalign.render.figure import COLUMNS as FIGURE_COLUMNS
+from crossalign.render.published import Printed
+from crossalign.render.shades import PAIRS
+from crossalign.render.table import Cell, Column, Row, Table
+from crossalign.render.table_csv import write_csv
+from crossalign.render.table_html import write_html
+from crossalign.render.table_latex import write_tex
+from crossalign.render.values import Value
+from crossalign.render.verdict import CLOSE, DIFFERS, REPRODUCED, Verdict
+from crossalign.report.claims import COLUMNS as CLAIM_COLUMNS
+from crossalign.report.claims import VERDICTS
+from tests.unit.made_results import load, write_json, write_similarity
+
+NASTY = "<script>alert(1)</script>"
+NASTY_ATTRIBUTE = '"><img src=x onerror=alert(2)>'
+NASTY_END = "</script><!--<script>alert(3)"
+LABELS = (REPRODUCED, CLOSE, DIFFERS)
+SHADES = ("atleast", "small", "medium", "large", "")
+
+
+def make_run(folder: Path, root: Path, items: list[str] | None = None, rows: int = 4, demo: bool = True) -> dict:
+    """Write a run with some items (all of them by default) at results/<run> in `folder`; returns its config."""
+    config = load(root, "config.yaml", *(["config.demo.yaml"] if demo else []))
+    results = folder / "results" / config["run"]
+    write_json(results / "config.json", config)
+    for item in ITEMS if items is None else items:
+        if "/table" in item:
+            write_table(results, item, rows)
+        else:
+            write_drawing(results, item)
+    write_claims(results)
+    write_trained(results)
+    return config
+
+
+def cell(line: int, place: int) -> Cell:
+    """A number whose verdict and colour depend on its place."""
+    ours, theirs = 50 + 7.25 * place - 1.5 * line, 50 + 7 * place - 1.75 * line
+    return Cell(
+        keys={"row": str(line), "column": str(place)},
+        value=Value(ours, 0.4, 2, 2),
+        shade=SHADES[(line + place) % 5],
+        printed_shade=SHADES[(line + place + 1) % 5],
+        printed=Printed(f"{theirs:.2f}"),
+        verdict=Verdict(LABELS[(line * 7 + place) % 3], "made up"),
+    )
+
+
+def write_table(results: Path, item: str, rows: int) -> None:
+    """A table of `rows` rows and eight columns, two of its names meant to do harm."""
+    names = [NASTY, NASTY_ATTRIBUTE, *(f"language {line}" for line in range(2, rows))]
+    table = Table(
+        item,
+        f"{ITEMS[item].title} {NASTY}",
+        "language",
+        [Column("REF"), *(Column(f"{place}-{place + 1}", "layers") for place in range(1, 8))],
+        [Row(name, [cell(line, place) for place in range(8)], "one group") for line, name in enumerate(names)],
+        notes=[NASTY_END],
+        shading=PAIRS,
+    )
+    for write, form in ((write_html, "html"), (write_csv, "csv"), (write_tex, "tex")):
+        write(table, results / f"tables/{item}.{form}")
+
+
+def write_drawing(results: Path, item: str, lines: int = 300) -> None:
+    """A picture with as many paths as a large figure has, and with a script in it."""
+    path = results / f"figures/{item}.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    paths = "".join(
+        f'<path d="M {n % 40} {n / 3:.4f} ' + "".join(f"L {x * 17}.5 {(n * x) % 190}.25 " for x in range(1, 21)) + '"/>'
+        for n in range(lines)
+    )
+    path.write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="400pt" height="200pt" viewBox="0 0 400 200">'
+        f'<script>parent.harmed = true; alert(4)</script><g fill="none" stroke="#0072B2">{paths}</g></svg>\n',
+        encoding="utf-8",
+    )
+    for form in ("pdf", "png"):
+        path.with_suffix(f".{form}").write_bytes(b"a picture")
+    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, FIGURE_COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        for layer in range(13) if item.startswith("anc/") else ():
+            values = {"y": 0.5 + layer / 100, "printed": 0.45 + layer / 90, "verdict": CLOSE}
+            writer.writerow({"panel": f"English-{NASTY}", "series": NASTY_ATTRIBUTE, "x": layer} | values)
+
+
+def write_claims(results: Path) -> None:
+    """One claim per verdict and paper."""
+    with (results / "claims.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, CLAIM_COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        for paper in ("align-predict", "anc", "adjust", "talk"):
+            for place, verdict in enumerate(VERDICTS):
+                sentence = {"claim": f"Layers matter {NASTY}", "measured": NASTY_ATTRIBUTE, "detail": NASTY_END}
+                writer.writerow(
+                    {"id": f"c{place}", "paper": paper, "item": f"{paper}/table1", "verdict": verdict} | sentence
+                )
+
+
+def write_trained(results: Path) -> None:
+    """Models that were trained, and curves of one language with a name meant to do harm."""
+    runs = [Tuned("mbert", "parsing", "en_ewt", init, seed) for init in ("ref", "random-1-2") for seed in (1, 2)]
+    for run in runs:
+        facts = {"seconds": 90.5, "device": "NVIDIA H200", "recipe": "0123456789ab", "versions": {"torch": "2.13.0"}}
+        write_json(results / run.path() / "training.json", facts)
+        write_json(results / run.path() / "scores.json", {"trees/en_pud/test": {"LAS": 81.25, "n": 10}})
+    for run in (Base("mbert"), *runs):
+        write_similarity(results, run, "pud", ["ar", "fr", "ru", "zh"])
+    with (results / "similarity/models/mbert/pud.csv").open("a", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([f"en-{NASTY}", layer, "cka", 0.5] for layer in range(13))
+
+
+def read_config(results: Path) -> dict:
+    """The config that `make_run` wrote."""
+    return json.loads((results / "config.json").read_text(encoding="utf-8"))

@@ -1,0 +1,176 @@
+"""The recipes of docs/extending.md, each done to a copy of the repository: what the page says happens does happen."""
+
+import csv
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from tests.recipes import Block, apply, changed, commands, copy_repository, plan, recipes, run
+from tests.unit.made_results import make_results
+from tests.unit.world_for_tests import SETTINGS, small_override
+from tests.workflow import planned
+
+from crossalign.config import load, merge
+from crossalign.world.settings import load_settings
+
+
+@pytest.fixture(scope="module")
+def page(root):
+    return recipes((root / "docs" / "extending.md").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def finished(root, page, tmp_path_factory):
+    """A copy of the repository in which the small run of the page is complete, with empty files for results."""
+    folder = copy_repository(root, tmp_path_factory.mktemp("finished"))
+    apply(page[""], folder)
+    (command,) = commands(page[""])
+    done = run(command, folder, stand_in=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    """The finished run, to be changed."""
+    return shutil.copytree(finished, tmp_path / "copy", symlinks=True)
+
+
+def check_plan(recipe, folder):
+    """Do the steps of a recipe up to its plan, and compare the plan with what the page says."""
+    place = [step.do for step in recipe].index("run")
+    apply(recipe[:place], folder)
+    assert planned(run(recipe[place].text, folder)) == plan(recipe)
+    apply(recipe[place:], folder)
+
+
+def test_a_language_is_tested_and_compared_but_nothing_is_trained(page, copy):
+    check_plan(page["Add a language"], copy)
+    assert not {"finetune", "finetune_random"} & set(plan(page["Add a language"]))
+
+
+def test_a_model_is_fetched_and_compared_and_no_other(page, copy):
+    check_plan(page["Add a model"], copy)
+    # And the figure has room for it, under its name. The config is loaded by the copy: here the model is not known.
+    config = merged(load([]), copy / "config.yaml", copy / "mine.yaml", items=["anc/figure3"])
+    make_results(copy / "results" / "made", config)
+    (copy / "made.json").write_text(json.dumps(config), encoding="utf-8")
+    program(copy, "make_figure.py", "--item", "anc/figure3", "--config", "made.json", "--results", "results/made")
+    with (copy / "anc" / "figure3.csv").open(encoding="utf-8", newline="") as stream:
+        panels = {row["panel"] for row in csv.DictReader(stream)}
+    assert panels == {"mBERT", "XLM-R base", "mBERT uncased"}
+
+
+def merged(config, *files, **changes):
+    """A config under other files, unchecked."""
+    for file in files:
+        merge(config, yaml.safe_load(file.read_text(encoding="utf-8")))
+    return config | changes
+
+
+def program(folder, name, *arguments):
+    """Run a program of the copy."""
+    command = [sys.executable, f"scripts/{name}", *arguments, "--out", "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_task_is_learnt_in_the_demo_world(root, page, tmp_path):
+    folder = copy_repository(root, tmp_path)
+    # A smaller world of the same languages, and fewer of them to be tested on.
+    sizes = small_override()
+    sizes["treebanks"]["en_ewt"] = {"train": 200, "dev": 20, "test": 20}
+    world = yaml.safe_dump(load_settings(SETTINGS, sizes), allow_unicode=True, sort_keys=False)
+    (folder / "resources" / "demo" / "world.yaml").write_text(world, encoding="utf-8")
+    recipe = page["Add a task"]
+    apply(recipe, folder)
+    fewer = {"languages": ["en", "ru"], "sources": ["en"], "beside": [], "similarity_languages": ["ru"]}
+    demo = folder / "config.demo.yaml"
+    config = merged({}, demo)
+    merge(config, {"align-predict": fewer | {"own_treebanks": {"ru": "ru_gsd"}}})
+    demo.write_text(yaml.safe_dump(config), encoding="utf-8")
+    (command,) = commands(recipe)
+    done = run(command, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = folder.glob("results/demo/tuned/mbert/*/ref/seed1")
+    assert made.parent.parent.name == "relations-en_ewt"
+    scores = json.loads((made / "scores.json").read_text(encoding="utf-8"))
+    assert {"trees/en_pud/test", "trees/ru_pud/test", "trees/en_ewt/dev", "trees/en_ewt/test"} <= set(scores)
+    # Far above the most frequent relation's share: it was learnt.
+    assert scores["trees/en_ewt/test"]["accuracy"] > 60
+    assert scores["trees/en_ewt/test"]["accuracy_low"] < scores["trees/en_ewt/test"]["accuracy"]
+    with gzip.open(made / "predictions.jsonl.gz", "rt", encoding="utf-8") as stream:
+        head = json.loads(stream.readline())
+    assert head["task"] == "relations"
+    assert {"nsubj", "root", "det"} <= set(head["labels"])
+
+
+def test_a_table_is_made_from_results_that_are_there(page, copy):
+    config = merged(load([]), copy / "mine.yaml")
+    make_results(copy / "results" / "mine", config | {"items": ["align-predict/table8"]})
+    recipe = page["Add a table or figure"]
+    apply(recipe, copy)
+    (command,) = commands(recipe)
+    done = run(command, copy)
+    assert planned(done) == {"make_table": 1}
+    tables = copy / "results" / "mine" / "tables" / "align-predict"
+    with (tables / "table9.csv").open(encoding="utf-8", newline="") as stream:
+        rows = {(row["target"], row["metric"]): row for row in csv.DictReader(stream)}
+    assert len(rows) == 2 * len(config["align-predict"]["languages"])
+    scores = copy / "results" / "mine" / "tuned" / "mbert" / "ner-wikiann_en" / "ref" / "seed1" / "scores.json"
+    expected = json.loads(scores.read_text(encoding="utf-8"))["ner/wikiann_ru/test"]
+    for metric in ("F1", "token_F1"):
+        assert float(rows["ru", metric]["mean"]) == pytest.approx(expected[metric], abs=1e-6)
+        assert rows["ru", metric]["missing"] == ""
+    assert "F1 of entities" in (tables / "table9.html").read_text(encoding="utf-8")
+    assert "F1 of words" in (tables / "table9.tex").read_text(encoding="utf-8")
+
+
+def test_the_differences_name_keys_that_exist(root):
+    config = load([])
+    lines = (root / "docs" / "differences.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    rows = [row for row in rows if row[-1] != "key"]
+    assert len(rows) > 50
+    assert all(len(row) == 4 and row[0] and row[1] for row in rows), [row for row in rows if len(row) != 4]
+    keys = [key for row in rows if row[-1] not in ("", "fixed") for key in row[-1].split(", ")]
+    for key in keys:
+        assert key.startswith("`") and key.endswith("`"), key
+        value = config
+        for part in key.strip("`").split("."):
+            assert part in value, f"docs/differences.md names {key}, which is not in config.yaml"
+            value = value[part]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\nc\n", "these lines 0 times"),
+        ("a\nb\na\nb\n", "these lines 2 times"),
+        ("xa\nb\n", "these lines 0 times"),
+    ],
+)
+def test_a_change_must_fit_the_file_exactly_once(text, message):
+    step = Block("change", "some.py", " a\n-b\n+d\n")
+    assert changed("a\nb\nc\n", step) == "a\nd\nc\n"
+    with pytest.raises(AssertionError, match=message):
+        changed(text, step)
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("```yaml\nrun: mine\n```\n", "no sentence says"),
+        ("Create `a` and `b`.\n", "ends within a step"),
+        ("Create `a`:\n\nChange `b`:\n\n```diff\n+c\n```\n", "nothing follows 'Create a'"),
+        ("Change `a`:\n\n```yaml\nb: 1\n```\n", "a block of yaml"),
+        ("Create `a`:\n\n```bash\nls\n```\n", "follows 'Create a'"),
+    ],
+)
+def test_a_page_that_would_not_be_tested_is_refused(page, message):
+    with pytest.raises(AssertionError, match=message):
+        recipes(page)

@@ -1,0 +1,236 @@
+"""What the page knows of a run: claims, curves, provenance, place and time."""
+
+import json
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+
+import pytest
+from tests.made_report import make_run
+
+from crossalign.addresses import Adapted, Base, Mlm, Tuned
+from crossalign.catalog import Catalog
+from crossalign.errors import UserError
+from crossalign.report import machine
+from crossalign.report.checksums import known_checksums
+from crossalign.report.claims import COLUMNS, NOT_RUN, items_in, read_claims
+from crossalign.report.curves import gather_curves, model_label
+from crossalign.report.gather import item_languages, item_tasks, read_verdicts
+from crossalign.report.provenance import Sources, chosen_settings, full_record
+from crossalign.report.readings import gather_readings
+
+
+@pytest.fixture(scope="module")
+def run(root, tmp_path_factory):
+    """A demo run: its config and the folder of its results."""
+    folder = tmp_path_factory.mktemp("run")
+    config = make_run(folder, root, ["align-predict/table6", "anc/figure1"])
+    return config, folder / "results" / "demo"
+
+
+def test_without_verdicts_all_claims_of_the_papers_are_not_run(tmp_path):
+    claims = read_claims(tmp_path)
+    assert len(claims) == 126
+    assert {claim.verdict for claim in claims} == {NOT_RUN}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "a,anc,anc/table1,x,,perhaps,,,,",
+            r"claims\.csv, line 2: 'perhaps' is no verdict on a claim; they are holds,",
+        ),
+        ("a,nobody,table1,x,,holds,,,,", r"claims\.csv, line 2: 'nobody' is no paper; they are align-predict,"),
+    ],
+)
+def test_a_wrong_claim_is_named(tmp_path, line, message):
+    (tmp_path / "claims.csv").write_text(",".join(COLUMNS) + f"\n{line}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_claims(tmp_path)
+
+
+def test_missing_columns_are_named(tmp_path):
+    (tmp_path / "claims.csv").write_text("id,paper\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"claims\.csv: the columns item, claim, .* are missing"):
+        read_claims(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("figure1", ("anc/figure1",)),
+        ("section 4.2 / figure 1 and table 2", ("anc/figure1", "anc/table2")),
+        ("align-predict/table4", ("align-predict/table4",)),
+        ("section 5, table 77", ()),
+        ("", ()),
+    ],
+)
+def test_the_items_that_a_place_names(where, expected):
+    assert items_in("anc", where) == expected
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+
+
+def test_curves_are_means_over_seeds_and_leave_out_what_is_no_number(tmp_path):
+    head = "pair,layer,index,value\n"
+    folder = tmp_path / "similarity/tuned/mbert/ner-wikiann_en/ref"
+    write(folder / "seed1/pud.csv", head + "en-ru,0,cka,0.2\nen-ru,1,cka,nan\nen-ru,3,cka,0.5\n")
+    write(folder / "seed2/pud.csv", head + "en-ru,0,cka,0.4\nen-ru,1,cka,nan\nen-ru,3,cka,nan\n")
+    (corpus,) = gather_curves(tmp_path)["corpora"]
+    (model,) = corpus["models"]
+    assert model["seeds"] == 2
+    assert model["curves"] == {"cka": {"en-ru": [3000, None, None, 5000]}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("pair,value\n", r"pud\.csv, line 1: the columns of a similarity file are pair, layer, index, value"),
+        ("pair,layer,index,value\nen-ru,0,cka,high\n", r"pud\.csv, line 2: expected a pair, a layer, an index"),
+    ],
+)
+def test_a_broken_curve_is_named(tmp_path, content, message):
+    write(tmp_path / "similarity/models/mbert/pud.csv", content)
+    with pytest.raises(UserError, match=message):
+        gather_curves(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [
+        (Base("mbert"), "mBERT, pretrained"),
+        (Adapted("mbert", Mlm("wo"), 1), "mBERT + mlm-wo"),
+        (Tuned("mbert", "pos", "en_ewt", "ref", 1), "mBERT, POS on en_ewt"),
+        (Tuned("mbert", "pos", "en_ewt", "random-1-2", 1), "mBERT, POS on en_ewt, layers 1-2 re-initialised"),
+    ],
+)
+def test_names_of_models(address, label):
+    assert model_label(address) == label
+
+
+def test_readings_are_the_points_beside_which_something_is_printed(run):
+    (panel,) = gather_readings(run[1] / "figures/anc/figure1.csv")
+    assert [len(series["points"]) for series in panel["series"]] == [13]
+    assert panel["series"][0]["points"][0] == ["0", 0.5, 0.45, "close"]
+
+
+def test_verdicts_are_counted_by_item(tmp_path):
+    rows = "anc/table1,close\nanc/table1,reproduced\nanc/table1,close\n"
+    (tmp_path / "verdicts.csv").write_text("item,verdict\n" + rows, encoding="utf-8")
+    assert read_verdicts(tmp_path) == {"anc/table1": {"reproduced": 1, "close": 2}}
+    assert list(read_verdicts(tmp_path)["anc/table1"]) == ["reproduced", "close"]
+
+
+def test_what_items_are_about(run):
+    catalog = Catalog(run[0])
+    assert item_languages(catalog, "talk/figure1") == ["en", "de"]
+    assert item_languages(catalog, "talk/table4") == ["gsw", "wo", "ug"]
+    assert item_tasks(catalog, "align-predict/table1") == ["parsing", "pos", "ner"]
+
+
+def test_provenance_of_an_item(run):
+    config, results = run
+    found = Sources(Catalog(config), results).of("align-predict/table6")
+    # Three sources, seven initialisations, two seeds; two of these are there, each with two seeds.
+    assert (len(found.runs), len(found.made)) == (42, 4)
+    assert found.seeds == [1, 2]
+    assert found.devices == {"NVIDIA H200": 4}
+    assert found.seconds == pytest.approx(362)
+    assert found.versions == ["torch 2.13.0"]
+    assert "ud/en_ewt/train.conllu" in found.data and not any("ner/" in path for path in found.data)
+    assert found.settings == ["seeds", "align-predict", "finetune.defaults", "finetune.parsing"]
+    assert found.inputs == [f"tuned/mbert/parsing-en_ewt/{init}/seed{seed}/scores.json"
+                            for init in ("random-1-2", "ref") for seed in (1, 2)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("item", "keys"),
+    [
+        ("adjust/table2", {"adjust", "aligner", "adjustment", "finetune.adjust-nli"}),
+        ("talk/figure2", {"talk", "align-predict", "mlm", "bilstm", "finetune.unseen-parsing"}),
+        ("anc/figure3", {"anc", "similarity"}),
+    ],
+)
+def test_settings_that_an_item_depends_on(run, item, keys):
+    config, results = run
+    found = Sources(Catalog(config), results).of(item).settings
+    assert keys <= set(found)
+    assert all(value is not None for value in chosen_settings(config, found).values())
+
+
+def test_the_record_has_the_checksum_of_every_result_behind_an_item(run):
+    config, results = run
+    found = [Sources(Catalog(config), results).of("align-predict/table6")]
+    record = full_record(found, results, {"ud/en_ewt/train.conllu": "sha256:00"}, "abc", config)
+    assert record["data"]["ud/en_ewt/train.conllu"] == "sha256:00"
+    assert all(len(digest) == 64 for digest in record["inputs"].values()) and len(record["inputs"]) == 4
+    assert record["runs"]["tuned/mbert/parsing-en_ewt/ref/seed1"]["device"] == "NVIDIA H200"
+    assert record["commit"] == "abc"
+    assert record["config"].keys() == config.keys() - {"downloads"}
+    json.dumps(record, allow_nan=False)
+
+
+def test_broken_training_facts_are_named(run, tmp_path):
+    write(tmp_path / "tuned/mbert/parsing-en_ewt/ref/seed1/training.json", "{")
+    with pytest.raises(UserError, match=r"training\.json: no JSON that can be read .* delete it and make it again"):
+        Sources(Catalog(run[0]), tmp_path).of("align-predict/table6")
+
+
+def test_facts_of_the_wrong_kind_are_left_out(run, tmp_path):
+    address = "tuned/mbert/parsing-en_ewt/ref/seed1"
+    write(tmp_path / address / "training.json", '{"seconds": "long", "device": 3, "versions": []}')
+    found = Sources(Catalog(run[0]), tmp_path).of("align-predict/table6")
+    assert found.made[address] == {"seed": 1}
+    assert (found.devices, found.seconds, found.versions) == ({}, 0, [])
+
+
+def test_checksums_of_the_demo_world_and_of_the_lock(run, tmp_path):
+    config = run[0]
+    write(tmp_path / "results/demo/mirror/SHA256SUMS", "11  ud/en_ewt/train.conllu\n22  ud/en_ewt/dev.conllu\n")
+    assert known_checksums(config, tmp_path) == {
+        "ud/en_ewt/train.conllu": "sha256:11",
+        "ud/en_ewt/dev.conllu": "sha256:22",
+    }
+    locked = "\t".join(("ud/en_ewt/dev.conllu", "2.4", "7", "3" * 64, "https://example.org/x"))
+    write(tmp_path / config["downloads"]["lock"], f"path\tversion\tbytes\tsha256\turl\n{locked}\n")
+    assert known_checksums(config, tmp_path)["ud/en_ewt/dev.conllu"] == "sha256:" + "3" * 64
+
+
+def test_the_register_s_checksums_hold_for_real_files(run, tmp_path):
+    downloads = run[0]["downloads"] | {"mirror_checksums": "register"}
+    found = known_checksums(run[0] | {"downloads": downloads}, tmp_path)
+    assert found and all(value.startswith(("sha256:", "git:")) for value in found.values())
+
+
+def test_the_commit_is_that_of_the_code_or_unknown(tmp_path):
+    assert machine.commit(tmp_path) == "unknown"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "first"]):
+        subprocess.run([*git, *command], check=True, capture_output=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    assert machine.commit(tmp_path) == head
+    (tmp_path / "copy").mkdir()
+    assert machine.commit(tmp_path / "copy") == "unknown"
+    (tmp_path / "new").write_text("x", encoding="utf-8")
+    subprocess.run([*git, "add", "new"], check=True)
+    assert machine.commit(tmp_path) == f"{head} with changes"
+
+
+def test_the_machine_is_told_by_kind_not_by_name(monkeypatch):
+    monkeypatch.setattr(platform, "node", lambda: pytest.fail("the host's name was asked for"))
+    assert "core" in machine.machine()
+
+
+def test_the_period_is_that_of_the_files(tmp_path):
+    assert machine.period([]) is None
+    paths = [tmp_path / name for name in "ab"]
+    for hour, path in enumerate(paths, start=3):
+        path.write_text("x", encoding="utf-8")
+        when = datetime(2026, 1, 2, hour, 5, tzinfo=UTC).timestamp()
+        os.utime(path, (when, when))
+    assert machine.period(paths) == ("2026-01-02 03:05", "2026-01-02 04:05")
