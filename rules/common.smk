@@ -30,6 +30,7 @@ from crossalign.config import check, pair_count
 from crossalign.errors import UserError
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.files import write_atomic
+from crossalign.items import ITEMS
 from crossalign.recipe import recipe
 from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets

@@ -7,7 +7,13 @@ rule make_figure:
     output:
         svg=f"{RESULTS}/figures/{{paper}}/{{item}}.svg",
         pdf=f"{RESULTS}/figures/{{paper}}/{{item}}.pdf",
-        png=f"{RESULTS}/figures/{{paper}}/{{item}}.png",
+        png=report(
+            f"{RESULTS}/figures/{{paper}}/{{item}}.png",
+            caption="../resources/captions/figure.rst",
+            category="{paper}",
+            subcategory="figures",
+            labels={"item": "{item}"},
+        ),
         csv=f"{RESULTS}/figures/{{paper}}/{{item}}.csv",
     log:
         f"{LOGS}/make_figure/{{paper}}-{{item}}.log",
@@ -20,6 +26,8 @@ rule make_figure:
         program=program("make_figure.py"),
         recipe=recipe("make_figure.py"),
         settings=lambda wildcards: item_settings(wildcards.paper),
+        # Derived from the output: another title in the catalog makes nothing again.
+        title=lambda wildcards, output: ITEMS[f"{wildcards.paper}/{wildcards.item}"].title,
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:

@@ -33,7 +33,7 @@ rule make_report:
         assets=[tracked(f"resources/report/{name}") for name in REPORT_ASSETS],
         differences=tracked("docs/differences.md"),
     output:
-        page=f"{RESULTS}/report/index.html",
+        page=report(f"{RESULTS}/report/index.html", caption="../resources/captions/page.rst", category="page"),
         provenance=f"{RESULTS}/report/provenance.json",
     log:
         f"{LOGS}/make_report.log",

@@ -13,7 +13,13 @@ rule make_table:
     output:
         csv=f"{RESULTS}/tables/{{paper}}/{{item}}.csv",
         tex=f"{RESULTS}/tables/{{paper}}/{{item}}.tex",
-        html=f"{RESULTS}/tables/{{paper}}/{{item}}.html",
+        html=report(
+            f"{RESULTS}/tables/{{paper}}/{{item}}.html",
+            caption="../resources/captions/table.rst",
+            category="{paper}",
+            subcategory="tables",
+            labels={"item": "{item}"},
+        ),
     log:
         f"{LOGS}/make_table/{{paper}}-{{item}}.log",
     wildcard_constraints:
@@ -25,6 +31,8 @@ rule make_table:
         program=program("make_table.py"),
         recipe=recipe("make_table.py"),
         settings=lambda wildcards: item_settings(wildcards.paper),
+        # Derived from the output: another title in the catalog makes nothing again.
+        title=lambda wildcards, output: ITEMS[f"{wildcards.paper}/{wildcards.item}"].title,
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:
