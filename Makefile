@@ -1,28 +1,29 @@
-# make demo     run everything on the artificial languages of the demo
+# make demo     everything, on the artificial languages of the demo; ends with the page
 # make test     all tests and linters
-# make plan     what the papers need: jobs, downloads, licences
+# make plan     what the papers need: jobs, disk, downloads, licences
 # make paper    the papers at full scale on this machine
 # make slurm    the same on a cluster
+# make report   the page of a run as far as it is: make report RUN=paper
 # make bench    measure the workflow against its peers
+# make demo-models       pretrain the demo's models again, on whatever GPU or CPU is there
+# make snakemake-report  Snakemake's own report of the demo (fetches its viewer from the network)
 
 PYTHON ?= python3
 VENV := .venv
 # For a torch built for CPUs only, or for one CUDA version: make demo PIP_ARGS="--extra-index-url <address>"
 PIP_ARGS ?=
 TARGETS ?= all
-# The demo prepares all data and makes what zero-shot transfer and RANDOM-INIT by pairs of layers give.
-DEMO_TABLES := align-predict/table1 align-predict/table4 align-predict/table6 align-predict/table7 align-predict/table8 \
-	talk/table1 talk/table2 talk/table5
-DEMO_FIGURES := $(addprefix align-predict/figure,1 3 4 5 6 7 8) talk/figure1 talk/figure5
-DEMO_TARGETS ?= data $(DEMO_TABLES:%=results/demo/tables/%.html) $(DEMO_FIGURES:%=results/demo/figures/%.svg)
+RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo test plan paper slurm bench lint clean environment dev-environment
+.PHONY: demo test plan paper slurm report snakemake-report demo-models bench lint clean environment dev-environment
 .DEFAULT_GOAL := demo
 
 demo: environment
-	snakemake --profile profiles/demo $(DEMO_TARGETS)
-	@echo "Made: results/demo/tables/ (CSV, LaTeX, HTML) and results/demo/figures/ (SVG, PDF, PNG, CSV)"
+	@date +%s > .venv/started
+	python scripts/warm.py -- snakemake --profile profiles/demo $(DEMO_ARGS) all
+	@cat results/demo/logs/make_report.log
+	@echo "minutes: $$(( ($$(date +%s) - $$(cat .venv/started) + 30) / 60 ))"
 
 # One thread per process: two one-thread processes beat one two-thread process.
 test: export OMP_NUM_THREADS := 1
@@ -31,13 +32,23 @@ test: dev-environment lint
 
 plan: environment
 	python scripts/plan.py
-	snakemake --profile profiles/gpu --dry-run --quiet rules $(TARGETS)
+	snakemake --profile profiles/gpu --dry-run --quiet rules -- $(TARGETS)
 
 paper: environment
 	snakemake --profile profiles/gpu $(TARGETS)
 
 slurm: environment
 	snakemake --profile profiles/slurm $(TARGETS)
+
+report: environment
+	python scripts/make_verdicts.py --config results/$(RUN)/config.json --results results/$(RUN)
+	python scripts/make_report.py --config results/$(RUN)/config.json --results results/$(RUN) --out results/$(RUN)/report/index.html
+
+snakemake-report: environment
+	snakemake --profile profiles/demo --report results/demo/report/snakemake.html all
+
+demo-models: environment
+	python scripts/make_demo_models.py --out resources/demo/models
 
 bench: dev-environment
 	python benchmarks/plan.py

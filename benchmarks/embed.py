@@ -7,7 +7,7 @@ measurement is a process of its own, so that its peak memory is its own; a last 
 sentences, to show that memory does not grow with them.
 
 Usage: python benchmarks/embed.py --data DIR [--device cuda|cpu] [--model-size mbert|xlmr-xl] [--sentences N]
-[--languages N] [--more N]
+[--languages N] [--more N] [--quick]
 DIR holds, anywhere below it, *pud*.conllu.gz (or .conllu) and mBERT's vocab.txt[.gz].
 """
 
@@ -45,10 +45,13 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
-    parser.add_argument("--model-size", default="mbert", choices=list(SHAPES))
+    parser.add_argument("--model-size", choices=list(SHAPES), help="default: mbert; with --quick tiny")
     parser.add_argument("--sentences", type=int, help="per language (default: 1000; xlmr-xl 100)")
     parser.add_argument("--languages", type=int, default=99, help="at most so many")
     parser.add_argument("--more", type=int, default=5, help="how many times as many sentences for the memory check")
+    parser.add_argument(
+        "--quick", action="store_true", help="64 sentences of 2 languages: whether it runs, not how fast"
+    )
     parser.add_argument("--job", nargs="+", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -99,7 +102,8 @@ def make_model(folder: Path, size: str, data: Path, device: str) -> None:
     for name, sources in tensor_names(model).items():
         shape = model.get_parameter(name).shape
         if len(shape) == 2:
-            value = 0.02 * torch.randn(shape, generator=generator, device=device)
+            # In its own precision, so that a table of gigabytes is never there twice.
+            value = torch.randn(shape, generator=generator, device=device, dtype=dtype).mul_(0.02)
         else:
             value = torch.full(shape, 1.0 if name.endswith("weight") else 0.0)
         parts = value.to(dtype).cpu().chunk(len(sources))
@@ -209,7 +213,10 @@ def main() -> None:
         return
     if args.data is None:
         sys.exit("error: --data is needed: a folder with PUD treebanks and mBERT's vocabulary")
-    per_language = args.sentences or (100 if args.model_size == "xlmr-xl" else 1000)
+    args.model_size = args.model_size or ("tiny" if args.quick else "mbert")
+    args.languages = min(args.languages, 2) if args.quick else args.languages
+    usual = 64 if args.quick else 100 if args.model_size == "xlmr-xl" else 1000
+    per_language = args.sentences or usual
     precisions = ("fp32", "bf16") if args.device == "cuda" else ("fp32",)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import sys
-from functools import cache
 from pathlib import Path
 
 # The library lies beside the Snakefile, wherever the workflow is called from.
@@ -12,6 +11,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from crossalign.addresses import INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, model_of
 from crossalign.addresses import parse as run_at
+from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog
 from crossalign.commands import (
     adjustment_options,

@@ -18,8 +18,8 @@ rule compare_languages:
     params:
         program=program("compare.py"),
         recipe=recipe("compare.py"),
-        languages=lambda wildcards: [lang for lang in corpus_languages(wildcards.corpus) if lang != "en"],
-        indexes=lambda wildcards: similarity_indexes(wildcards.corpus),
+        languages=lambda wildcards: compared_languages(wildcards),
+        indexes=lambda wildcards: wanted_indexes(CATALOG, run_at(wildcards.address), wildcards.corpus),
         directions=config["similarity"]["svcca_directions"],
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --embeddings {input:q} --reference en --languages {params.languages}"

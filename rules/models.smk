@@ -1,15 +1,5 @@
 """Helpers of the rules that make, score and look into models: which files a job reads, and its options. No rules."""
 
-@cache
-def corpus_languages(corpus):
-    """The languages whose sentences the chosen items compare, in one corpus of parallel sentences."""
-    return sorted({data.split for data in CATALOG.sets() if data.kind == "parallel" and data.name == corpus} | {"en"})
-
-
-def similarity_indexes(corpus):
-    """`align-predict` compares by CKA on PUD, `anc` by everything on the XNLI extension."""
-    return ["cka", "cka-uncentred", "cka-rbf"] if corpus == "pud" else ["all"]
-
 
 def embed_options(corpus, run):
     """`align-predict`: without special tokens, at most 200 sub-words; `anc`: with them, at most 100."""
@@ -20,9 +10,15 @@ def embed_options(corpus, run):
 
 def embed_inputs(wildcards):
     run = run_at(wildcards.address)
-    languages = corpus_languages(wildcards.corpus)
+    languages = wanted_languages(CATALOG, run, wildcards.corpus)
     text = [f"{RESULTS}/data/parallel/{wildcards.corpus}/{lang}.txt" for lang in languages]
     return {"text": text} | embedded_model(run)
+
+
+def compared_languages(wildcards):
+    """The languages that some table or figure compares with English in a model."""
+    languages = wanted_languages(CATALOG, run_at(wildcards.address), wildcards.corpus)
+    return [lang for lang in languages if lang != "en"]
 
 
 def embedded_model(run):

@@ -16,7 +16,7 @@ import numpy as np
 
 from crossalign.analysis.backends import choose_backend
 from crossalign.analysis.embeddings import open_embeddings
-from crossalign.analysis.similarity import ANC, INDEXES, Options, Similarity, compare
+from crossalign.analysis.similarity import ANC, INDEXES, PAIRWISE, Options, Similarity, compare
 from crossalign.errors import UserError, run_main
 from crossalign.files import write_atomic
 
@@ -53,7 +53,7 @@ def main() -> None:
         raise UserError(f"--top {args.top}: at least 1")
     languages = list(dict.fromkeys(args.languages))
     arrays = open_embeddings(args.embeddings, list(dict.fromkeys([args.reference, *languages])))
-    backend = choose_backend(args.device)
+    backend = choose_backend(args.device, multiplications(arrays, args.reference, options))
     layers = []
     for layer in range(len(arrays[args.reference])):
         names = [f"{args.embeddings / lang}.npy, layer {layer}" for lang in (args.reference, *languages)]
@@ -73,6 +73,17 @@ def main() -> None:
                     rows.writerow((f"{args.reference}-{lang}", layer, name, f"{value:.10g}"))
     if args.neurons:
         write_neurons(args, languages, layers)
+
+
+def multiplications(arrays: dict[str, np.ndarray], reference: str, options: Options) -> float:
+    """How many a comparison takes, roughly: products of neurons, and of sentences where an index looks at all pairs."""
+    total = 0.0
+    for array in arrays.values():
+        layers, sentences, neurons = array.shape
+        total += 2.0 * layers * sentences * neurons * arrays[reference].shape[2]
+        if set(PAIRWISE).intersection(options.indexes):
+            total += 2.0 * layers * sentences**2 * neurons
+    return total
 
 
 def warn(where: str, pair: Similarity) -> None:

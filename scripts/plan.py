@@ -9,6 +9,7 @@ from pathlib import Path
 from crossalign.catalog import Catalog, count
 from crossalign.config import load
 from crossalign.disk import model_disk, readable
+from crossalign.embedding.placement import demand
 from crossalign.errors import run_main
 from crossalign.fetch.listing import licence_summary, missing
 from crossalign.fetch.register import read_datasets, read_models
@@ -39,15 +40,22 @@ def main() -> None:
     widths = [max(len(str(cell)) for cell in column) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    disk = model_disk(config, catalog.runs(), read_models(ROOT / "resources" / "models.tsv"))
+    models = read_models(ROOT / "resources" / "models.tsv")
+    disk = model_disk(config, catalog.runs(), models)
     print(f"\nDisk for models (keep_models: {config['keep_models']}), about:\n")
     for kind, (number, size) in disk.items():
         print(f"{readable(size):>10}  {number} {kind}")
     if config.get("world"):
         print("\nNothing is downloaded: the demo world makes its own data.")
         return
+    print("\nGPU memory for the vectors of models that one card of 24 GB may be too small for, in bf16\n")
+    for name in catalog.models():
+        need = demand(models[name])
+        if need and need.memory > 8e9:
+            cards = need.devices(24 * 10**9)
+            print(f"{readable(need.memory):>10}  {name}: {cards} card{'s' * (cards > 1)}, or the rest in CPU memory")
     needed = [read_datasets(ROOT / "resources" / "datasets.tsv")[path] for path in catalog.files()]
-    needed += [read_models(ROOT / "resources" / "models.tsv")[name] for name in catalog.models()]
+    needed += [models[name] for name in catalog.models()]
     absent = missing(needed, config["downloads"]["folder"])
     print(f"\nTo download: {len(absent)} of {len(needed)} files and models\n")
     print(licence_summary(absent) if absent else "")

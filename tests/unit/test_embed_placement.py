@@ -1,13 +1,18 @@
 """Where large models lie, planned from their configuration alone."""
 
 import csv
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
 
 from crossalign.embedding.families import parse_config
-from crossalign.embedding.placement import Sizes, plan, weight_sizes, working_bytes
+from crossalign.embedding.placement import Demand, Sizes, demand, plan, weight_sizes, working_bytes
 from crossalign.errors import UserError
+from crossalign.fetch.register import read_models
+from crossalign.training.predict import BUDGET
 
 GPU0, GPU1 = torch.device("cuda", 0), torch.device("cuda", 1)
 GB = 10**9
@@ -84,3 +89,38 @@ def test_a_batch_needs_more_with_more_tokens_and_precision():
     assert working_bytes(config, "bf16", 1000) < working_bytes(config, "fp32", 1000)
     # Nothing of a layer is smaller than its input, its two products and the inner states.
     assert working_bytes(config, "bf16", 1) > 2 * (4096 + 3 * 4096 + 16384)
+
+
+@pytest.mark.parametrize("name", ["mbert", "xlmr-base", *CONFIGS])
+def test_demand_before_the_download(name, root):
+    """From the register alone: the weights as they will be, a batch rather too large than too small."""
+    found = demand(read_models(root / "resources" / "models.tsv")[name])
+    base = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+    small = {
+        "mbert": {"model_type": "bert", "vocab_size": 119547, "max_position_embeddings": 512},
+        "xlmr-base": {"model_type": "xlm-roberta", "vocab_size": 250002, "max_position_embeddings": 514,
+                      "type_vocab_size": 1},
+    }  # fmt: skip
+    config = parse_config(CONFIGS.get(name) or {**base, **small[name]})
+    assert found.weights == pytest.approx(weight_sizes(config, "bf16").total, rel=0.001)
+    budget = BUDGET["cuda"]
+    assert working_bytes(config, "bf16", budget) <= found.batch < 3 * working_bytes(config, "bf16", budget)
+    assert plan("m", weight_sizes(config, "bf16"), found.batch, [(GPU0, found.memory + GB // 100)], 0).layers
+
+
+def test_demand_in_devices():
+    assert Demand(weights=20 * GB, batch=2 * GB, layer=GB).devices(40 * GB) == 1
+    # 9.5 GB without slack, 2 of them for a batch: seven layers on each.
+    assert Demand(weights=20 * GB, batch=2 * GB, layer=GB).devices(10 * GB) == 3
+    assert Demand(weights=20 * GB, batch=2 * GB, layer=GB).devices(3 * GB) == 0
+
+
+def test_a_model_of_unknown_size_has_no_demand(root):
+    assert demand(read_models(root / "resources" / "models.tsv")["scale-pre"]) is None
+
+
+def test_demand_needs_no_torch(root):
+    code = "import sys; import crossalign.embedding.placement; print('torch' in sys.modules)"
+    env = {**os.environ, "PYTHONPATH": str(root / "scripts")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.stdout.strip() == "False", done.stderr

@@ -44,6 +44,26 @@ def test_a_set_that_was_not_evaluated_counts_as_not_run(tmp_path):
     assert value.mean is None and value.missing == (run(1).path(),)
 
 
+def test_intervals_are_averaged_over_sets_and_seeds(tmp_path):
+    for seed, shift in ((1, 0), (2, 4)):
+        found = {
+            name: {"LAS": level + shift, "LAS_low": level + shift - 2, "LAS_high": level + shift + 3}
+            for name, level in (("trees/fr_pud/test", 70), ("trees/de_pud/test", 60))
+        }
+        write(tmp_path, run(seed), found)
+    value = Results(tmp_path).sample([run(1), run(2)], PUD, "LAS").value()
+    assert (value.low, value.mean, value.high) == (65, 67, 70)
+    scaled = value.scaled(0.01)
+    assert (scaled.low, scaled.high) == pytest.approx((0.65, 0.7))
+
+
+def test_no_interval_where_a_run_has_none(tmp_path):
+    write(tmp_path, run(1), scores(70, 60))
+    value = Results(tmp_path).sample([run(1)], PUD, "LAS").value()
+    assert value.mean == 65 and value.low is None and value.high is None
+    assert Sample({1: 5.0, 2: 6.0}, intervals={1: (4.0, 7.0)}).value().low is None
+
+
 def test_one_run_has_no_deviation():
     assert Sample({1: 5.0}).value() == Value(5.0, None, 1, 1)
 

@@ -19,12 +19,13 @@ from crossalign.render.context import Context
 from crossalign.render.published import published
 from crossalign.render.results import Results
 from crossalign.render.shades import PAIRS, SETS
-from crossalign.render.significance import marks
+from crossalign.render.significance import Mark, marks
 from crossalign.render.table import Cell, Column, Row, Table, number
 from crossalign.render.table_csv import write_csv
 from crossalign.render.table_html import fragment, stylesheet
 from crossalign.render.table_latex import document, tex
 from crossalign.render.tables import TABLES, make
+from crossalign.render.tables.arms import mark_note
 from crossalign.render.values import Value
 from crossalign.render.verdict import JUDGED, LABELS
 from crossalign.sets import DataSet
@@ -388,6 +389,18 @@ def test_significance_marks(tmp_path):
     assert marks(results, worse, worse, data).differs is False
     absent = marks(results, better, worse, DataSet("nli", "xnli_ru", "test"))
     assert absent.differs is None and absent.reason == "predictions are missing"
+
+
+def test_marks_say_the_smallest_p_that_the_test_can_give(tmp_path):
+    runs = [predictions(tmp_path, "mbert", "ref", seed, lambda place: place % 2) for seed in (1, 2)]
+    tested = marks(Results(tmp_path), runs, runs, DataSet("nli", "xnli_hi", "test"))
+    assert (tested.smallest_p, tested.seeds) == (0.0, 2)
+    note = mark_note([tested])
+    assert "a paired t-test over examples, whose p has no lower bound" in note
+    assert "a test of the seeds alone (n = 2) could give no less than 0.5." in note
+    note = mark_note([Mark(True, p=0.001, smallest_p=1 / 1001, seeds=5), Mark(None, "predictions are missing")])
+    assert "a permutation test over sentences, whose p cannot fall below 0.0010" in note
+    assert "(n = 5) could give no less than 0.0625." in note and "predictions are missing." in note
 
 
 def test_marks_say_why_they_are_missing(tables):

@@ -1,4 +1,4 @@
-"""Tests of differences and intervals."""
+"""Tests of differences between systems."""
 
 import itertools
 
@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossalign.analysis.significance import (
-    bootstrap_interval,
     example_counts,
     example_values,
     paired_t_test,
@@ -141,34 +140,6 @@ def test_permutation_p_is_even_under_the_null():
         values.append(permutation_test(*pool, iterations=99).p)
     assert 0.01 <= np.mean(np.array(values) <= 0.05) <= 0.10
     assert 0.4 < np.mean(values) < 0.62
-
-
-def test_bootstrap_equals_a_plain_loop():
-    counts = entity_counts(6, seeds=3, sentences=50).astype(float)
-    rng = np.random.default_rng(7)
-    values = []
-    for _ in range(300):
-        chosen = rng.integers(0, 50, 50)
-        values.append(np.mean([f1(*seed[chosen].sum(axis=0)) for seed in counts]))
-    want = np.quantile(values, (0.05, 0.95))
-    assert bootstrap_interval(counts, 0.9, 300, seed=7) == pytest.approx(tuple(want))
-
-
-def test_bootstrap_of_a_share_is_the_binomial_interval():
-    right = np.zeros((1000, 2))
-    right[:, 1] = 1
-    right[:700, 0] = 1
-    low, high = bootstrap_interval(right, iterations=4000)
-    deviation = 100 * (0.7 * 0.3 / 1000) ** 0.5
-    assert (low, high) == pytest.approx((70 - 1.96 * deviation, 70 + 1.96 * deviation), abs=0.25)
-    assert bootstrap_interval(np.ones((5, 2))) == (100.0, 100.0)
-
-
-def test_bootstrap_refuses():
-    with pytest.raises(UserError, match=r"not an array of shape \(1, 0, 2\)"):
-        bootstrap_interval(np.zeros((0, 2)))
-    with pytest.raises(UserError, match=r"confidence 1\.5"):
-        bootstrap_interval(np.ones((3, 2)), 1.5)
 
 
 def test_smallest_p():

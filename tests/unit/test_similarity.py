@@ -80,8 +80,15 @@ def small_blocks(backend):
     return backend
 
 
+def with_scipy(backend):
+    """The same backend decomposing small matrices as it does large ones."""
+    backend.small = 0
+    return backend
+
+
 BACKENDS = {
     "numpy": NumpyBackend,
+    "numpy, scipy": lambda: with_scipy(NumpyBackend()),
     "numpy, blocks": lambda: small_blocks(NumpyBackend()),
     "torch": lambda: TorchBackend("cpu"),
     "torch, blocks": lambda: small_blocks(TorchBackend("cpu")),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from crossalign.analysis import similarity
+from crossalign.analysis import backends, similarity
 from crossalign.analysis.backends import NumpyBackend, TorchBackend, choose_backend
 from crossalign.analysis.similarity import INDEXES, Options, compare
 from crossalign.errors import UserError
@@ -176,3 +176,21 @@ def test_devices(monkeypatch):
         choose_backend("cuda")
     with pytest.raises(UserError, match="device 'tpu9' is not one of auto, cpu, cuda"):
         choose_backend("tpu9")
+
+
+def test_auto_asks_for_a_gpu_only_where_there_is_one_and_much_to_do(monkeypatch):
+    asked = []
+    monkeypatch.setattr(backends, "_gpu_usable", lambda: asked.append(1) or False)
+    monkeypatch.setattr(backends.sys, "platform", "linux")
+    monkeypatch.setattr(backends, "_DRIVERS", ("/dev/null",))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    choose_backend("auto", 1e9)
+    assert not asked
+    choose_backend("auto", 1e12)
+    assert len(asked) == 1
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    choose_backend("auto", 1e12)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    monkeypatch.setattr(backends, "_DRIVERS", ("/dev/no-such-driver",))
+    choose_backend("auto", 1e12)
+    assert len(asked) == 1

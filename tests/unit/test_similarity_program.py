@@ -67,6 +67,21 @@ def test_most_and_least_neutral_neurons(folder, run):
     assert float(found[0]["correlation"]) == pytest.approx(-1.0)
 
 
+def test_a_small_comparison_loads_no_large_library(root, folder):
+    """They would take longer than the work itself."""
+    script = root / "scripts" / "compare.py"
+    argv = ["compare.py", "--embeddings", folder, "--reference", "en", "--languages", "fr", "et", "--indexes", "all"]
+    code = (
+        f"import runpy, sys; sys.path.insert(0, {str(script.parent)!r}); "
+        f"sys.argv = {[*map(str, argv), '--out', str(folder / 'out.csv')]!r}; "
+        f"runpy.run_path({str(script)!r}, run_name='__main__'); "
+        "print(*{'torch', 'scipy', 'pandas'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "" and rows(folder / "out.csv")
+
+
 def test_warnings_name_what_means_nothing(folder, run):
     flat = np.load(folder / "et.npy")
     flat[1] = 0.25

@@ -3,22 +3,27 @@
 The indexes are written once, over the operators and function names that numpy arrays and PyTorch tensors share; what
 the two libraries do differently stands here. The CPU does without PyTorch because numpy computes X^T X at half the
 price of a general product, scipy can stop an eigendecomposition after the leading vectors, and neither takes seconds
-to import.
+to import. A small job does without scipy as well.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.linalg
 
 from crossalign.errors import UserError
 
 Array = Any  # a numpy array or a PyTorch tensor, always of the backend at hand
+# Multiplications that one core does in the seconds that PyTorch takes to load: less work is no work for a GPU.
+SMALL = 2e10
+# What a driver puts there when a GPU may be used: NVIDIA's, the one of Windows' Linux, AMD's.
+_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 
 
 class Backend(Protocol):
@@ -64,6 +69,8 @@ class NumpyBackend:
     # Blocks of some megabytes stay in the cache, and memory of that size is used again instead of fetched anew.
     block = 4096
     tile = 2048
+    # Up to so many rows numpy's own decompositions are as fast as scipy's, whose import takes longer than all of them.
+    small = 128
 
     def load(self, array: np.ndarray) -> np.ndarray:
         return array
@@ -81,6 +88,13 @@ class NumpyBackend:
         return np.zeros(shape)
 
     def inverse_factor(self, matrix: np.ndarray) -> np.ndarray | None:
+        if len(matrix) <= self.small:
+            try:
+                return _inverse_lower(np.linalg.cholesky(matrix)).T
+            except np.linalg.LinAlgError:
+                return None
+        import scipy.linalg
+
         factor, failed = scipy.linalg.lapack.dpotrf(matrix, lower=0, clean=1)
         if failed:
             return None
@@ -98,12 +112,34 @@ class NumpyBackend:
         found = []
         for matrix in matrices:
             size = len(matrix)
+            if size <= self.small:
+                found.append(tuple(np.linalg.eigh(matrix)))
+                continue
+            import scipy.linalg
+
             if top is not None and 4 * top < size:
                 found.append(scipy.linalg.eigh(matrix, subset_by_index=(size - top, size - 1), check_finite=False))
             else:
                 # The default driver is several times slower than divide and conquer when all vectors are wanted.
                 found.append(scipy.linalg.eigh(matrix, driver="evd", check_finite=False))
         return found
+
+
+def _inverse_lower(factor: np.ndarray) -> np.ndarray:
+    """The inverse of a lower triangular matrix, by halves: [A 0; B C]^-1 = [A^-1 0; -C^-1 B A^-1 C^-1]."""
+    size = len(factor)
+    inverse = np.zeros_like(factor)
+    if size <= 8:
+        for row in range(size):
+            inverse[row, row] = 1.0
+            inverse[row] -= factor[row, :row] @ inverse[:row]
+            inverse[row] /= factor[row, row]
+        return inverse
+    half = size // 2
+    inverse[:half, :half] = _inverse_lower(factor[:half, :half])
+    inverse[half:, half:] = _inverse_lower(factor[half:, half:])
+    inverse[half:, :half] = -inverse[half:, half:] @ (factor[half:, :half] @ inverse[:half, :half])
+    return inverse
 
 
 class TorchBackend:
@@ -190,12 +226,26 @@ class TorchBackend:
         return found
 
 
-def choose_backend(device: str = "cpu") -> Backend:
-    """`cpu` is numpy; `cuda` or `cuda:<number>` is PyTorch; `auto` is the GPU where PyTorch is there and sees one."""
+def choose_backend(device: str = "cpu", work: float = float("inf")) -> Backend:
+    """`cpu` is numpy; `cuda` or `cuda:<number>` is PyTorch; `auto` is the GPU where there is one and enough to do.
+
+    `work` is the number of multiplications that lie ahead.
+    """
     if device == "auto":
-        try:
-            import torch
-        except ImportError:
-            return NumpyBackend()
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if work > SMALL and _gpu_possible() and _gpu_usable() else "cpu"
     return NumpyBackend() if device == "cpu" else TorchBackend(device)
+
+
+def _gpu_possible() -> bool:
+    """Whether it is worth asking PyTorch for a GPU: asking takes two seconds."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    return not sys.platform.startswith("linux") or any(map(os.path.exists, _DRIVERS))
+
+
+def _gpu_usable() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.stats
 
+from crossalign.analysis.significance import two_sided_p
 from crossalign.errors import UserError
 
 # pair -> layer -> value
@@ -30,6 +30,11 @@ class Correlation:
     p: float
     n: int
 
+    @property
+    def smallest_p(self) -> float:
+        """The smallest two-sided p that the order of so many points can give: two of all n! orders."""
+        return min(1.0, 2.0 / math.factorial(self.n))
+
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> Correlation:
     """Rank correlation, ties by mean rank. Fewer than three points or a constant side: rho and p are NaN."""
@@ -41,11 +46,17 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> Correlation:
     count = values.shape[1]
     if count < 3 or (values == values[:, :1]).all(axis=1).any():
         return Correlation(math.nan, math.nan, count)
-    ranks = scipy.stats.rankdata(values, axis=1)
-    rho = float(np.clip(np.corrcoef(ranks)[0, 1], -1.0, 1.0))
+    rho = float(np.clip(np.corrcoef([mean_ranks(row) for row in values])[0, 1], -1.0, 1.0))
     # The statistic has a pole at one; p is zero there.
     t = rho * math.sqrt((count - 2) / ((1.0 - rho) * (1.0 + rho))) if abs(rho) < 1.0 else math.inf
-    return Correlation(rho, float(2.0 * scipy.stats.t.sf(abs(t), count - 2)), count)
+    return Correlation(rho, two_sided_p(t, count - 2), count)
+
+
+def mean_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[place]
 
 
 def gaps(scores: Mapping[str, float], source: str) -> dict[str, float]:

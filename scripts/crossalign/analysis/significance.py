@@ -1,4 +1,4 @@
-"""Tests and intervals for differences between systems (`adjust`, section 7).
+"""Tests of differences between systems (`adjust`, section 7), and the counts that they and the intervals rest on.
 
 Everything rests on counts per example, so a test never decodes or scores twice. A table of counts has one row per
 example and two columns (right, total) for a share, or three (right, predicted, gold) for an F1; with seeds in front:
@@ -8,14 +8,32 @@ seeds x examples x columns. `score` turns sums of such rows into percent.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.stats
 
 from crossalign.errors import UserError
+
+# Task -> metric -> counts of one row of predictions.
+METRICS: dict[str, dict[str, Callable[[Mapping[str, Any]], Sequence[float]]]] = {
+    "pos": {"accuracy": lambda row: (row["right"], len(row["tags"]))},
+    "parsing": {
+        "UAS": lambda row: (row["right"][0], len(row["heads"])),
+        "LAS": lambda row: (row["right"][1], len(row["heads"])),
+    },
+    "ner": {
+        "F1": lambda row: row["entities"],
+        "precision": lambda row: row["entities"][:2],
+        "recall": lambda row: row["entities"][::2],
+        "token_F1": lambda row: row["tokens"],
+        "token_precision": lambda row: row["tokens"][:2],
+        "token_recall": lambda row: row["tokens"][::2],
+    },
+    "nli": {"accuracy": lambda row: (row["right"], 1)},
+    "qa": {"F1": lambda row: (row["f1"] / 100, 1), "EM": lambda row: (row["exact"] / 100, 1)},
+}
 
 
 @dataclass(frozen=True)
@@ -33,22 +51,12 @@ class Test:
 
 def example_counts(task: str, rows: Sequence[Mapping[str, Any]], metric: str) -> np.ndarray:
     """Counts of each example from rows of predictions: examples x 2 for shares, examples x 3 for F1."""
-    readers = {
-        ("pos", "accuracy"): lambda row: (row["right"], len(row["tags"])),
-        ("parsing", "UAS"): lambda row: (row["right"][0], len(row["heads"])),
-        ("parsing", "LAS"): lambda row: (row["right"][1], len(row["heads"])),
-        ("ner", "F1"): lambda row: row["entities"],
-        ("ner", "token_F1"): lambda row: row["tokens"],
-        ("nli", "accuracy"): lambda row: (row["right"], 1),
-        ("qa", "F1"): lambda row: (row["f1"] / 100, 1),
-        ("qa", "EM"): lambda row: (row["exact"] / 100, 1),
-    }
-    if (task, metric) not in readers:
-        known = ", ".join(f"{task} {metric}" for task, metric in readers)
+    if metric not in METRICS.get(task, {}):
+        known = ", ".join(f"{one} {metric}" for one, metrics in METRICS.items() for metric in metrics)
         raise UserError(f"no counts of '{metric}' for task '{task}'; there are {known}")
     if not rows:
         raise UserError(f"no predictions to take {task} {metric} from")
-    return np.array([readers[task, metric](row) for row in rows], dtype=np.float64)
+    return np.array([METRICS[task][metric](row) for row in rows], dtype=np.float64)
 
 
 def stack_seeds(task: str, runs: Sequence[Sequence[Mapping[str, Any]]], metric: str) -> np.ndarray:
@@ -101,7 +109,15 @@ def paired_t_test(first: np.ndarray, second: np.ndarray) -> Test:
         same = abs(mean) <= 1e-12 * float(np.abs(np.concatenate(means)).max(initial=0.0))
         return Test(0.0 if same else mean, 1.0 if same else 0.0, count, 0.0)
     t = mean / (deviation / math.sqrt(count))
-    return Test(mean, float(2.0 * scipy.stats.t.sf(abs(t), count - 1)), count, 0.0)
+    return Test(mean, two_sided_p(t, count - 1), count, 0.0)
+
+
+def two_sided_p(t: float, freedom: int) -> float:
+    """The p-value of a statistic that has Student's t distribution if nothing differs."""
+    # scipy.stats itself takes a second to import.
+    from scipy.special import stdtr
+
+    return float(2.0 * stdtr(freedom, -abs(t)))
 
 
 def example_values(counts: np.ndarray) -> np.ndarray:
@@ -141,37 +157,6 @@ def permutation_test(
         # Counts are whole numbers, so equal scores differ by rounding at most.
         hits += int((differences >= abs(observed) - 1e-9).sum())
     return Test(observed, (1 + hits) / (1 + iterations), len(change), smallest_p_permutations(iterations))
-
-
-def bootstrap_interval(
-    counts: np.ndarray, confidence: float = 0.95, iterations: int = 1000, seed: int = 1
-) -> tuple[float, float]:
-    """Percentile interval of the score over resampled examples; with seeds, of the mean over seeds.
-
-    Takes examples x columns or seeds x examples x columns. All seeds see the same sample of examples, so the interval
-    speaks about other sentences, not about other seeds.
-    """
-    counts = np.asarray(counts, dtype=np.float64)
-    counts = counts[None] if counts.ndim == 2 else counts
-    if counts.ndim != 3 or 0 in counts.shape:
-        raise UserError(f"a bootstrap needs counts of examples, not an array of shape {counts.shape}")
-    if not 0.0 < confidence < 1.0 or iterations < 1:
-        raise UserError(
-            f"a bootstrap of confidence {confidence} with {iterations} iterations: between 0 and 1; at least 1"
-        )
-    seeds, examples, columns = counts.shape
-    table = counts.transpose(1, 0, 2).reshape(examples, seeds * columns)
-    rng = np.random.default_rng(seed)
-    values = []
-    for start in range(0, iterations, 64):
-        size = min(64, iterations - start)
-        weights = np.empty((size, examples))
-        for row in weights:
-            row[:] = np.bincount(rng.integers(0, examples, examples), minlength=examples)
-        values.append(score((weights @ table).reshape(size, seeds, columns)).mean(axis=1))
-    edges = (1.0 - confidence) / 2
-    low, high = np.quantile(np.concatenate(values), (edges, 1.0 - edges))
-    return float(low), float(high)
 
 
 def smallest_p_permutations(iterations: int) -> float:

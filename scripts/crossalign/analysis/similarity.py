@@ -39,6 +39,7 @@ from crossalign.errors import UserError
 CKA = ("cka", "cka-uncentred")
 ANC = ("anc", "anc-signed")
 CCA = ("cca", "cca-squared", "svcca", "pwcca")
+PAIRWISE = ("cka-rbf", "matching")
 INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
 
 

@@ -1,6 +1,7 @@
 """Where the parts of a model lie: on one device, over several, or partly in the memory of the host.
 
 Planned from the configuration, before a byte is loaded: a model that does not fit says so at once, with numbers.
+`demand` says the same before the model is even downloaded, and without PyTorch.
 """
 
 from __future__ import annotations
@@ -8,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from crossalign.embedding.families import empty_model, parameter_type
 from crossalign.errors import UserError
-from crossalign.models.config import EncoderConfig
+
+if TYPE_CHECKING:
+    import torch
+
+    from crossalign.fetch.register import Model
+    from crossalign.models.config import EncoderConfig
 
 # Memory that fragments and that libraries take for themselves.
 _SLACK = 0.95
 # Host memory left to the rest of the program.
 _HOST_RESERVE = 2 << 30
+# Tokens of a batch on a GPU unless the command line says otherwise.
+_BUDGET = 32768
+# From here on the tables of a model are kept in bf16 too (those of decoders always are).
+_LARGE = 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,11 @@ class Placement:
         """Where the parameter `name` lies."""
         if name.startswith("layers."):
             index = int(name.split(".")[1])
-            return torch.device("cpu") if index in self.spilled else self.layers[index]
+            if index in self.spilled:
+                import torch
+
+                return torch.device("cpu")
+            return self.layers[index]
         return self.main if name.startswith("embeddings.") else self.last
 
     @property
@@ -58,6 +70,8 @@ class Placement:
 
 def weight_sizes(config: EncoderConfig, precision: str) -> Sizes:
     """Bytes of the weights, from the configuration alone."""
+    from crossalign.embedding.families import empty_model, parameter_type
+
     embeddings, rest, layers = 0, 0, [0] * config.layers
     for name, parameter in empty_model(config).named_parameters():
         size = parameter.numel() * parameter_type(name, config, precision).itemsize
@@ -72,8 +86,47 @@ def weight_sizes(config: EncoderConfig, precision: str) -> Sizes:
 
 def working_bytes(config: EncoderConfig, precision: str, budget: int) -> int:
     """Bytes of a batch of `budget` tokens while it passes a layer: states, products, the inner states, the means."""
-    size = 2 if precision == "bf16" else 4
-    return budget * (config.hidden * (8 * size + 8) + 2 * config.intermediate * size)
+    return _working(config.hidden, config.intermediate, 2 if precision == "bf16" else 4, budget)
+
+
+def _working(hidden: int, intermediate: int, size: int, budget: int) -> int:
+    return budget * (hidden * (8 * size + 8) + 2 * intermediate * size)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What embedding with a model takes in bf16: bytes of its weights, of a batch, and of one layer."""
+
+    weights: int
+    batch: int
+    layer: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the smallest single GPU that holds everything."""
+        return int((self.weights + self.batch) / _SLACK)
+
+    def devices(self, memory: int) -> int:
+        """How many GPUs with so many bytes hold the model; 0: none can, whatever their number."""
+        room = int(memory * _SLACK) - self.batch
+        layers = room // self.layer if self.layer else 0
+        # Layers are not cut, so what a device has beyond its last whole layer does not count.
+        return -(-self.weights // (layers * self.layer)) if layers > 0 else 0
+
+
+def demand(model: Model, budget: int = _BUDGET) -> Demand | None:
+    """The demand of a model of the register; None where the register does not know its size.
+
+    Rather too much than too little: the width of the inner layer is not in the register, and is taken to be what the
+    parameters would allow if there were no tables.
+    """
+    if not (model.parameters and model.layers and model.neurons):
+        return None
+    inside = 12 * model.layers * model.neurons**2
+    exact = model.objective != "clm" and model.parameters < _LARGE
+    weights = 2 * model.parameters + (2 * max(0, model.parameters - inside) if exact else 0)
+    inner = max(0, model.parameters // model.layers - 4 * model.neurons**2) // (2 * model.neurons)
+    return Demand(weights, _working(model.neurons, inner, 2, budget), -(-weights // model.layers))
 
 
 def plan(
@@ -134,6 +187,8 @@ def gigabytes(count: int) -> str:
 
 def free_devices(device: torch.device) -> list[tuple[torch.device, int]]:
     """The device, or with plain `cuda` all visible GPUs, each with its free memory."""
+    import torch
+
     if device.type == "cpu":
         return [(device, host_memory())]
     numbers = range(torch.cuda.device_count()) if device.index is None else [device.index]

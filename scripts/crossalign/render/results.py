@@ -99,14 +99,19 @@ class Results:
         self, runs: Iterable[Tuned], sets: Sequence[DataSet] | Callable[[Tuned], Sequence[DataSet]], metric: str
     ) -> Sample:
         """One score per seed: the mean over `sets`, which may depend on the run."""
-        values, missing = {}, []
+        values, missing, intervals = {}, [], {}
         for run in sorted(runs):
-            number = self.score(run, sets(run) if callable(sets) else sets, metric)
+            chosen = sets(run) if callable(sets) else sets
+            number = self.score(run, chosen, metric)
             if number is None:
                 missing.append(run.path())
-            else:
-                values[run.seed] = number
-        return Sample(values, tuple(missing))
+                continue
+            values[run.seed] = number
+            # Of a mean over sets the mean of the ends: on the safe side, for sets do not vary together.
+            low, high = (self.score(run, chosen, f"{metric}_{end}") for end in ("low", "high"))
+            if low is not None and high is not None:
+                intervals[run.seed] = (low, high)
+        return Sample(values, tuple(missing), intervals)
 
     def training(self, run: Tuned) -> dict[str, Any] | None:
         """The record of a training: seconds, epochs, device."""

@@ -26,6 +26,9 @@ class Mark:
     differs: bool | None
     reason: str = ""
     p: float | None = None
+    # The smallest p that the test can give, however clear the difference, and the seeds that it is taken over.
+    smallest_p: float | None = None
+    seeds: int = 0
 
 
 def marks(
@@ -61,7 +64,7 @@ def marks(
         return Mark(None, "there are too few examples")
     else:
         test = paired_t_test(*map(example_values, stacked))
-    return Mark(test.p < LEVEL, p=test.p)
+    return Mark(test.p < LEVEL, p=test.p, smallest_p=test.smallest_p, seeds=len(common))
 
 
 def _counts(results: Results, run: Tuned, data: DataSet, metric: str) -> "tuple[list[str], np.ndarray] | None":

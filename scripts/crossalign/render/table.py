@@ -11,7 +11,20 @@ from crossalign.render.verdict import NOT_RUN, Verdict
 
 # What the tidy CSV says of a cell, after the columns that say which cell it is.
 MEASURED = (
-    *("text", "mean", "std", "n", "wanted", "mark", "class", "printed", "printed_recomputed", "printed_flag"),
+    *(
+        "text",
+        "mean",
+        "std",
+        "low",
+        "high",
+        "n",
+        "wanted",
+        "mark",
+        "class",
+        "printed",
+        "printed_recomputed",
+        "printed_flag",
+    ),
     *("printed_mark", "difference", "verdict", "reason", "missing"),
 )
 
@@ -162,6 +175,8 @@ def measured(cell: Cell) -> dict[str, str]:
         "text": cell.text,
         "mean": plain(value.mean),
         "std": plain(value.std),
+        "low": plain(value.low),
+        "high": plain(value.high),
         "n": str(value.n) if value.wanted else "",
         "wanted": str(value.wanted) if value.wanted else "",
         "mark": cell.mark,

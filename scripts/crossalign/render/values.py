@@ -8,18 +8,26 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Value:
-    """A mean over runs. `mean` is None when no run is there; `std` (sample, n - 1) is None below two runs."""
+    """A mean over runs. `mean` is None when no run is there; `std` (sample, n - 1) is None below two runs.
+
+    `low` and `high` are the ends of a run's bootstrap interval over sentences, averaged over the runs: what other
+    sentences of the same kind would do to the score. None where the runs' files do not tell.
+    """
 
     mean: float | None = None
     std: float | None = None
     n: int = 0
     wanted: int = 0
     missing: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
 
     def scaled(self, factor: float) -> "Value":
         """The same value in another unit."""
-        mean = None if self.mean is None else self.mean * factor
-        return Value(mean, None if self.std is None else self.std * factor, self.n, self.wanted, self.missing)
+        mean, std, low, high = (
+            None if number is None else number * factor for number in (self.mean, self.std, self.low, self.high)
+        )
+        return Value(mean, std, self.n, self.wanted, self.missing, low, high)
 
     def minus(self, other: "Value") -> "Value":
         """Difference of two means. Its spread is that of independent runs: sqrt(s1^2 + s2^2)."""
@@ -34,15 +42,19 @@ class Value:
 
 @dataclass(frozen=True)
 class Sample:
-    """One number per seed, and the addresses of the runs that are not there."""
+    """One number per seed, the addresses of the runs that are not there, and the runs' intervals where all have one."""
 
     values: dict[int, float] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    intervals: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def value(self) -> Value:
-        """Mean, standard deviation and count."""
+        """Mean, standard deviation, count and interval."""
         numbers = [self.values[seed] for seed in sorted(self.values)]
-        return Value(mean(numbers), deviation(numbers), len(numbers), len(numbers) + len(self.missing), self.missing)
+        ends = [self.intervals[seed] for seed in sorted(self.values) if seed in self.intervals]
+        low, high = (mean([end[side] for end in ends]) if len(ends) == len(numbers) else None for side in (0, 1))
+        wanted = len(numbers) + len(self.missing)
+        return Value(mean(numbers), deviation(numbers), len(numbers), wanted, self.missing, low, high)
 
 
 def mean(numbers: list[float]) -> float | None:

@@ -126,7 +126,19 @@ def mark_note(found: list[Mark]) -> str:
     """What the marks mean, or why there are none."""
     meaning = "* differs from original, ** differs from adjusted (p < 0.05)"
     reasons = sorted({mark.reason for mark in found if mark.differs is None and mark.reason})
-    return f"{meaning}." if not reasons else f"{meaning}; not all could be tested: {', '.join(reasons)}."
+    note = f"{meaning}." if not reasons else f"{meaning}; not all could be tested: {', '.join(reasons)}."
+    limits = {(mark.smallest_p, mark.seeds) for mark in found if mark.smallest_p is not None}
+    if not limits:
+        return note
+    # Imported late: it needs numpy.
+    from crossalign.analysis.significance import smallest_p_paired_seeds
+
+    smallest, seeds = max(limit for limit, _ in limits), max(count for _, count in limits)
+    over = "a paired t-test over examples, whose p has no lower bound"
+    if smallest:
+        over = f"a permutation test over sentences, whose p cannot fall below {smallest:.4f}"
+    alone = f"a test of the seeds alone (n = {seeds}) could give no less than {smallest_p_paired_seeds(seeds):.4g}"
+    return f"{note} The test is {over}; {alone}."
 
 
 def judge_best(token: list[Cell], entity: list[Cell]) -> tuple[list[Cell], list[Cell]]:
