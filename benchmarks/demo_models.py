@@ -1,7 +1,7 @@
-"""Train all demo models of resources/demo/models.yaml on one GPU within a few minutes, and test the mBERT stand-in.
+"""Train demo models of resources/demo/models.yaml on one GPU within a few minutes, and test them.
 
-Needs what benchmarks/demo_text.py packed; neither the workflow nor the network. Writes three archives of model folders
-(bert.tar, xlmr.tar, scale.tar), table.md and results.json.
+Needs what benchmarks/demo_text.py packed; neither the workflow nor the network. Writes archives of model folders
+(bert.tar, xlmr.tar, scale.tar, xglm.tar), table.md and results.json. provenance.json says how each model was made.
 
 With --pilot STEPS a few learning rates and initialisers are first tried on the first model for so many steps each, and
 the one that comes furthest is taken for all; with --pilot-only nothing more is done.
@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,22 @@ import demo_models_pilot
 import demo_models_score as scoring
 import torch
 
+from crossalign import demo_models
+from crossalign.demo_provenance import write_provenance
 from crossalign.models.huggingface import load_encoder
 from crossalign.training.corpus import encode_texts
 from crossalign.training.device import choose_device, choose_precision
 from crossalign.training.pretrain import Pretraining, PretrainSettings
-from crossalign.training.pretrain_job import Job, Start, pretrain, starting_point
+from crossalign.training.pretrain_job import Start
 
-# Seconds of the budget that are kept for the test of the mBERT stand-in and for packing.
-RESERVE = 75
-ARCHIVES = {"bert": ("mbert", "embert-hi"), "xlmr": ("xlmr-base", "xlmr-large"), "scale": ("scale-",)}
+# Seconds of the budget that are kept for the test of each model and for packing.
+RESERVE = 12
+ARCHIVES = {
+    "bert": ("mbert", "embert-hi"),
+    "xlmr": ("xlmr-base", "xlmr-large"),
+    "scale": ("scale-",),
+    "xglm": ("xglm-",),
+}
 
 
 def parse_args() -> argparse.Namespace:
@@ -98,29 +106,20 @@ class Bench:
             files.setdefault(text.split("/")[1], []).append(self.folder / f"{text.replace('/', '-')}.txt")
         return files
 
+    def shrink(self, settings: PretrainSettings) -> PretrainSettings:
+        """Settings as they are, or very small."""
+        if not self.args.tiny:
+            return settings
+        return replace(settings, steps=4, batch=2 if settings.block > 64 else 8)
+
     def settings(self, model: dict, factor: float, **changes: Any) -> PretrainSettings:
         """Settings of the short blocks of a model, its steps times `factor`."""
-        values = {**self.plan["defaults"]["training"], **model.get("training", {}), **changes}
-        values["steps"] = max(3, round(values["steps"] * factor))
-        if self.args.tiny:
-            values |= {"batch": 8, "steps": 4}
-        return PretrainSettings(**values, precision=self.precision)
-
-    def long_settings(self, model: dict, short: PretrainSettings) -> PretrainSettings:
-        """Settings of the long blocks at the end."""
-        values = {**self.plan["defaults"]["long"], **model.get("long", {})}
-        share = values.pop("share")
-        more = {**vars(short), **values, "steps": max(3, round(short.steps * share)), "seed": short.seed + 1000}
-        if self.args.tiny:
-            more["batch"] = 2
-        return PretrainSettings(**more)
+        return self.shrink(demo_models.short_settings(self.plan, model, self.precision, factor, **changes))
 
     def start(self, model: dict, seed: int, models: Path, **shape: Any) -> Start:
         """What a model starts from."""
-        if "init" in model:
-            return starting_point(models / model["init"], None, "post", None, {}, seed)
-        shape = {**self.plan["defaults"]["shape"], **model.get("shape", {}), **shape}
-        return starting_point(None, self.tokenizer(model["tokenizer"]), model["norm"], model.get("family"), shape, seed)
+        vocabulary = self.tokenizer(model.get("tokenizer", ""))
+        return demo_models.begin(self.plan, model, vocabulary, models, seed, **shape)
 
     def speed(self, name: str, model: dict, models: Path, found: dict[str, float], key: str) -> None:
         """Note under `key` the seconds per step of the short blocks, from a few steps thrown away."""
@@ -138,38 +137,34 @@ class Bench:
         found[key] = seconds
 
 
-def stuck(report: dict) -> bool:
-    """Whether a model learnt little more than word frequencies."""
-    return report["loss"][-1][1] > report["unigram_entropy"] - 0.5
-
-
-def train(bench: Bench, name: str, model: dict, factor: float, models: Path, halved: int = 0) -> None:
-    """Both stages of one model; again with half the learning rate if it was `stuck`."""
-    short = bench.settings(model, factor)
-    stages = [short, bench.long_settings(model, short)]
-    reports = []
-    start = bench.start(model, short.seed, models)
-    for stage, settings in enumerate(stages):
-        last = stage == len(stages) - 1
-        out = models / name if last else bench.folder / f"{name}-short"
-        # Between the stages nothing is rounded.
-        job = Job(bench.texts(model["texts"]), settings, out, bench.tokens, store="bf16" if last else "fp32")
-        reports.append(pretrain(start, job, bench.device))
-        if stage == 0 and stuck(reports[0]) and not bench.args.tiny:
-            bench.results["errors"][f"{name}, rate {settings.learning_rate}"] = "the loss stayed at word frequencies"
-            bench.say(f"{name}: the loss stayed at word frequencies with a rate of {settings.learning_rate}")
-            if halved < 2:
-                slower = {**model.get("training", {}), "learning_rate": settings.learning_rate / 2}
-                train(bench, name, {**model, "training": slower}, factor, models, halved + 1)
-                return
-        curve = reports[-1]["loss"]
+def train(bench: Bench, name: str, model: dict, factor: float, models: Path) -> None:
+    """Both stages of one model."""
+    plan = {**bench.plan, "trial": {"factor": factor} if factor < 1 or bench.args.tiny else None}
+    vocabulary = bench.tokenizer(demo_models.vocabulary_of(plan, name))
+    reports = demo_models.train_model(
+        plan, name, bench.texts(model["texts"]), vocabulary, models, bench.folder, bench.device, bench.precision,
+        factor=factor, shrink=bench.shrink,
+    )  # fmt: skip
+    if reports[0]["settings"]["learning_rate"] != bench.settings(model, factor).learning_rate:
+        bench.results["errors"][f"{name}, planned rate"] = "the loss stayed at word frequencies"
+    for report in reports:
+        curve = report["loss"]
         marks = [curve[min(len(curve) - 1, len(curve) * i // 8)] for i in range(9)]
         bench.say(
-            f"{name}, {settings.block} tokens, frequencies alone {reports[-1]['unigram_entropy']:.2f}: "
+            f"{name}, {report['settings']['block']} tokens, frequencies alone {report['unigram_entropy']:.2f}: "
             + ", ".join(f"{step}: {loss:.2f}" for step, loss in marks)
         )
-    (models / name / "training.json").write_text(json.dumps({"stages": reports}, indent=1) + "\n", encoding="utf-8")
+    write_provenance(models / name, name, plan, command(sys.argv[1:]))
     bench.results["models"][name] = reports
+
+
+def command(arguments: list[str]) -> str:
+    """The command line, without the names of folders on the machine that ran it."""
+    shown = list(arguments)
+    for option, place in (("--data", "DATA"), ("--out", "OUT")):
+        if option in shown:
+            shown[shown.index(option) + 1] = place
+    return " ".join(["python benchmarks/demo_models.py", *shown])
 
 
 def pack(models: Path, out: Path) -> None:
@@ -192,22 +187,19 @@ def test(bench: Bench, models: Path, name: str) -> None:
     results = scoring.score(
         encoder, tokenizer, sets, parallel, bench.args.rate, epochs, [1, 2], bench.precision, bench.device
     )
-    bench.results["scores"] = results
+    bench.results.setdefault("scores", {})[name] = results
     text = f"{name}: POS fine-tuned on en_ewt (rate {bench.args.rate}, {epochs} epochs, 2 seeds), in percent; "
     text += f"matching en-X over {len(parallel['en'])} sentences (chance {100 / len(parallel['en']):.1f})\n\n"
-    text += scoring.table(results) + "\n"
-    (bench.args.out / "table.md").write_text(text, encoding="utf-8")
+    text += scoring.table(results) + "\n\n"
+    premises = scoring.read_premises(bench.folder, 12 if bench.args.tiny else None)
+    scores = scoring.match_all(load_encoder(models / name)[0], tokenizer, premises, bench.device)
+    random = scoring.match_all(scoring.random_copy(encoder, 1), tokenizer, premises, bench.device)
+    results["premises"] = scores
+    text += f"premises of the extended XNLI, chance {100 / len(premises['en']):.1f}, best layer (random weights): "
+    text += ", ".join(f"{lang} {max(values):.0f} ({max(random[lang]):.0f})" for lang, values in scores.items())
+    with (bench.args.out / "table.md").open("a", encoding="utf-8") as stream:
+        stream.write(text + "\n\n")
     bench.say("scores\n" + text)
-
-
-def match(bench: Bench, models: Path, name: str) -> None:
-    """Sentence matching of one model, in a line."""
-    encoder, tokenizer = load_encoder(models / name)
-    _, parallel = scoring.read_sets(bench.folder, 12 if bench.args.tiny else None)
-    scores = scoring.match_all(encoder, tokenizer, parallel, bench.device)
-    bench.results.setdefault("matching", {})[name] = scores
-    best = {lang: max(values) for lang, values in scores.items()}
-    bench.say(f"{name}: matching, best layer: " + ", ".join(f"{lang} {value:.0f}" for lang, value in best.items()))
 
 
 def attempt(bench: Bench, label: str, work, *args) -> None:
@@ -237,17 +229,14 @@ def everything(bench: Bench, models: Path) -> None:
     cost = {n: seconds[n] * (1 + long) * bench.settings(m, 1.0).steps + 4 for n, m in chosen.items()}
     for name, model in chosen.items():
         rest = sum(value for other, value in cost.items() if other not in bench.results["models"])
-        reserve = RESERVE if "scores" not in bench.results and "mbert" in chosen else 5
-        factor = min(1.0, max(0.02, (bench.left() - reserve) / rest))
+        factor = min(1.0, max(0.02, (bench.left() - RESERVE * len(cost)) / rest))
         bench.say(f"{name}: {factor:.2f} of the planned steps")
         attempt(bench, name, train, bench, name, dict(model), factor, models)
         cost.pop(name)
         if (models / name / "config.json").exists():
             attempt(bench, "packing", pack, models, bench.args.out)
             bench.note()
-            attempt(bench, f"matching of {name}", match, bench, models, name)
-            if name == "mbert":
-                attempt(bench, "test", test, bench, models, name)
+            attempt(bench, f"test of {name}", test, bench, models, name)
 
 
 def main() -> None:

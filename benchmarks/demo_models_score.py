@@ -97,6 +97,12 @@ def read_sets(folder: Path, limit: int | None = None) -> tuple[dict[str, list], 
     return records, parallel
 
 
+def read_premises(folder: Path, limit: int | None = None) -> dict[str, list[str]]:
+    """The premises of the extended XNLI, line by line parallel."""
+    files = sorted(folder.glob("xnliext-*.txt"))
+    return {path.stem.partition("-")[2]: path.read_text(encoding="utf-8").splitlines()[:limit] for path in files}
+
+
 def table(results: dict[str, Any]) -> str:
     """Markdown: one row per language."""
     tagged, random_tagged, matched, random_matched = (

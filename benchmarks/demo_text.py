@@ -1,7 +1,8 @@
 """Prepare what benchmarks/demo_models.py needs on a machine without the workflow's environment.
 
-Writes into one folder the demo world's running text (cleaned, one sentence a line), its English treebank and its
-parallel treebanks, the vocabularies that resources/demo/models.yaml asks for, and that file as JSON.
+Writes into one folder the demo world's running text (cleaned, one sentence a line), its English treebank, its
+parallel sets (treebanks, premises of the extended XNLI), the vocabularies that resources/demo/models.yaml asks for, and
+that file as JSON.
 
 Usage: python benchmarks/demo_text.py --out FOLDER [--sentences N] [--world FOLDER]
 --world: one that make_world.py made with --scale pretraining.
@@ -22,7 +23,8 @@ import yaml
 from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
-from crossalign.data.text import Cleaning, clean_sentences, read_articles, read_lines
+from crossalign.demo_models import read_plan
+from crossalign.demo_text import clean_text
 from crossalign.models.vocabulary import train_vocabulary
 from crossalign.world.settings import load_settings
 from crossalign.world.world import default_jobs, write_world
@@ -41,30 +43,20 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def expand(plan: dict, world: dict) -> dict[str, list[str]]:
-    """For each name of `texts` in models.yaml the files (kind/language) it stands for."""
-    texts = {}
-    for name, kinds in plan["texts"].items():
-        texts[name] = [
-            f"{kind}/{lang}" for kind, langs in kinds.items() for lang in (world["seen"] if langs == "seen" else langs)
-        ]
-    return texts
-
-
 def packed(path: Path):
     """A compressed text file to write, the same bytes each time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return gzip.GzipFile(path, "wb", compresslevel=9, mtime=0)
 
 
-def write_text(source: Path, target: Path, most: int) -> int:
-    """Clean one text of the world."""
-    report = Report()
-    raw = read_articles(source, report) if source.suffix == ".parquet" else read_lines(Source(source).lines(), report)
+def write_text(world: Path, name: str, target: Path, most: int) -> int:
+    """Clean one text of the world; gives the number of sentences."""
+    count = 0
     with packed(target) as stream:
-        for sentence in clean_sentences(raw, Cleaning(max_sentences=most), report):
+        for sentence in clean_text(world, name, most):
             stream.write(f"{sentence}\n".encode())
-    return report.kept
+            count += 1
+    return count
 
 
 def lines_in(files: list[Path]) -> Iterator[str]:
@@ -88,24 +80,34 @@ def write_trees(source: Path, target: Path) -> int:
     return len(sentences)
 
 
+def write_premises(source: Path, target: Path) -> None:
+    """The premises of one language of the extended XNLI: line n is the same sentence in all of them."""
+    with Source(source).open() as stream, packed(target) as out:
+        next(stream)
+        for line in stream:
+            out.write(f"{line.partition(chr(9))[0]}\n".encode())
+
+
 def main() -> None:
     """Make the world, clean it, pack it."""
     args = parse_args()
     world = yaml.safe_load(WORLD.read_text(encoding="utf-8"))
-    plan = yaml.safe_load((ROOT / "resources/demo/models.yaml").read_text(encoding="utf-8"))
-    plan["texts"] = expand(plan, world)
+    plan = read_plan(ROOT / "resources/demo/models.yaml", WORLD)
+    extension = world["nli"]["extension"]["languages"]
     pud = [(f"{lang}_pud", "test") for lang in world["pud"]["languages"]]
     with tempfile.TemporaryDirectory() as folder:
         place = args.world or Path(folder)
         if args.world is None:
-            wanted = ["text/wikipedia/", "text/cc100/", "ud/en_ewt/", *(f"ud/{name}/" for name, _ in pud)]
+            wanted = ["text/wikipedia/", "text/cc100/", "nli/xnli_extension/", "ud/en_ewt/"]
+            wanted += [f"ud/{name}/" for name, _ in pud]
             write_world(load_settings(WORLD), place, wanted, default_jobs(), "pretraining")
         for name in sorted({text for texts in plan["texts"].values() for text in texts}):
-            ending = ".parquet" if name.startswith("wikipedia/") else ".txt.xz"
             target = args.out / f"{name.replace('/', '-')}.txt.gz"
-            print(f"{target}: {write_text(place / 'text' / (name + ending), target, args.sentences)} sentences")
+            print(f"{target}: {write_text(place, name, target, args.sentences)} sentences")
         for treebank, split in TREES + pud:
             write_trees(place / "ud" / treebank / f"{split}.conllu", args.out / f"{treebank}-{split}.conllu.gz")
+        for lang in extension:
+            write_premises(place / "nli/xnli_extension" / f"{lang}.tsv", args.out / f"xnliext-{lang}.txt.gz")
     for name, wanted in plan["tokenizers"].items():
         files = [args.out / f"{text.replace('/', '-')}.txt.gz" for text in plan["texts"][wanted["texts"]]]
         tokenizer = train_vocabulary(lambda files=files: lines_in(files), wanted["size"], wanted["style"])

@@ -12,10 +12,11 @@ LABELS = ("entailment", "neutral", "contradiction")
 
 
 def find(folder: Path, pattern: str) -> Path:
-    """The first file below `folder` that matches."""
+    """The only file below `folder` that matches."""
     found = sorted(folder.rglob(pattern))
-    if not found:
-        raise SystemExit(f"error: no {pattern} below {folder}")
+    if len(found) != 1:
+        names = ", ".join(map(str, found)) or "none"
+        raise SystemExit(f"error: one {pattern} was expected below {folder}; found: {names}")
     return found[0]
 
 
@@ -39,12 +40,7 @@ def write_tasks(source: Path, target: Path, split: str, limit: int) -> dict[str,
     plain = [" ".join(row[1] for row in sentence) for sentence in data]
     files = {name: target / f"{name}-{split}.jsonl" for name in ("ner", "nli", "qa")}
     files["pos"] = files["parsing"] = target / f"trees-{split}.conllu"
-    with files["pos"].open("w", encoding="utf-8") as stream:
-        for sentence in data:
-            for row in sentence:
-                relation = row[7].partition(":")[0]
-                print(row[0], row[1], "_", row[3], "_", "_", row[6], relation, "_", "_", sep="\t", file=stream)
-            print(file=stream)
+    write_trees(data, files["pos"])
     _write(files["ner"], ({"id": str(i), "tokens": [r[1] for r in s], "tags": _tags(s)} for i, s in enumerate(data)))
     pairs = zip(plain, plain[1:] + plain[:1], strict=True)
     _write(
@@ -53,6 +49,16 @@ def write_tasks(source: Path, target: Path, split: str, limit: int) -> dict[str,
     )
     _write(files["qa"], _questions(plain))
     return files
+
+
+def write_trees(data: list[list[list[str]]], target: Path) -> None:
+    """A prepared treebank."""
+    with target.open("w", encoding="utf-8") as stream:
+        for sentence in data:
+            for row in sentence:
+                relation = row[7].partition(":")[0]
+                print(row[0], row[1], "_", row[3], "_", "_", row[6], relation, "_", "_", sep="\t", file=stream)
+            print(file=stream)
 
 
 def _tags(sentence: list[list[str]]) -> list[str]:

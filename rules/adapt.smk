@@ -35,6 +35,7 @@ rule adapt_to_text:
     input:
         original=lambda wildcards: model_file(Base(wildcards.base)),
         texts=lambda wildcards: text_files(adapted_at(wildcards)),
+        dev=lambda wildcards: text_files(adapted_at(wildcards), "dev"),
     output:
         **model_outputs("{base}+{adaptation}/seed{seed}"),
     log:
@@ -53,11 +54,12 @@ rule adapt_to_text:
         program=program("pretrain.py"),
         recipe=recipe("pretrain.py"),
         options=mlm_options(config),
-        texts=lambda wildcards, input: named_texts(input),
+        texts=lambda wildcards, input: named_texts(input.texts),
+        dev=lambda wildcards, input: named_texts(input.dev),
         base=lambda wildcards, input: str(Path(input.original).parent),
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --init {params.base:q} --texts {params.texts} {params.options}"
+        "OMP_NUM_THREADS={threads} {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev} {params.options}"
         " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe}"
         " > {log:q} 2>&1"

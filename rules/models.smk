@@ -25,7 +25,9 @@ def embedded_model(run):
     """The files of a model whose vectors are taken; a fine-tuned one lies over the one that it started from."""
     if not isinstance(run, Tuned):
         return {"model": model_file(run)}
-    return {"model": model_file(model_of(run)), "tuned": f"{RESULTS}/{run.path()}/model/model.safetensors"}
+    # Both files: one that is temporary goes when no job names it any more.
+    tuned = [f"{RESULTS}/{run.path()}/model/{name}" for name in ("model.safetensors", "config.json")]
+    return {"model": model_file(model_of(run)), "tuned": tuned}
 
 
 def distance_inputs(wildcards):
@@ -43,7 +45,7 @@ def distance_options():
 
 def embed_model(files):
     """The model of an embedding job, and what is laid over it."""
-    tuned = str(Path(files.tuned).parent) if "tuned" in files.keys() else None
+    tuned = str(Path(files.tuned[0]).parent) if "tuned" in files.keys() else None
     return options(model=str(Path(files.model).parent), tuned=tuned)
 
 
@@ -102,15 +104,14 @@ def adapted_at(wildcards):
     return run_at(f"models/{wildcards.base}+{wildcards.adaptation}/seed{wildcards.seed}")
 
 
-def text_files(run):
-    """The prepared texts that a model is trained on."""
-    train = [data for data in CATALOG.sets_of(run) if data.split == "train"]
-    return [f"{RESULTS}/{data.path()}" for data in train]
+def text_files(run, split="train"):
+    """The prepared texts that a model is trained on, or those held out."""
+    return [f"{RESULTS}/{data.path()}" for data in CATALOG.sets_of(run) if data.split == split]
 
 
-def named_texts(input):
+def named_texts(files):
     """Texts as language=file, the language being the last part of the set's name."""
-    return shlex.join(f"{Path(file).parent.name.rsplit('_', 1)[-1]}={file}" for file in input.texts)
+    return shlex.join(f"{Path(file).parent.name.rsplit('_', 1)[-1]}={file}" for file in files)
 
 
 def bilstm_at(wildcards):

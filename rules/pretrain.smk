@@ -19,7 +19,7 @@ rule train_vocabulary:
         program=program("train_vocabulary.py"),
         recipe=recipe("train_vocabulary.py"),
         size=config["mlm"]["monolingual"]["vocabulary"],
-        texts=lambda wildcards, input: named_texts(input),
+        texts=lambda wildcards, input: named_texts(input.texts),
     shell:
         "{params.program} --texts {params.texts} --size {params.size} --up-to --out {output:q} > {log:q} 2>&1"
 
@@ -28,6 +28,7 @@ rule pretrain_monolingual:
     input:
         tokenizer=f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json",
         texts=lambda wildcards: text_files(Base(f"mono-{wildcards.text}")),
+        dev=lambda wildcards: text_files(Base(f"mono-{wildcards.text}"), "dev"),
     output:
         **model_outputs("mono-{text}"),
     log:
@@ -46,11 +47,12 @@ rule pretrain_monolingual:
         program=program("pretrain.py"),
         recipe=recipe("pretrain.py"),
         options=monolingual_options(config),
-        texts=lambda wildcards, input: named_texts(input),
+        texts=lambda wildcards, input: named_texts(input.texts),
+        dev=lambda wildcards, input: named_texts(input.dev),
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/mono-{wildcards.text}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} {params.options}"
+        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
         " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
 
 
@@ -58,6 +60,7 @@ rule pretrain_norm_scheme:
     input:
         vocabulary=model_file(Base(config["pretraining"]["vocabulary"])),
         texts=lambda wildcards: text_files(Base(f"scale-{wildcards.scheme}")),
+        dev=lambda wildcards: text_files(Base(f"scale-{wildcards.scheme}"), "dev"),
     output:
         **model_outputs("scale-{scheme}"),
     log:
@@ -76,10 +79,11 @@ rule pretrain_norm_scheme:
         program=program("pretrain.py", processes=config["pretraining"]["gpus"]),
         recipe=recipe("pretrain.py"),
         options=lambda wildcards: pretraining_options(config, f"scale-{wildcards.scheme}"),
-        texts=lambda wildcards, input: named_texts(input),
+        texts=lambda wildcards, input: named_texts(input.texts),
+        dev=lambda wildcards, input: named_texts(input.dev),
         tokenizer=lambda wildcards, input: f"{Path(input.vocabulary).parent}/tokenizer.json",
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/scale-{wildcards.scheme}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} {params.options}"
+        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
         " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"

@@ -1,9 +1,9 @@
-"""Train a masked language model on prepared texts, from scratch or (--init) on from an existing model.
+"""Train a language model, masked or causal, on prepared texts, from scratch or (--init) on from an existing model.
 
 In: texts as NAME=FILE, one sentence a line; a name that comes again has several files. Out: a Hugging Face folder
 (config.json, model.safetensors with the language-model head, tokenizer.json) and training.json beside it.
 Continues from the checkpoint, unless another recipe, other settings or other texts made it; SIGTERM writes one and ends
-with status 75.
+with status 75. On several GPUs of one machine: torchrun --nproc-per-node N scripts/pretrain.py ...
 """
 
 import argparse
@@ -27,7 +27,9 @@ SETTINGS = {
     "clip": (float, "largest norm of the gradient, 0: none"),
     "hidden_share": (float, "share of tokens to predict"),
     "exponent": (float, "languages are drawn by their share of the tokens to this power"),
-    "dropout": (float, "while pretraining"),
+    "dropout": (float, "while pretraining, and a new model's own; the model's own if not given"),
+    "dev_every": (int, "steps between two looks at the dev loss; a twentieth of all if not given"),
+    "selection": (str, "last, or best: the weights at the lowest dev loss"),
 }
 SHAPE = {
     "hidden": (int, "neurons per layer"),
@@ -43,18 +45,20 @@ def parse_args() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE")
+    parser.add_argument("--dev", nargs="+", default=[], metavar="NAME=FILE", help="texts to measure the loss on")
     parser.add_argument("--out", required=True, type=Path, help="folder for the model and training.json")
     parser.add_argument("--init", type=Path, help="model to go on from; its shape and its tokenizer are kept")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of a new model")
-    parser.add_argument("--objective", default="mlm", help="mlm")
+    parser.add_argument("--objective", help="mlm or clm (causal); if not given, what the model is made for, else mlm")
     parser.add_argument("--norm", default="post", help="post, pre or normformer")
     parser.add_argument(
-        "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer; chosen by norm if not given"
+        "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer, xglm; by norm and objective if not given"
     )
     for name, (kind, text) in SHAPE.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
     for name, (kind, text) in SETTINGS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text, required=name == "steps")
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    parser.add_argument("--epochs", type=float, help="in place of --steps: times that the texts are gone through")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
@@ -69,29 +73,40 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Encode, train, write."""
     args = parse_args()
-    if args.objective != "mlm":
-        raise UserError(f"--objective {args.objective}: only mlm is there; the encoder has no causal attention yet")
+    if (args.steps is None) == (args.epochs is None):
+        raise UserError("give either --steps or --epochs")
 
     from crossalign.training.corpus import named_texts
     from crossalign.training.device import choose_device, choose_precision
     from crossalign.training.finetune import REQUEUE, InterruptedTraining, Saving
     from crossalign.training.pretrain import PretrainSettings
     from crossalign.training.pretrain_job import Job, pretrain, starting_point
+    from crossalign.training.team import join_team
 
-    device = choose_device(args.device)
+    team, name = join_team(args.device)
+    device = choose_device(name)
+    if not team.first:
+        logging.getLogger().setLevel(logging.WARNING)
     given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
-    settings = PretrainSettings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
+    settings = PretrainSettings(
+        **{"steps": 1, **given}, seed=args.seed, precision=choose_precision(args.precision, device)
+    )
     shape = {name: getattr(args, name) for name in SHAPE if getattr(args, name) is not None}
-    start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed)
+    if args.init is None and args.dropout is not None:
+        shape["dropout"] = args.dropout
+    start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)
     job = Job(
         named_texts(args.texts), settings, args.out, args.tokens, args.checkpoints, args.recipe, args.store,
-        Saving(steps=args.save_steps),
+        Saving(steps=args.save_steps), named_texts(args.dev, "--dev"), args.epochs,
     )  # fmt: skip
     try:
-        pretrain(start, job, device)
+        pretrain(start, job, device, team)
     except InterruptedTraining as interruption:
-        print(interruption, file=sys.stderr)
+        if team.first:
+            print(interruption, file=sys.stderr)
         sys.exit(REQUEUE)
+    finally:
+        team.leave()
 
 
 if __name__ == "__main__":

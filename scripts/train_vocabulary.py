@@ -12,7 +12,8 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE", help="prepared texts")
     parser.add_argument("--size", required=True, type=int, help="pieces, special tokens included")
-    parser.add_argument("--style", default="bert", help="names of the special tokens: bert or xlm-roberta")
+    parser.add_argument("--style", default="bert", help="names of the special tokens: bert, xlm-roberta or xglm")
+    parser.add_argument("--up-to", action="store_true", help="take what the texts support if that is less")
     parser.add_argument("--most-lines", type=int, help="at most so many lines of each file")
     parser.add_argument("--out", required=True, type=Path, help="tokenizer.json to write")
     return parser.parse_args()
@@ -28,7 +29,10 @@ def main() -> None:
 
     files = [path for paths in named_texts(args.texts).values() for path in paths]
     tokenizer = train_vocabulary(
-        lambda: chain.from_iterable(islice(lines_of(path), args.most_lines) for path in files), args.size, args.style
+        lambda: chain.from_iterable(islice(lines_of(path), args.most_lines) for path in files),
+        args.size,
+        args.style,
+        up_to=args.up_to,
     )
     with write_atomic(args.out) as stream:
         stream.write(tokenizer.to_str(pretty=False))

@@ -8,9 +8,24 @@ import sys
 from pathlib import Path
 
 
-def snakemake(root: Path, folder: Path, *arguments: str, config: dict | None = None) -> subprocess.CompletedProcess:
-    """Run the workflow of `root` with `folder` as working folder; `config` is merged over the other config files."""
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile"), "--directory", str(folder)]
+def snakemake(
+    root: Path, folder: Path, *arguments: str, config: dict | None = None, warm: bool = False
+) -> subprocess.CompletedProcess:
+    """Run the workflow of `root` with `folder` as working folder; `config` is merged over the other config files.
+
+    `warm`: jobs start from a process that has the libraries loaded, as in the demo.
+    """
+    start = [sys.executable, str(root / "scripts" / "warm.py"), "--"] if warm else []
+    command = [
+        *start,
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--snakefile",
+        str(root / "Snakefile"),
+        "--directory",
+        str(folder),
+    ]
     if config is not None:
         file = folder / "config.test.json"
         file.write_text(json.dumps(config), encoding="utf-8")

@@ -144,6 +144,7 @@ def mlm_options(config: dict) -> str:
         epochs=values["epochs"],
         learning_rate=values["learning_rate"],
         hidden_share=values["masking"],
+        selection="best",
     )
 
 
@@ -152,12 +153,14 @@ def monolingual_options(config: dict) -> str:
     common, values = config["mlm"], config["mlm"]["monolingual"]
     return options(
         family="bert",
-        **{name: values[name] for name in ("layers", "hidden", "heads", "intermediate")},
+        **{name: values[name] for name in ("layers", "hidden", "heads", "intermediate", "initializer_range")},
+        dropout=str(values["dropout"]),
         block=common["block"],
         batch=common["batch"],
         epochs=values["epochs"],
         learning_rate=values["learning_rate"],
         hidden_share=common["masking"],
+        selection="best",
     )
 
 

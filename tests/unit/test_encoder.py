@@ -1,6 +1,7 @@
 """The encoder against the library's models: hidden states of all layers, gradients, folders."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,18 @@ SHAPE = {
     # Large weights: with the usual 0.02 a wrong attention would hardly show.
     "initializer_range": 0.3,
 }
+# The same shape in XGLM's words.
+XGLM = {
+    "vocab_size": 90,
+    "d_model": 32,
+    "num_layers": 3,
+    "attention_heads": 4,
+    "ffn_dim": 48,
+    "max_position_embeddings": 38,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "init_std": 0.3,
+}
 
 
 def library_model(family):
@@ -38,6 +51,8 @@ def library_model(family):
         model = transformers.XLMRobertaModel(
             transformers.XLMRobertaConfig(**SHAPE, type_vocab_size=1, pad_token_id=1), add_pooling_layer=False
         )
+    elif family == "xglm":
+        model = transformers.XGLMModel(transformers.XGLMConfig(**XGLM, pad_token_id=1))
     else:
         model = transformers.RobertaPreLayerNormModel(
             transformers.RobertaPreLayerNormConfig(**SHAPE, type_vocab_size=1, pad_token_id=1), add_pooling_layer=False
@@ -48,7 +63,7 @@ def library_model(family):
     return model
 
 
-FAMILIES = ["bert", "xlm-roberta", "roberta-prelayernorm"]
+FAMILIES = ["bert", "xlm-roberta", "roberta-prelayernorm", "xglm"]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -282,12 +297,13 @@ def test_folders_that_are_refused(pair, tmp_path):
     with pytest.raises(UserError, match=r"model\.safetensors cannot be read"):
         load_weights(tmp_path)
     tensors = load_file(folder / "model.safetensors")
-    write_folder(tmp_path, raw | {"intermediate_size": 49}, tensors)
-    with pytest.raises(UserError, match=r"intermediate\.dense\.\w+ has shape \(48.*wants \(49"):
+    write_folder(tmp_path, raw | {"intermediate_size": 49, "ffn_dim": 49}, tensors)
+    with pytest.raises(UserError, match=r"(intermediate\.dense|fc1)\.\w+ has shape \(48.*wants \(49"):
         load_weights(tmp_path)
-    tensors.pop("encoder.layer.1.output.dense.bias")
+    (missing,) = library_names(ours)["layers.1.down.bias"]
+    tensors.pop(missing)
     write_folder(tmp_path, raw, tensors)
-    with pytest.raises(UserError, match=r"no tensor 'encoder\.layer\.1\.output\.dense\.bias'"):
+    with pytest.raises(UserError, match=f"no tensor '{re.escape(missing)}'"):
         load_weights(tmp_path)
 
 

@@ -17,8 +17,10 @@ def patched(tensor, scope):
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 interpreter._patch_lang_tensor = patched
 from torch.nn import functional
-from crossalign.models import kernels
-from crossalign.models.ops import Sink
+from crossalign.models import kernels, update_kernels
+from crossalign.models.attention_kernels import ShortAttention
+from crossalign.models.head_kernels import MatrixVector
+from crossalign.models.sinks import Branch, Sink
 from crossalign.training.arena import AdamW
 
 torch.manual_seed(0)
@@ -32,7 +34,7 @@ for low in (False, True):
     scale = torch.tensor(0.3)
     settings = AdamW((0.9, 0.99), 1e-8, 0.01)
     numbers = torch.tensor([1e-2, 3.0, 1 - 0.9**3, (1 - 0.99**3) ** 0.5])
-    kernels.adamw(master, m, v, grad, copy, numbers, scale, settings, 0.01)
+    update_kernels.adamw(master, m, v, grad, copy, numbers, scale, settings, 0.01)
     torch._fused_adamw_([expected[0]], [grad.float() * scale], [expected[1]], [expected[2]], [], [torch.tensor(3.0)],
         lr=1e-2, beta1=0.9, beta2=0.99, weight_decay=0.01, eps=1e-8, amsgrad=False, maximize=False)
     for got, want in zip((master, m, v), expected):
@@ -80,6 +82,63 @@ for base in (0, ones.numel()):
     assert abs(dropped.float().mean() - 0.25) < 0.04
     patterns.append(dropped)
 assert not torch.equal(*patterns)
+
+# Sums over rows, and the factor of clipping.
+for fresh in (True, False):
+    value, sink = torch.randn(150, 70), Sink(torch.full((70,), 2.0))
+    sink.fresh = fresh
+    kernels.row_sums(value, sink)
+    torch.testing.assert_close(sink.grad, value.sum(0) + (0.0 if fresh else 2.0), rtol=1e-4, atol=1e-4)
+update_kernels._PROGRAMS = 4
+gradients = [torch.randn(20000), torch.randn(9), torch.empty(0)]
+norm = torch.cat(gradients).norm()
+torch.testing.assert_close(update_kernels.clipping(gradients, 3.0), (3.0 / (norm + 1e-6)).view(1), rtol=1e-5, atol=0)
+assert update_kernels.clipping(gradients, 1000.0).item() == 1.0
+
+# Attention: sequences within one block and over several, the filling left out.
+for lengths, heads, size in (([5, 64, 30], 2, 16), ([100, 3, 65], 1, 16)):
+    filling = 70
+    bounds = torch.tensor([0, *lengths, filling]).cumsum(0).to(torch.int32)
+    tokens = int(bounds[-2])
+    qkv = torch.randn(tokens + filling, 3 * heads * size, requires_grad=True)
+    attend = lambda x, dropout=0.0, base=0: ShortAttention.apply(
+        x, bounds, max(lengths), True, heads, dropout, (torch.tensor([5]), base))
+    out = attend(qkv)
+    given = torch.randn_like(out)
+    given[tokens:] = 0
+    (grad,) = torch.autograd.grad(out, qkv, given)
+    copy = qkv.detach().requires_grad_()
+    parts = [part.view(-1, 3, heads, size).permute(1, 2, 0, 3) for part in copy[:tokens].split(lengths)]
+    want = torch.cat([functional.scaled_dot_product_attention(*p).transpose(0, 1).flatten(1) for p in parts])
+    torch.testing.assert_close(out[:tokens], want, rtol=1e-5, atol=1e-5)
+    assert not out[tokens:].any()
+    torch.testing.assert_close(grad, torch.autograd.grad(want, copy, given[:tokens])[0], rtol=1e-4, atol=1e-5)
+    # With dropout: the derivative in a random direction, and another mask from another base.
+    direction = torch.randn_like(qkv)
+    with torch.no_grad():
+        change = attend(qkv + 1e-2 * direction, 0.3, 64) - attend(qkv - 1e-2 * direction, 0.3, 64)
+    y = attend(qkv, 0.3, 64)
+    (grad,) = torch.autograd.grad(y, qkv, given)
+    torch.testing.assert_close((grad * direction).sum(), (change * given).sum() / 2e-2, rtol=1e-2, atol=1e-2)
+    assert not torch.equal(y, attend(qkv, 0.3, 128))
+    # Uniform weights: a query's sum of kept weights tells the share that is dropped.
+    ones = torch.cat([torch.zeros(len(qkv), 2 * heads * size), torch.ones(len(qkv), heads * size)], 1)
+    assert abs(attend(ones, 0.3, 0)[:tokens].mean() - 1) < 0.05
+
+# Matrices times vectors.
+matrices, vectors = torch.randn(3, 5, 7, 12, requires_grad=True), torch.randn(3, 5, 12, requires_grad=True)
+got, want = MatrixVector.apply(matrices, vectors), (matrices @ vectors[..., None])[..., 0]
+torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+given = torch.randn_like(want)
+for x, y in zip(*(torch.autograd.grad(result, (matrices, vectors), given) for result in (got, want))):
+    torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
+
+# The gradient of a residual goes through the branch: added by the product, not by autograd.
+x, residual, weight, bias, sinks = inputs(torch.float32)
+branch = Branch()
+y = kernels.AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks, branch)
+dx, dresidual = torch.autograd.grad(y, (x, residual), torch.ones_like(y), allow_unused=True)
+assert dresidual is None and torch.equal(branch.pending, dx) and branch.pending is not dx
 print("kernels agree")
 """
 

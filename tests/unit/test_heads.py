@@ -147,11 +147,16 @@ def test_pick():
     assert torch.equal(picked, torch.stack([states[0, [3, 0]], states[1, [1, 1]]]))
 
 
-def test_initialisation_of_linear_heads():
+@pytest.mark.parametrize(("width", "deviation"), [(768, 0.02), (1024, 0.02), (192, 0.04), (48, 0.08)])
+def test_initialisation_of_linear_heads(width, deviation):
+    """As BERT from its width on; below, the outputs vary as much as BERT's do."""
     torch.manual_seed(0)
-    head = TaggingHead(400, 17, 0.1)
-    assert head.classifier.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    head = TaggingHead(width, 100, 0.1)
+    assert head.classifier.weight.std().item() == pytest.approx(deviation, rel=0.05)
     assert not head.classifier.bias.any()
+
+
+def test_name_of_the_pretrained_layer():
     # The name under which a pretrained layer finds its place.
     assert SequenceHead(8, 3, 0.1).pooler.weight.shape == (8, 8)
 

@@ -238,7 +238,9 @@ def test_the_program(place, tmp_path, root):
     assert "going on at step" in done.stderr
     assert json.loads((tmp_path / "m/training.json").read_text())["resumed"] == 1
     wrong = subprocess.run([*command, "--objective", "clm"], env=environment, capture_output=True, text=True)
-    assert wrong.returncode == 1 and wrong.stderr.startswith("error: --objective clm: only mlm")
+    assert wrong.returncode == 1 and wrong.stderr.startswith("error: a model of type 'xglm' wants the special tokens")
+    wrong = subprocess.run([*command, "--epochs", "2"], env=environment, capture_output=True, text=True)
+    assert wrong.returncode == 1 and wrong.stderr == "error: give either --steps or --epochs\n"
 
 
 def test_static_and_split_batches_train_alike(place, tmp_path):

@@ -66,5 +66,22 @@ def test_bad_input():
         train(size=20)
     with pytest.raises(UserError, match="supports a vocabulary of .* pieces only, not 5000"):
         train(size=5000)
-    with pytest.raises(UserError, match="style 'gpt' is not one of bert, xlm-roberta"):
+    with pytest.raises(UserError, match="style 'gpt' is not one of bert, xlm-roberta, xglm"):
         train(style="gpt")
+
+
+def test_a_decoder_s_text_begins_with_the_end_of_the_one_before():
+    """XGLM's own tokenizer: </s> before a text, two of them between two texts, nothing behind; and nothing to mask."""
+    tokenizer = train(style="xglm")
+    assert [tokenizer.token_to_id(name) for name in ("<s>", "<pad>", "</s>", "<unk>")] == [0, 1, 2, 3]
+    assert tokenizer.encode("cat").ids[0] == 2 and tokenizer.encode("cat").ids.count(2) == 1
+    assert tokenizer.encode("ж").ids == [2, 3]
+    assert tokenizer.encode("cat", "mat").ids.count(2) == 3 and tokenizer.encode("cat", "mat").ids[-1] != 2
+    with pytest.raises(UserError, match=r"neither \[MASK\] nor <mask>"):
+        mask_token(tokenizer)
+
+
+def test_a_vocabulary_may_be_smaller_than_asked_for():
+    tokenizer = train_vocabulary(lambda: LINES, 5000, up_to=True)
+    assert 60 < tokenizer.get_vocab_size() < 200
+    assert train_vocabulary(lambda: LINES, 80, up_to=True).to_str() == train().to_str()

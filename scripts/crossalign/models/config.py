@@ -12,7 +12,10 @@ Norm = Literal["post", "pre", "normformer"]
 # Families whose positions start behind the padding index.
 _OFFSET_FAMILIES = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer"}
 _NORMS: dict[str, Norm] = {"roberta-prelayernorm": "pre", "normformer": "normformer"}
-_FAMILIES = {"bert", *_OFFSET_FAMILIES}
+XGLM = "xglm"
+# XGLM's positions start at 2 whatever the padding index, and config.json does not count the two rows before.
+_XGLM_OFFSET = 2
+_FAMILIES = {"bert", *_OFFSET_FAMILIES, XGLM}
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class EncoderConfig:
             raise UserError(f"unknown normalisation '{self.norm}'; the schemes are post, pre, normformer")
 
     @property
+    def causal(self) -> bool:
+        """Whether tokens see only what is before them: a decoder, trained to predict the next token."""
+        return self.family == XGLM
+
+    @property
     def max_length(self) -> int:
         """The longest sequence that has positions."""
         return self.positions - self.position_offset
@@ -56,6 +64,8 @@ class EncoderConfig:
         family = raw.get("model_type", "bert")
         if family not in _FAMILIES:
             raise UserError(f"{where}: model_type '{family}' is not one of {', '.join(sorted(_FAMILIES))}")
+        if family == XGLM:
+            return cls(**_xglm_values(raw, where))
         if raw.get("hidden_act", "gelu") != "gelu":
             raise UserError(f"{where}: hidden_act '{raw['hidden_act']}' is not supported, only 'gelu'")
         if raw.get("position_embedding_type", "absolute") != "absolute":
@@ -78,6 +88,9 @@ class EncoderConfig:
         """The dictionary to write as config.json."""
         raw = dict(self.extra)
         values = asdict(self)
+        if self.family == XGLM:
+            raw.update({key: values[ours] for key, ours in _XGLM_KEYS.items()})
+            return raw | {"max_position_embeddings": self.max_length, "model_type": XGLM}
         raw.update({key: values[ours] for key, ours in _KEYS.items()})
         raw["model_type"] = self.family
         if self.norm == "normformer":
@@ -100,3 +113,34 @@ _KEYS = {
     "pad_token_id": "pad_id",
 }
 _REQUIRED = {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}
+
+_XGLM_KEYS = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden",
+    "num_layers": "layers",
+    "attention_heads": "heads",
+    "ffn_dim": "intermediate",
+    "dropout": "hidden_dropout",
+    "attention_dropout": "attention_dropout",
+    "init_std": "initializer_range",
+    "pad_token_id": "pad_id",
+}
+_XGLM_REQUIRED = {"vocab_size", "d_model", "num_layers", "attention_heads", "ffn_dim"}
+
+
+def _xglm_values(raw: dict[str, Any], where: str) -> dict[str, Any]:
+    if missing := [key for key in _XGLM_KEYS if key not in raw and key in _XGLM_REQUIRED]:
+        raise UserError(f"{where}: missing {', '.join(missing)}")
+    if raw.get("activation_function", "gelu") != "gelu":
+        raise UserError(f"{where}: activation_function '{raw['activation_function']}' is not supported, only 'gelu'")
+    values = {"pad_id": 1} | {ours: raw[key] for key, ours in _XGLM_KEYS.items() if raw.get(key) is not None}
+    known = {*_XGLM_KEYS, "max_position_embeddings", "model_type"}
+    return values | {
+        "positions": raw.get("max_position_embeddings", 2048) + _XGLM_OFFSET,
+        "position_offset": _XGLM_OFFSET,
+        "types": 0,
+        "eps": 1e-5,
+        "norm": "pre",
+        "family": XGLM,
+        "extra": {key: value for key, value in raw.items() if key not in known},
+    }

@@ -1,10 +1,13 @@
-"""One compact Transformer encoder for every BERT- and RoBERTa-shaped model of the project.
+"""One compact Transformer for every BERT-, RoBERTa- and XGLM-shaped model of the project.
 
 Post-LN is BERT, RoBERTa and XLM-R; Pre-LN is RoBERTa-PreLayerNorm; NormFormer adds to Pre-LN a norm after attention, a
 scale per head, a norm inside the feed-forward block and, if asked, a scale on its residual (Shleifer et al. 2021).
+XGLM is Pre-LN with causal attention, scaled words and sinusoidal positions.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -22,13 +25,42 @@ class Embeddings(nn.Module):
         super().__init__()
         sizes = {"word": config.vocab_size, "position": config.positions, "segment": max(config.types, 1)}
         for name, size in sizes.items():
-            # A given weight is not drawn: drawing normal numbers on the meta device imports the compiler, two seconds.
-            setattr(self, name, nn.Embedding(size, config.hidden, _weight=torch.zeros(size, config.hidden)))
+            setattr(self, name, _table(size, config.hidden))
         self.norm = nn.LayerNorm(config.hidden, config.eps)
 
     def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None, dropout: float) -> Tensor:
         segment = self.segment.weight[0] if types is None else self.segment(types)
         return ops.drop(ops.layer_norm(self.word(ids) + segment + self.position(positions), self.norm), dropout)
+
+
+class SinusoidalEmbeddings(nn.Module):
+    """XGLM: scaled words and sinusoidal positions, in fp32 without a norm."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.word = _table(config.vocab_size, config.hidden)
+        self.scale = math.sqrt(config.hidden) if config.extra.get("scale_embedding", True) else 1.0
+        self.positions = config.positions
+        # Made when needed: the model is built without memory, and no checkpoint holds this table.
+        self._waves: Tensor | None = None
+
+    def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+        if self._waves is None or self._waves.device != ids.device:
+            self._waves = sinusoids(self.positions, self.word.embedding_dim).to(ids.device)
+        return ops.drop(self.word(ids).float() * self.scale + self._waves[positions], dropout)
+
+
+def sinusoids(count: int, width: int) -> Tensor:
+    """Sines in the first half of the columns, cosines in the second, wavelengths from 2 pi to 20,000 pi."""
+    half = width // 2
+    rates = torch.exp(torch.arange(half).float() * -(math.log(10000) / (half - 1)))
+    angles = torch.arange(count).float()[:, None] * rates
+    return functional.pad(torch.cat([angles.sin(), angles.cos()], 1), (0, width % 2))
+
+
+def _table(rows: int, columns: int) -> nn.Embedding:
+    # A given weight is not drawn: drawing normal numbers on the meta device imports the compiler, two seconds.
+    return nn.Embedding(rows, columns, _weight=torch.zeros(rows, columns))
 
 
 class Layer(nn.Module):
@@ -53,7 +85,7 @@ class Layer(nn.Module):
 
     def attend(self, x: Tensor, layout: Layout) -> Tensor:
         dropout = self.config.attention_dropout if self.training else 0.0
-        heads = ops.attention(ops.linear(x, self.qkv), layout, self.config.heads, dropout)
+        heads = ops.attention(ops.linear(x, self.qkv), layout, self.config.heads, dropout, self.config.causal)
         if self.config.norm == "normformer":
             heads = heads * self.head_scale[:, None].to(heads.dtype)
         return heads.reshape(x.shape)
@@ -83,7 +115,7 @@ class Encoder(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = Embeddings(config)
+        self.embeddings = (SinusoidalEmbeddings if config.causal else Embeddings)(config)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.final_norm = None if config.norm == "post" else nn.LayerNorm(config.hidden, config.eps)
         # Tensors of the folder that are no part of the encoder but that some heads start from (BERT's pooler).
@@ -98,7 +130,10 @@ class Encoder(nn.Module):
         token_type_ids: Tensor | None = None,
         all_layers: bool = False,
     ) -> Tensor | list[Tensor]:
-        """Last hidden states (batch, length, hidden) of padded `input_ids`, or a list: embeddings and all layers."""
+        """Last hidden states (batch, length, hidden) of padded `input_ids`, or a list: embeddings and all layers.
+
+        The padding of a causal model stands behind the tokens.
+        """
         batch, length = input_ids.shape
         layout = Layout(batch, length)
         steps = torch.arange(length, device=input_ids.device).expand(batch, length)

@@ -9,14 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-# Standard deviation of the initialiser of BERT and XLM-R.
-STD = 0.02
+# Standard deviation of the initialiser of BERT and XLM-R, and the width of the narrowest of them.
+STD, WIDTH = 0.02, 768
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:
-    """A linear layer as BERT initialises its own."""
+    """A linear layer as BERT initialises its own; in narrower models such that its outputs vary as much as BERT's.
+
+    Otherwise the gradient that reaches a small encoder is so weak that hundreds of steps pass before it learns.
+    """
     layer = nn.Linear(inputs, outputs)
-    nn.init.normal_(layer.weight, std=STD)
+    nn.init.normal_(layer.weight, std=STD * max(1.0, (WIDTH / inputs) ** 0.5))
     nn.init.zeros_(layer.bias)
     return layer
 
@@ -138,18 +141,29 @@ class BiaffineHead(nn.Module):
 
     def labels_at(self, dependents: torch.Tensor, nodes: torch.Tensor, heads: torch.Tensor) -> torch.Tensor:
         """Label scores (batch x words x labels) for one given head per word."""
-        query = (dependents @ self.label.flatten(1)).unflatten(-1, self.label.shape[1:])
-        return (query @ pick(nodes, heads).unsqueeze(-1)).squeeze(-1).float()
+        query, chosen = self._query(dependents), pick(nodes, heads)
+        if query.is_cuda:
+            from crossalign.models import head_kernels, kernels
+
+            if kernels.available():
+                return head_kernels.MatrixVector.apply(query, chosen)
+        return (query @ chosen.unsqueeze(-1)).squeeze(-1).float()
 
     def labels_everywhere(self, dependents: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
         """Label scores for every word and every head: batch x words x 1 + words x labels."""
-        query = (dependents @ self.label.flatten(1)).unflatten(-1, self.label.shape[1:])
-        return torch.einsum("bdlk,bhk->bdhl", query, nodes).float()
+        return torch.einsum("bdlk,bhk->bdhl", self._query(dependents), nodes).float()
+
+    def _query(self, dependents: torch.Tensor) -> torch.Tensor:
+        """What a head's vector is multiplied with: batch x words x labels x neurons."""
+        more = dependents.shape[-1] - self.label.shape[-1]
+        label = F.pad(self.label, (0, more, 0, 0, 0, more)) if more else self.label
+        return (dependents @ label.flatten(1)).unflatten(-1, label.shape[1:])
 
 
 def with_one(vectors: torch.Tensor) -> torch.Tensor:
-    """Vectors with a constant neuron, for a bias."""
-    return F.pad(vectors, (0, 1), value=1.0)
+    """Vectors with a constant neuron, for a bias; on CUDA with zeros behind it, as products of odd sizes are slow."""
+    vectors = F.pad(vectors, (0, 1), value=1.0)
+    return F.pad(vectors, (0, -vectors.shape[-1] % 8)) if vectors.is_cuda else vectors
 
 
 def mean_cross_entropy(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
@@ -16,6 +14,7 @@ from crossalign.errors import UserError
 from crossalign.files import write_atomic
 from crossalign.models.config import EncoderConfig
 from crossalign.models.encoder import Encoder
+from crossalign.models.tensors import Shards
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -36,12 +35,22 @@ _NORMS["normformer"] = _NORMS["pre"] | {
     "inner_attention_norm": "attention.output.LayerNorm",
     "inner_output_norm": "intermediate.inner_LayerNorm",
 }
+_XGLM_EMBEDDINGS = {"embeddings.word": "embed_tokens", "final_norm": "layer_norm"}
+_XGLM_LAYER = {
+    "out": "self_attn.out_proj",
+    "attention_norm": "self_attn_layer_norm",
+    "up": "fc1",
+    "down": "fc2",
+    "output_norm": "final_layer_norm",
+}
 _POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 _SCALES = {"head_scale": "attention.self.head_scale", "residual_scale": "output.residual_scale"}
 
 
 def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
     """For each parameter of ours the library's name, or the three names whose tensors lie one below the other in it."""
+    if encoder.config.causal:
+        return _xglm_names(encoder)
     norms = _NORMS[encoder.config.norm]
     names: dict[str, tuple[str, ...]] = {}
     for name, _ in encoder.named_parameters():
@@ -59,6 +68,19 @@ def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
                 names[name] = (f"{layer}.{_SCALES[rest[0]]}",)
             else:
                 names[name] = (f"{layer}.{(_LAYER | norms)[rest[0]]}.{kind}",)
+    return names
+
+
+def _xglm_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
+    names: dict[str, tuple[str, ...]] = {}
+    for name, _ in encoder.named_parameters():
+        module, _, kind = name.rpartition(".")
+        if module in _XGLM_EMBEDDINGS:
+            names[name] = (f"{_XGLM_EMBEDDINGS[module]}.{kind}",)
+            continue
+        _, index, part = module.split(".")
+        inside = [f"self_attn.{one}_proj" for one in "qkv"] if part == "qkv" else [_XGLM_LAYER[part]]
+        names[name] = tuple(f"layers.{index}.{one}.{kind}" for one in inside)
     return names
 
 
@@ -88,7 +110,7 @@ def load_weights(folder: str | Path) -> Encoder:
     # No memory and no random numbers for weights that are read anyway.
     with torch.device("meta"):
         encoder = Encoder(config)
-    tensors = _Tensors(folder)
+    tensors = Shards(folder)
     state = {}
     shapes = {name: parameter.shape for name, parameter in encoder.named_parameters()}
     for name, sources in library_names(encoder).items():
@@ -175,45 +197,3 @@ def adopt_pooler(head: nn.Module, encoder: Encoder) -> None:
     """Start a head's `pooler` (a linear layer) from the model folder's, as the library's sequence classifiers do."""
     if isinstance(getattr(head, "pooler", None), nn.Linear) and encoder.pretrained:
         head.pooler.load_state_dict({name.rpartition(".")[2]: value for name, value in encoder.pretrained.items()})
-
-
-class _Tensors:
-    """The tensors of a folder by their name without prefix, read on demand."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.places: dict[str, tuple[Path, str]] = {}
-        for path in self._files():
-            try:
-                with safe_open(path, "pt") as file:
-                    for name in file.keys():  # noqa: SIM118 (not a dict)
-                        self.places[_plain(name)] = (path, name)
-            except (SafetensorError, OSError) as error:
-                raise UserError(f"{path} cannot be read: {error}; fetch it again") from None
-
-    def _files(self) -> Iterator[Path]:
-        index = self.folder / "model.safetensors.index.json"
-        if index.exists():
-            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-            yield from (self.folder / name for name in names)
-        elif (self.folder / "model.safetensors").exists():
-            yield self.folder / "model.safetensors"
-        else:
-            raise UserError(f"{self.folder} has no model.safetensors (other weight formats are not read)")
-
-    def has(self, name: str) -> bool:
-        return name in self.places
-
-    def read(self, name: str) -> Tensor:
-        if name not in self.places:
-            raise UserError(f"{self.folder}: the weights have no tensor '{name}'")
-        path, key = self.places[name]
-        with safe_open(path, "pt") as file:
-            return file.get_tensor(key).float()
-
-
-def _plain(name: str) -> str:
-    for prefix in ("bert.", "roberta_prelayernorm.", "roberta.", "model."):
-        name = name.removeprefix(prefix)
-    # Names of LayerNorm's parameters in checkpoints of 2019.
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

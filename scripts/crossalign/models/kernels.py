@@ -1,21 +1,18 @@
-"""Triton kernels for the parts of a step that memory or launches bind: AdamW, and the end of a Post-LN block.
+"""Triton kernels for the parts of a step that memory or launches bind: the end of a Post-LN block, sums over rows.
 
 PyTorch's CUDA builds bring Triton. Where it is missing, or CROSSALIGN_TRITON=0, plain PyTorch does the same.
+`attention_kernels` and `update_kernels` hold the others.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from crossalign.models.ops import Sink
-
-if TYPE_CHECKING:
-    from crossalign.training.arena import AdamW
+from crossalign.models.sinks import Branch, Sink, aside
 
 try:
     import triton
@@ -31,94 +28,81 @@ def available() -> bool:
 
 
 if triton is not None:
-
-    @triton.jit
-    def _adamw(
-        master, exp_avg, exp_avg_sq, grad, low, numbers, scale, count, beta1, beta2, eps, decay,
-        HAS_LOW: tl.constexpr, HAS_SCALE: tl.constexpr, BLOCK: tl.constexpr,
-    ):  # fmt: skip
-        at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-        inside = at < count
-        rate, correction1, correction2 = tl.load(numbers), tl.load(numbers + 2), tl.load(numbers + 3)
-        g = tl.load(grad + at, mask=inside, other=0.0).to(tl.float32)
-        if HAS_SCALE:
-            g *= tl.load(scale)
-        p = tl.load(master + at, mask=inside, other=0.0)
-        m = tl.load(exp_avg + at, mask=inside, other=0.0)
-        v = tl.load(exp_avg_sq + at, mask=inside, other=0.0)
-        p *= 1.0 - rate * decay
-        m += (1.0 - beta1) * (g - m)
-        v = beta2 * v + (1.0 - beta2) * g * g
-        p -= (rate / correction1) * m / (tl.sqrt(v) / correction2 + eps)
-        tl.store(master + at, p, mask=inside)
-        tl.store(exp_avg + at, m, mask=inside)
-        tl.store(exp_avg_sq + at, v, mask=inside)
-        if HAS_LOW:
-            tl.store(low + at, p.to(low.dtype.element_ty), mask=inside)
+    from crossalign.models.random_kernels import kept
 
     @triton.jit
     def _add_norm_forward(
-        x, residual, weight, bias, y, total, mean, rstd, seed, base, columns, eps, dropout,
-        DROP: tl.constexpr, BLOCK: tl.constexpr,
+        x, residual, weight, bias, y, total, mean, rstd, seed, base, rows, columns, eps, dropout,
+        DROP: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
     ):  # fmt: skip
-        row = tl.program_id(0)
+        r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
         c = tl.arange(0, BLOCK)
-        inside = c < columns
-        at = row * columns + c
+        inside = (r < rows)[:, None] & (c < columns)[None, :]
+        at = r[:, None] * columns + c[None, :]
         value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
         if DROP:
-            keep = tl.rand(tl.load(seed), base + row * columns + c) >= dropout
+            keep = kept(tl.load(seed), base, tl.program_id(0) * ROWS, c, columns, dropout, ROWS, BLOCK)
             value = tl.where(keep, value / (1.0 - dropout), 0.0)
         value += tl.load(residual + at, mask=inside, other=0.0).to(tl.float32)
         # The statistics belong to the rounded sum, because that is what the backward pass sees.
         rounded = value.to(total.dtype.element_ty)
         tl.store(total + at, rounded, mask=inside)
         value = rounded.to(tl.float32)
-        m = tl.sum(value, 0) / columns
-        centred = tl.where(inside, value - m, 0.0)
-        r = 1.0 / tl.sqrt(tl.sum(centred * centred, 0) / columns + eps)
-        w = tl.load(weight + c, mask=inside, other=0.0).to(tl.float32)
-        b = tl.load(bias + c, mask=inside, other=0.0).to(tl.float32)
-        tl.store(y + at, (centred * r * w + b).to(y.dtype.element_ty), mask=inside)
-        tl.store(mean + row, m)
-        tl.store(rstd + row, r)
+        m = tl.sum(value, 1) / columns
+        centred = tl.where(inside, value - m[:, None], 0.0)
+        scale = 1.0 / tl.sqrt(tl.sum(centred * centred, 1) / columns + eps)
+        w = tl.load(weight + c, mask=c < columns, other=0.0).to(tl.float32)
+        b = tl.load(bias + c, mask=c < columns, other=0.0).to(tl.float32)
+        result = centred * scale[:, None] * w[None, :] + b[None, :]
+        tl.store(y + at, result.to(y.dtype.element_ty), mask=inside)
+        tl.store(mean + r, m, mask=r < rows)
+        tl.store(rstd + r, scale, mask=r < rows)
 
     @triton.jit
     def _add_norm_backward(
         dy, total, weight, mean, rstd, dx, dresidual, partial, seed, base, rows, columns, dropout,
-        DROP: tl.constexpr, BLOCK: tl.constexpr,
+        DROP: tl.constexpr, TWO: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
     ):  # fmt: skip
         program = tl.program_id(0)
         c = tl.arange(0, BLOCK)
-        inside = c < columns
-        w = tl.load(weight + c, mask=inside, other=0.0).to(tl.float32)
+        w = tl.load(weight + c, mask=c < columns, other=0.0).to(tl.float32)[None, :]
         sum_w = tl.zeros((BLOCK,), tl.float32)
         sum_b = tl.zeros((BLOCK,), tl.float32)
         sum_x = tl.zeros((BLOCK,), tl.float32)
-        for row in range(program, rows, tl.num_programs(0)):
-            at = row * columns + c
+        for start in range(program * ROWS, rows, tl.num_programs(0) * ROWS):
+            r = start + tl.arange(0, ROWS)
+            inside = (r < rows)[:, None] & (c < columns)[None, :]
+            at = r[:, None] * columns + c[None, :]
             g = tl.load(dy + at, mask=inside, other=0.0).to(tl.float32)
             s = tl.load(total + at, mask=inside, other=0.0).to(tl.float32)
-            r = tl.load(rstd + row)
-            normal = tl.where(inside, (s - tl.load(mean + row)) * r, 0.0)
+            m = tl.load(mean + r, mask=r < rows, other=0.0)[:, None]
+            scale = tl.load(rstd + r, mask=r < rows, other=0.0)[:, None]
+            normal = tl.where(inside, (s - m) * scale, 0.0)
             wg = w * g
-            d = (wg - normal * (tl.sum(wg * normal, 0) / columns) - tl.sum(wg, 0) / columns) * r
-            d = tl.where(inside, d, 0.0)
+            d = wg - normal * (tl.sum(wg * normal, 1) / columns)[:, None] - (tl.sum(wg, 1) / columns)[:, None]
+            d = tl.where(inside, d * scale, 0.0)
             tl.store(dresidual + at, d.to(dresidual.dtype.element_ty), mask=inside)
-            sum_w += g * normal
-            sum_b += g
+            sum_w += tl.sum(g * normal, 0)
+            sum_b += tl.sum(g, 0)
             if DROP:
-                keep = tl.rand(tl.load(seed), base + row * columns + c) >= dropout
+                keep = kept(tl.load(seed), base, start, c, columns, dropout, ROWS, BLOCK)
                 d = tl.where(keep, d / (1.0 - dropout), 0.0)
+            if TWO:
                 tl.store(dx + at, d.to(dx.dtype.element_ty), mask=inside)
-            sum_x += d
+            sum_x += tl.sum(d, 0)
         out = partial + program * 3 * columns + c
-        tl.store(out, sum_w, mask=inside)
-        tl.store(out + columns, sum_b, mask=inside)
-        tl.store(out + 2 * columns, sum_x, mask=inside)
+        tl.store(out, sum_w, mask=c < columns)
+        tl.store(out + columns, sum_b, mask=c < columns)
+        tl.store(out + 2 * columns, sum_x, mask=c < columns)
 
     @triton.jit
-    def _column_sums(
+    def _put(target, at, inside, sums, ADD: tl.constexpr):
+        if ADD:
+            sums += tl.load(target + at, mask=inside, other=0.0).to(tl.float32)
+        tl.store(target + at, sums.to(target.dtype.element_ty), mask=inside)
+
+    @triton.jit
+    def _three_sums(
         partial, first, second, third, programs, columns,
         ADD1: tl.constexpr, ADD2: tl.constexpr, ADD3: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
     ):  # fmt: skip
@@ -129,43 +113,50 @@ if triton is not None:
         at = partial + r[:, None] * 3 * columns + which * columns + c[None, :]
         sums = tl.sum(tl.load(at, mask=(r[:, None] < programs) & inside[None, :], other=0.0), 0)
         if which == 0:
-            if ADD1:
-                sums += tl.load(first + c, mask=inside, other=0.0).to(tl.float32)
-            tl.store(first + c, sums.to(first.dtype.element_ty), mask=inside)
+            _put(first, c, inside, sums, ADD1)
         elif which == 1:
-            if ADD2:
-                sums += tl.load(second + c, mask=inside, other=0.0).to(tl.float32)
-            tl.store(second + c, sums.to(second.dtype.element_ty), mask=inside)
+            _put(second, c, inside, sums, ADD2)
         else:
-            if ADD3:
-                sums += tl.load(third + c, mask=inside, other=0.0).to(tl.float32)
-            tl.store(third + c, sums.to(third.dtype.element_ty), mask=inside)
+            _put(third, c, inside, sums, ADD3)
+
+    @triton.jit
+    def _row_sums(value, target, rows, columns, ADD: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+        c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = c < columns
+        sums = tl.zeros((ROWS, BLOCK), tl.float32)
+        for start in range(0, rows, ROWS):
+            r = start + tl.arange(0, ROWS)
+            mask = (r < rows)[:, None] & inside[None, :]
+            sums += tl.load(value + r[:, None] * columns + c[None, :], mask=mask, other=0.0).to(tl.float32)
+        _put(target, c, inside, tl.sum(sums, 0), ADD)
 
 
-def adamw(
-    master: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
-    grad: Tensor,
-    low: Tensor | None,
-    numbers: Tensor,
-    scale: Tensor | None,
-    settings: AdamW,
-    decay: float,
-) -> None:
-    """AdamW in one pass, with clipping (`scale`) and the low-precision copy; `numbers` as in `Arena.update`."""
-    count, block = master.numel(), 2048
-    _adamw[(triton.cdiv(count, block),)](
-        master, exp_avg, exp_avg_sq, grad, master if low is None else low, numbers, numbers if scale is None else scale,
-        count, settings.betas[0], settings.betas[1], settings.eps, decay,
-        HAS_LOW=low is not None, HAS_SCALE=scale is not None, BLOCK=block, num_warps=8,
-    )  # fmt: skip
+# Up to so many rows one program per stretch of columns is quickest.
+SUMMED_ROWS = 2048
+# Most programs of the backward pass of a norm: each leaves one row of partial sums.
+_PROGRAMS = 512
+
+
+def row_sums(value: Tensor, sink: Sink) -> None:
+    """Contribute the sum over the rows of a contiguous matrix."""
+    rows, columns = value.shape
+    _row_sums[(triton.cdiv(columns, 32),)](
+        value, sink.grad, rows, columns, ADD=not sink.fresh, ROWS=256, BLOCK=32, num_warps=8
+    )
+    sink.fresh = False
+
+
+def _tile(columns: int) -> tuple[int, int]:
+    """Rows and columns that one program takes at a time."""
+    block = triton.next_power_of_2(columns)
+    return max(4, 4096 // block), block
 
 
 class AddNorm(torch.autograd.Function):
     """LayerNorm(residual + dropout(x)) in one kernel, its backward in two.
 
-    The gradients of the norm's weight and bias, and of the bias of the linear layer that made x, go to `sinks`.
+    The gradients of the norm's weight and bias, and of the bias of the linear layer that made x, go to `sinks`; that of
+    the residual waits in `branch` for the linear layer that it also feeds, if there is one.
     """
 
     @staticmethod
@@ -179,18 +170,19 @@ class AddNorm(torch.autograd.Function):
         dropout: float,
         random,
         sinks: tuple[Sink, ...],
+        branch: Branch | None = None,
     ) -> Tensor:
         rows, columns = x.shape
         y, total = torch.empty_like(residual), torch.empty_like(residual)
         mean, rstd = (torch.empty(rows, dtype=torch.float32, device=x.device) for _ in range(2))
         seed, base = random if dropout > 0 else (mean, 0)
-        block = triton.next_power_of_2(columns)
-        _add_norm_forward[(rows,)](
-            x, residual, weight, bias, y, total, mean, rstd, seed, base, columns, eps, dropout,
-            DROP=dropout > 0, BLOCK=block, num_warps=4,
+        few, block = _tile(columns)
+        _add_norm_forward[(triton.cdiv(rows, few),)](
+            x, residual, weight, bias, y, total, mean, rstd, seed, base, rows, columns, eps, dropout,
+            DROP=dropout > 0, ROWS=few, BLOCK=block, num_warps=8,
         )  # fmt: skip
         ctx.save_for_backward(total, weight, mean, rstd, seed)
-        ctx.base, ctx.dropout, ctx.sinks, ctx.block = base, dropout, sinks, block
+        ctx.base, ctx.dropout, ctx.sinks, ctx.branch = base, dropout, sinks, branch
         return y
 
     @staticmethod
@@ -198,18 +190,25 @@ class AddNorm(torch.autograd.Function):
         total, weight, mean, rstd, seed = ctx.saved_tensors
         rows, columns = total.shape
         dresidual = torch.empty_like(total)
-        dx = torch.empty_like(total) if ctx.dropout > 0 else dresidual
-        programs = min(rows, 128)
+        # Two tensors even where they are equal if one of them will be added to.
+        dx = torch.empty_like(total) if ctx.dropout > 0 or ctx.branch is not None else dresidual
+        few, block = _tile(columns)
+        programs = min(triton.cdiv(rows, few), _PROGRAMS)
         partial = torch.empty(programs, 3, columns, dtype=torch.float32, device=dy.device)
         _add_norm_backward[(programs,)](
             dy.contiguous(), total, weight, mean, rstd, dx, dresidual, partial, seed, ctx.base, rows, columns,
-            ctx.dropout, DROP=ctx.dropout > 0, BLOCK=ctx.block, num_warps=4,
+            ctx.dropout, DROP=ctx.dropout > 0, TWO=dx is not dresidual, ROWS=few, BLOCK=block, num_warps=8,
         )  # fmt: skip
         first, second, third = ctx.sinks
-        _column_sums[(triton.cdiv(columns, 32), 3)](
-            partial, first.grad, second.grad, third.grad, programs, columns,
-            ADD1=not first.fresh, ADD2=not second.fresh, ADD3=not third.fresh, ROWS=128, BLOCK=32, num_warps=4,
-        )  # fmt: skip
+        with aside(partial):
+            _three_sums[(triton.cdiv(columns, 32), 3)](
+                partial, first.grad, second.grad, third.grad, programs, columns,
+                ADD1=not first.fresh, ADD2=not second.fresh, ADD3=not third.fresh, BLOCK=32,
+                ROWS=128 if programs <= 128 else _PROGRAMS, num_warps=8,
+            )  # fmt: skip
         for sink in ctx.sinks:
             sink.fresh = False
-        return dx, dresidual, None, None, None, None, None, None
+        if ctx.branch is not None:
+            ctx.branch.pending = dresidual
+            dresidual = None
+        return dx, dresidual, None, None, None, None, None, None, None

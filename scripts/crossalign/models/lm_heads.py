@@ -1,4 +1,4 @@
-"""The masked-language-model head, in the library's two variants, and folders that hold it beside the encoder."""
+"""Heads of language models, as the library has them, and folders that hold them beside the encoder."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from crossalign.errors import UserError
 from crossalign.files import write_atomic
 from crossalign.models.config import EncoderConfig
 from crossalign.models.encoder import Encoder
-from crossalign.models.huggingface import _Tensors, library_names
+from crossalign.models.huggingface import library_names
 from crossalign.models.init import redraw
+from crossalign.models.tensors import Shards
+from crossalign.models.word_loss import word_loss
 from crossalign.training.seeds import derive
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _BERT = {
     "bias": "cls.predictions.bias",
 }
 _ROBERTA = {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"}
-_PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": ""}
+_PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": "", "xglm": "model."}
 _ARCHITECTURE = {
     "bert": "BertForMaskedLM",
     "roberta": "RobertaForMaskedLM",
@@ -37,6 +39,7 @@ _ARCHITECTURE = {
     "camembert": "CamembertForMaskedLM",
     "roberta-prelayernorm": "RobertaPreLayerNormForMaskedLM",
     "normformer": "NormFormerForMaskedLM",
+    "xglm": "XGLMForCausalLM",
 }
 
 
@@ -49,18 +52,39 @@ class MaskedHead(nn.Module):
         self.norm = nn.LayerNorm(config.hidden, config.eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
-    def forward(self, states: Tensor, words: Tensor) -> Tensor:
-        """Scores of all words, (n, vocabulary), for states (n, hidden) and the table of word embeddings."""
+    def inner(self, states: Tensor) -> Tensor:
+        """What meets the table of words, (n, hidden), in the precision of the states."""
         inner = functional.gelu(
             functional.linear(states, self.dense.weight.to(states.dtype), self.dense.bias.to(states.dtype))
         )
         inner = functional.layer_norm(
             inner.float(), self.norm.normalized_shape, self.norm.weight, self.norm.bias, self.norm.eps
         )
-        return functional.linear(inner, words, self.bias)
+        return inner.to(states.dtype)
+
+    def forward(self, states: Tensor, words: Tensor) -> Tensor:
+        """Scores of all words, (n, vocabulary), for states (n, hidden) and the table of word embeddings."""
+        return functional.linear(self.inner(states), words, self.bias)
 
 
-def masked_loss(head: MaskedHead, states: Tensor, words: Tensor, places: Tensor, targets: Tensor) -> Tensor:
+class CausalHead(nn.Module):
+    """The product with the word embeddings and nothing else, as in XGLM; without weights of its own."""
+
+    bias = None
+
+    def inner(self, states: Tensor) -> Tensor:
+        """What meets the table of words: the states themselves."""
+        return states
+
+    def forward(self, states: Tensor, words: Tensor) -> Tensor:
+        """Scores of all words, (n, vocabulary)."""
+        return functional.linear(states, words)
+
+
+Head = MaskedHead | CausalHead
+
+
+def masked_loss(head: Head, states: Tensor, words: Tensor, places: Tensor, targets: Tensor) -> Tensor:
     """Mean cross-entropy at `places` (batch, k) of the grid of states; targets below 0 do not count.
 
     Only these rows meet the vocabulary: the product with all positions would be seven times the work.
@@ -68,16 +92,13 @@ def masked_loss(head: MaskedHead, states: Tensor, words: Tensor, places: Tensor,
     batch, length, hidden = states.shape
     cells = (torch.arange(batch, device=places.device) * length)[:, None] + places
     picked = states.reshape(batch * length, hidden).index_select(0, cells.reshape(-1))
-    scores = head(picked, words).float()
-    flat = targets.reshape(-1)
-    # Not ignore_index, whose mean is 0/0 where nothing counts.
-    losses = functional.cross_entropy(scores, flat.clamp(min=0), reduction="none")
-    counted = (flat >= 0).to(losses.dtype)
-    return (losses * counted).sum() / counted.sum().clamp(min=1)
+    return word_loss(head.inner(picked), words, head.bias, targets.reshape(-1))
 
 
-def fresh_head(config: EncoderConfig, seed: int) -> MaskedHead:
+def fresh_head(config: EncoderConfig, seed: int) -> Head:
     """A head that was never trained."""
+    if config.causal:
+        return CausalHead()
     head = MaskedHead(config)
     redraw(head, config.initializer_range, derive(seed, "masked-head"))
     with torch.no_grad():
@@ -85,10 +106,12 @@ def fresh_head(config: EncoderConfig, seed: int) -> MaskedHead:
     return head
 
 
-def load_head(folder: str | Path, config: EncoderConfig) -> MaskedHead | None:
+def load_head(folder: str | Path, config: EncoderConfig) -> Head | None:
     """The head of a model folder, or None where it has none."""
+    if config.causal:
+        return CausalHead()
     names = _head_names(config)
-    tensors = _Tensors(Path(folder))
+    tensors = Shards(folder)
     if not all(tensors.has(name) for name in names.values()):
         return None
     head = MaskedHead(config)
@@ -101,9 +124,9 @@ def load_head(folder: str | Path, config: EncoderConfig) -> MaskedHead | None:
 
 
 def save_language_model(
-    folder: str | Path, encoder: Encoder, head: MaskedHead, tokenizer: Tokenizer, store: str = "fp32"
+    folder: str | Path, encoder: Encoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
 ) -> None:
-    """Write a folder that the library loads for masked language modelling, and this project as an encoder.
+    """Write a folder that the library loads as a language model, and this project as an encoder.
 
     With `store` bf16 the matrices take half the space; all computing is still done in fp32 or as the run says.
     """
@@ -136,6 +159,8 @@ def save_language_model(
 
 
 def _head_names(config: EncoderConfig) -> dict[str, str]:
+    if config.causal:
+        return {}
     library = _BERT if config.family == "bert" else _ROBERTA
     names = {f"{part}.{kind}": f"{library[part]}.{kind}" for part in ("dense", "norm") for kind in ("weight", "bias")}
     return {**names, "bias": library["bias"]}

@@ -11,18 +11,31 @@ from crossalign.errors import UserError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-# Special tokens in the order of their numbers: padding, unknown, start, end, mask; which one is which by family.
+# Special tokens in the order of their numbers, by family, and which of them is which. A decoder masks nothing.
 SPECIALS = {
     "bert": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
     "xlm-roberta": ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+    "xglm": ("<s>", "<pad>", "</s>", "<unk>"),
 }
-_ROLES = {"bert": {"unk": 1, "cls": 2, "sep": 3}, "xlm-roberta": {"unk": 3, "cls": 0, "sep": 2}}
+_UNKNOWN = {"bert": 1, "xlm-roberta": 3, "xglm": 3}
+# How one text and how two texts are framed. XGLM puts </s> before a text and nothing behind it.
+_FRAMES = {
+    "bert": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
+    "xlm-roberta": ("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
+    "xglm": ("</s> $A", "</s> $A </s> </s> $B"),
+}
 
 
 def train_vocabulary(
-    lines: Callable[[], Iterable[str]], size: int, style: str = "bert", min_frequency: int = 2
+    lines: Callable[[], Iterable[str]],
+    size: int,
+    style: str = "bert",
+    min_frequency: int = 2,
+    up_to: bool = False,
 ) -> Tokenizer:
-    """A tokenizer with `size` pieces; `style` says what the special tokens are called (bert, xlm-roberta).
+    """A tokenizer with `size` pieces; `style` says what the special tokens are called (bert, xlm-roberta, xglm).
+
+    With `up_to` a text that does not support so many pieces gives what it supports.
 
     `lines` gives the text and is called twice. Every letter of it gets a piece for the beginning and one for the inside
     of a word, so that each word made of known letters can be spelt. They count towards the size.
@@ -32,7 +45,7 @@ def train_vocabulary(
     if style not in SPECIALS:
         raise UserError(f"style '{style}' is not one of {', '.join(SPECIALS)}")
     specials = SPECIALS[style]
-    tokenizer = _tokenizer(models.WordPiece(unk_token=specials[_ROLES[style]["unk"]]))
+    tokenizer = _tokenizer(models.WordPiece(unk_token=specials[_UNKNOWN[style]]))
     letters = _letters(tokenizer, set(chain.from_iterable(map(set, lines()))))
     if not letters:
         raise UserError("there is no text to make a vocabulary from")
@@ -48,7 +61,7 @@ def train_vocabulary(
     )
     tokenizer.train_from_iterator(lines(), trainer)
     learnt = tokenizer.get_vocab()
-    if len(learnt) < size:
+    if len(learnt) < size and not up_to:
         raise UserError(
             f"the text supports a vocabulary of {len(learnt)} pieces only, not {size}; give more text or ask for fewer"
         )
@@ -80,14 +93,13 @@ def _tokenizer(model) -> Tokenizer:
 def _finished(vocabulary: dict[str, int], style: str) -> Tokenizer:
     from tokenizers import models, processors
 
-    specials, roles = SPECIALS[style], _ROLES[style]
-    tokenizer = _tokenizer(models.WordPiece(vocabulary, unk_token=specials[roles["unk"]]))
-    start, end = specials[roles["cls"]], specials[roles["sep"]]
-    pair = f"{start} $A {end} $B:1 {end}:1" if style == "bert" else f"{start} $A {end} {end} $B {end}"
+    specials = SPECIALS[style]
+    tokenizer = _tokenizer(models.WordPiece(vocabulary, unk_token=specials[_UNKNOWN[style]]))
+    single, pair = _FRAMES[style]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{start} $A {end}",
+        single=single,
         pair=pair,
-        special_tokens=[(token, vocabulary[token]) for token in (start, end)],
+        special_tokens=[(token, vocabulary[token]) for token in specials if token in pair],
     )
     tokenizer.add_special_tokens(list(specials))
     return tokenizer

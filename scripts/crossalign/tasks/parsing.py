@@ -131,12 +131,16 @@ class ParsingTask(Task):
     def details(
         self, records: Sequence[Record], predictions: Sequence[tuple[list[int], list[int]]]
     ) -> list[dict[str, Any]]:
+        numbers = {label: number for number, label in enumerate(self.labels)}
         rows = []
         for record, (heads, labels) in zip(records, predictions, strict=True):
-            gold_heads, gold_labels = self._gold([record])
-            right = gold_heads == heads
-            labelled = right & (gold_labels == labels)
-            rows.append({"heads": heads, "labels": labels, "right": [int(right.sum()), int(labelled.sum())]})
+            gold = zip(record["heads"], record["relations"], strict=True)
+            right = [
+                numbers.get(relation) == label
+                for (place, relation), head, label in zip(gold, heads, labels, strict=True)
+                if place == head
+            ]
+            rows.append({"heads": heads, "labels": labels, "right": [len(right), sum(right)]})
         return rows
 
     def _gold(self, records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:

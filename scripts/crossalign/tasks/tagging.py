@@ -179,9 +179,9 @@ def windows(lengths: list[int], room: int, training: bool) -> list[tuple[int, in
     count = len(lengths)
     if not count:
         return []
-    ends = np.cumsum(lengths)
-    if ends[-1] <= room:
+    if sum(lengths) <= room:
         return [(0, 0, count, count)]
+    ends = np.cumsum(lengths)
     starts = ends - lengths
     spans = [(0, int(np.searchsorted(ends, room, side="right")))]
     while not training and spans[-1][1] < count:

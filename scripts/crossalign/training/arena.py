@@ -2,7 +2,7 @@
 
 The parameters of the modules become views into the buffers. In mixed precision the matrices that products use have a
 bf16 copy, which the update itself writes: no casts within a step. Gradients of the encoder's blocks are written into
-their place by the backward pass (see `ops.Sink`); the others (embeddings, heads) are copied there.
+their place by the backward pass (see `sinks.Sink`); the others (embeddings, heads) are copied there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crossalign.models.ops import Sink
+from crossalign.models.sinks import Sink, join
 
 # Every parameter starts at a multiple of this, as matrix kernels like it.
 _ALIGN = 64
@@ -122,13 +122,14 @@ class Arena:
 
     def collect(self) -> None:
         """After a backward pass: bring in what was not written directly, clear what is left from an earlier step."""
+        join()
         with_grad = [name for name, parameter in self.parameters.items() if parameter.grad is not None]
         copied = [name for name in with_grad if self.sinks[name].fresh]
         added = [name for name in with_grad if not self.sinks[name].fresh]
         untouched = [s.grad for name, s in self.sinks.items() if s.fresh and self.parameters[name].grad is None]
-        for names, join in ((copied, torch._foreach_copy_), (added, torch._foreach_add_)):
+        for names, combine in ((copied, torch._foreach_copy_), (added, torch._foreach_add_)):
             if names:
-                join([self.sinks[name].grad for name in names], [self.parameters[name].grad for name in names])
+                combine([self.sinks[name].grad for name in names], [self.parameters[name].grad for name in names])
         if untouched:
             torch._foreach_zero_(untouched)
         for parameter in self.parameters.values():
@@ -150,7 +151,7 @@ class Arena:
         """One step of AdamW with a row of `numbers`, on the device."""
         scale = None
         if self.settings.clip > 0:
-            scale = torch.clamp(self.settings.clip / (self.norm() + 1e-6), max=1.0)
+            scale = self._clipping()
         for segment in self.segments:
             start, stop = segment.start, segment.stop
             if segment.low:
@@ -160,13 +161,21 @@ class Arena:
             state = [buffer[start:stop] for buffer in (self.master, self.exp_avg, self.exp_avg_sq)]
             self._update_segment(*state, grad, low, numbers, scale, segment.decay)
 
+    def _clipping(self) -> Tensor:
+        if self.device.type == "cuda":
+            from crossalign.models import kernels, update_kernels
+
+            if kernels.available():
+                return update_kernels.clipping(self.gradients(), self.settings.clip)
+        return torch.clamp(self.settings.clip / (self.norm() + 1e-6), max=1.0)
+
     def _update_segment(self, master, exp_avg, exp_avg_sq, grad, low, numbers, scale, decay) -> None:
         settings = self.settings
         if master.is_cuda:
-            from crossalign.models import kernels
+            from crossalign.models import kernels, update_kernels
 
             if kernels.available():
-                kernels.adamw(master, exp_avg, exp_avg_sq, grad, low, numbers, scale, settings, decay)
+                update_kernels.adamw(master, exp_avg, exp_avg_sq, grad, low, numbers, scale, settings, decay)
                 return
         if low is not None:
             grad = grad.float()

@@ -27,13 +27,13 @@ _LINES = 4096
 _DRAWS = 1 << 16
 
 
-def named_texts(pairs: list[str]) -> dict[str, list[Path]]:
+def named_texts(pairs: list[str], option: str = "--texts") -> dict[str, list[Path]]:
     """The files of NAME=FILE pairs; a name that comes again has several files."""
     files: dict[str, list[Path]] = {}
     for pair in pairs:
         name, sign, file = pair.partition("=")
         if not (name and sign and file):
-            raise UserError(f"--texts {pair}: NAME=FILE was expected, such as fr=data/text/fr/train.txt")
+            raise UserError(f"{option} {pair}: NAME=FILE was expected, such as fr=data/text/fr/train.txt")
         files.setdefault(name, []).append(Path(file))
     return files
 
@@ -80,6 +80,8 @@ def _encode(name: str, paths: list[Path], tokenizer: Tokenizer, vocabulary: str,
                 numbers += encoding.ids
                 numbers.append(end)
             stream.write(np.asarray(numbers, dtype=kind).tobytes())
+        if not stream.tell():
+            raise UserError(f"text '{name}' has no sentences: {', '.join(map(str, paths))} is empty")
     return target
 
 
@@ -183,9 +185,17 @@ class Corpus:
         return self._epochs[key]
 
 
+def token_count(path: Path) -> int:
+    """The tokens of an encoded text."""
+    return path.stat().st_size // _kind(path).itemsize
+
+
+def _kind(path: Path) -> np.dtype:
+    return np.dtype("<u2" if path.suffix == ".uint16" else "<u4")
+
+
 def _mapped(name: str, path: Path, size: int) -> np.ndarray:
-    kind = np.dtype("<u2" if path.suffix == ".uint16" else "<u4")
-    count = path.stat().st_size // kind.itemsize
+    kind, count = _kind(path), token_count(path)
     if count < size:
         raise UserError(f"text '{name}' has {count} tokens, less than one block of {size}; give more text")
     return np.memmap(path, dtype=kind, mode="r", shape=(count,))

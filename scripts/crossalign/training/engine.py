@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from crossalign.errors import UserError
+from crossalign.models import sinks
 from crossalign.models.encoder import Encoder
 from crossalign.models.layout import Layout
 from crossalign.training.arena import AdamW, Arena
@@ -86,6 +87,8 @@ class Engine:
         self.losses = torch.zeros(len(rates), dtype=torch.float32, device=self.device)
         self.step_number = torch.zeros(1, dtype=torch.long, device=self.device)
         self.micro = 1
+        # What several processes that train together do to the gradients before an update: add them up.
+        self.reduce: Callable[[list[Tensor]], None] | None = None
         self.capture = self.device.type == "cuda" if capture is None else capture
         # Static shapes without capture are for tests.
         self.static = self.capture if static is None else static
@@ -163,6 +166,8 @@ class Engine:
             else:
                 self.losses.index_add_(0, self.step_number, value)
             if last:
+                if self.reduce is not None:
+                    self.reduce(self.arena.gradients())
                 self.arena.update(self.numbers[self.step_number].view(-1))
                 self.step_number.add_(1)
 
@@ -193,6 +198,7 @@ class Engine:
             except RuntimeError as error:
                 log.warning("the step cannot be captured as a CUDA graph (%s): steps run eagerly, slower", error)
                 self.capture = False
+                sinks.forget()
                 self._work(*key, vector.to(self.device))
                 return
         graph, static = self._graphs[key]
@@ -238,6 +244,7 @@ class Engine:
         self._graphs.clear()
         self._warm.clear()
         self._pool = None
+        sinks.forget()
         for parameter in self.arena.parameters.values():
             parameter.grad = None
         if self.device.type == "cuda":

@@ -1,4 +1,4 @@
-"""Masked language modelling, from scratch or on from an existing model, with checkpoints and exact resumption."""
+"""Language modelling, masked or causal, from scratch or on from an existing model, with checkpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +17,19 @@ from crossalign.errors import UserError
 from crossalign.models.config import EncoderConfig
 from crossalign.models.encoder import Encoder
 from crossalign.models.init import fresh_encoder
-from crossalign.models.lm_heads import MaskedHead, fresh_head, masked_loss
-from crossalign.models.vocabulary import mask_token
-from crossalign.tasks.tokenisation import Specials
+from crossalign.models.lm_heads import Head, fresh_head, masked_loss
 from crossalign.training.arena import AdamW
 from crossalign.training.checkpoints import Checkpoints
 from crossalign.training.corpus import Corpus
+from crossalign.training.dev_loss import DevLoss
 from crossalign.training.engine import Engine, Part
 from crossalign.training.finetune import InterruptedTraining, Saving
-from crossalign.training.masking import MaskedBlocks
+from crossalign.training.masking import block_maker
+from crossalign.training.pretrain_settings import PretrainSettings
 from crossalign.training.recipe import fingerprint
 from crossalign.training.schedule import learning_rates
 from crossalign.training.seeds import derive
+from crossalign.training.team import Team
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -37,55 +38,27 @@ log = logging.getLogger(__name__)
 
 # Points of the loss curve in the report.
 _POINTS = 200
-
-
-@dataclass
-class PretrainSettings:
-    """Hyper-parameters of a pretraining. `dropout` holds while it runs; config.json keeps the model's own for later."""
-
-    steps: int
-    batch: int = 256
-    block: int = 128
-    learning_rate: float = 5e-4
-    warmup: float = 0.06
-    decay: str = "linear"
-    weight_decay: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.98
-    eps: float = 1e-6
-    clip: float = 1.0
-    hidden_share: float = 0.15
-    exponent: float = 0.7
-    dropout: float = 0.1
-    seed: int = 1
-    precision: str = "fp32"
-
-    def __post_init__(self) -> None:
-        for name, least in (("steps", 1), ("batch", 1), ("block", 8)):
-            if getattr(self, name) < least:
-                raise UserError(f"--{name} {getattr(self, name)}: at least {least} is needed")
-        if self.learning_rate <= 0:
-            raise UserError(f"learning rate {self.learning_rate} is not positive")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout {self.dropout} is not between 0 and 1")
+# Steps after which the processes of a team agree whether one of them was asked to stop.
+_TALK = 8
 
 
 @dataclass
 class Progress:
-    """What a checkpoint notes beside the tensors."""
+    """What a checkpoint notes beside the tensors. `dev`: [step, loss, losses by text]."""
 
     step: int = 0
     seconds: float = 0.0
     resumed: int = 0
+    dev: list[list[Any]] = field(default_factory=list)
 
 
 class Pretraining:
-    """One run of masked language modelling."""
+    """One run of language modelling."""
 
     def __init__(
         self,
         encoder: Encoder,
-        head: MaskedHead,
+        head: Head,
         tokenizer: Tokenizer,
         files: dict[str, Path],
         settings: PretrainSettings,
@@ -95,43 +68,40 @@ class Pretraining:
         saving: Saving | None = None,
         identity: Any = None,
         capture: bool | None = None,
+        dev: dict[str, Path] | None = None,
+        team: Team | None = None,
     ) -> None:
         config = encoder.config
         if settings.block > config.max_length:
             raise UserError(f"blocks of {settings.block} tokens: the model has positions for {config.max_length} only")
-        if tokenizer.get_vocab_size() > config.vocab_size:
-            raise UserError(
-                f"the tokenizer has {tokenizer.get_vocab_size()} pieces, the model {config.vocab_size} embeddings; "
-                "they do not belong together"
-            )
+        if settings.selection == "best" and not dev:
+            raise UserError("--selection best chooses by the loss on dev texts; give --dev NAME=FILE")
         self.settings, self.saving, self.device = settings, saving or Saving(), torch.device(device)
+        self.team = team or Team()
+        self.team.part(settings.batch)
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         self.corpus = Corpus(files, settings.block - 1, settings.exponent, settings.seed)
-        specials = Specials.of(tokenizer)
-        mask = mask_token(tokenizer)
-        special = {specials.cls, specials.sep, specials.pad, specials.unk, mask}
-        self.unigram_entropy = self.corpus.unigram_entropy(special)
-        self.store = MaskedBlocks(
-            self.corpus, settings.batch, specials.cls, mask, special, tokenizer.get_vocab_size(), settings.seed,
-            settings.hidden_share, config.position_offset,
-        )  # fmt: skip
+        blocks, leave_out = block_maker(config, tokenizer, settings.hidden_share)
+        self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
+        self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
+        self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
         self._set_dropout(settings.dropout)
         self.engine = self._make_engine(capture)
         texts = {name: [path.name, int(count)] for name, path, count in self._texts(files)}
-        self.checkpoints = Checkpoints(
-            checkpoints, fingerprint(recipe, settings, [config.to_huggingface(), texts, identity])
-        )
+        about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, [*about, self.team.world]))
         self.progress = Progress()
+        self._best: torch.Tensor | None = None
         self.tokens_per_second: float | None = None
         self.stop_requested = False
 
     def _texts(self, files: dict[str, Path]):
         return [(name, files[name], count) for name, count in zip(self.corpus.names, self.corpus.counts, strict=True)]
 
-    def _set_dropout(self, value: float) -> None:
+    def _set_dropout(self, value: float | None) -> None:
         self._config = self.encoder.config
-        changed = EncoderConfig(**{**vars(self._config), "hidden_dropout": value, "attention_dropout": value})
-        self._configure(changed)
+        if value is not None:
+            self._configure(replace(self._config, hidden_dropout=value, attention_dropout=value))
 
     def _configure(self, config: EncoderConfig) -> None:
         self.encoder.config = config
@@ -139,16 +109,19 @@ class Pretraining:
             layer.config = config
 
     def _make_engine(self, capture: bool | None) -> Engine:
-        settings, head, encoder = self.settings, self.head, self.encoder
+        settings, head, encoder, team = self.settings, self.head, self.encoder, self.team
 
         def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-            return masked_loss(head, encode(), encoder.embeddings.word.weight, batch["places"], batch["truth"])
+            value = masked_loss(head, encode(), encoder.embeddings.word.weight, batch["places"], batch["truth"])
+            # Each process counts by its share of the targets: the sum over the team is the mean over the batch.
+            return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
 
         rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.decay)
         optimiser = AdamW((settings.beta1, settings.beta2), settings.eps, settings.weight_decay, settings.clip)
-        part = Part(self.store, loss, settings.batch)
+        part = Part(self.store, loss, team.part(settings.batch))
         engine = Engine(encoder, {"head": head}, [part], rates, optimiser, settings.precision, capture=capture)
-        engine.seed_dropout(derive(settings.seed, "dropout"))
+        engine.reduce = None if team.alone else team.add
+        engine.seed_dropout(derive(settings.seed, "dropout", *([] if team.first else [team.rank])))
         return engine
 
     def run(self) -> None:
@@ -160,14 +133,19 @@ class Pretraining:
             self._steps()
         finally:
             signal.signal(signal.SIGTERM, previous)
+        if self._best is not None:
+            self.engine.arena.master.copy_(self._best)
         self.engine.arena.detach()
         self._configure(self._config)
 
     def _steps(self) -> None:
         settings, progress = self.settings, self.progress
         self._started = self._last_save = time.monotonic()
-        first, steady = progress.step, None
+        first, steady, paused = progress.step, None, 0.0
         report_every = max(1, settings.steps // 20)
+        dev_every = settings.dev_every or report_every
+        if not progress.dev:
+            self._measure_dev()
         for step in range(progress.step, settings.steps):
             self.engine.step(self.store.members(step))
             progress.step = step + 1
@@ -177,13 +155,18 @@ class Pretraining:
                 steady = time.monotonic()
             if progress.step % report_every == 0:
                 self._tell(progress.step, report_every)
+            if self.dev and (progress.step % dev_every == 0 or progress.step == settings.steps):
+                self._wait()
+                begun = time.monotonic()
+                self._measure_dev()
+                paused += time.monotonic() - begun
             if progress.step < settings.steps:
                 self._maybe_save()
         self._wait()
         self._check(0)
         if steady is not None and settings.steps - first > 1:
             tokens = (settings.steps - first - 1) * settings.batch * settings.block
-            self.tokens_per_second = tokens / (time.monotonic() - steady)
+            self.tokens_per_second = tokens / (time.monotonic() - steady - paused)
         progress.seconds += time.monotonic() - self._started
 
     def _wait(self) -> None:
@@ -192,12 +175,17 @@ class Pretraining:
 
     def _tell(self, step: int, span: int) -> None:
         """A look at the losses, which waits for the device; seldom enough not to matter."""
-        self._check(step - span)
-        mean = float(self.engine.losses[step - span : step].double().mean())
-        log.info("step %d of %d: loss %.4f", step, self.settings.steps, mean)
+        losses = self._check(step - span)
+        log.info("step %d of %d: loss %.4f", step, self.settings.steps, float(losses.mean()))
 
-    def _check(self, first: int) -> None:
-        losses = self.engine.losses[first : self.progress.step].cpu().numpy()
+    def losses(self, first: int = 0) -> np.ndarray:
+        """The losses of the steps from `first` on, over the whole team."""
+        losses = self.engine.losses[first : self.progress.step].double()
+        self.team.add([losses])
+        return losses.cpu().numpy()
+
+    def _check(self, first: int) -> np.ndarray:
+        losses = self.losses(first)
         bad = np.flatnonzero(~np.isfinite(losses))
         if len(bad):
             step = first + int(bad[0])
@@ -206,10 +194,23 @@ class Pretraining:
                 f"the loss is {losses[bad[0]]} at step {step + 1} (learning rate {rate:.3g}); "
                 "a smaller learning rate, a longer warm-up or --precision fp32 may help"
             )
+        return losses
+
+    def _measure_dev(self) -> None:
+        """Note the loss on the dev texts and, with selection `best`, keep the weights if it is the lowest so far."""
+        if not self.dev:
+            return
+        loss, each = self.dev(self.engine, self.head)
+        lowest = min((point[1] for point in self.progress.dev), default=float("inf"))
+        if self.settings.selection == "best" and not loss >= lowest:
+            self._best = self.engine.arena.master.clone()
+        point = [self.progress.step, round(loss, 5), {name: round(value, 5) for name, value in each.items()}]
+        self.progress.dev.append(point)
+        log.info("step %d of %d: dev loss %.4f", self.progress.step, self.settings.steps, loss)
 
     def curve(self) -> list[list[float]]:
         """The loss curve: [step, mean loss since the point before], at most two hundred points."""
-        losses = self.engine.losses.double().cpu().numpy()
+        losses = self.losses()
         parts = np.array_split(np.arange(len(losses)), min(_POINTS, len(losses)))
         return [[int(part[-1]) + 1, round(float(losses[part].mean()), 5)] for part in parts]
 
@@ -219,25 +220,52 @@ class Pretraining:
         due = time.monotonic() - self._last_save >= self.saving.seconds
         if self.saving.steps is not None:
             due = self.progress.step % self.saving.steps == 0
+        if not self.team.alone:
+            # All save at the same step or none; asking at every step would cost too much.
+            if self.saving.steps is None and self.progress.step % _TALK:
+                return
+            due, stop = self.team.any(due and self.team.first), self.team.any(self.stop_requested)
+            self.stop_requested = stop
         if not due and not self.stop_requested:
             return
         seconds = self.progress.seconds + time.monotonic() - self._started
-        self.checkpoints.save(self.engine.state(), {**vars(self.progress), "seconds": seconds})
+        state = self._state()
+        if self.team.first:
+            self.checkpoints.save(state, {**vars(self.progress), "seconds": seconds})
+        self.team.wait()
         self._last_save = time.monotonic()
         if self.stop_requested:
             raise InterruptedTraining(f"stopped by SIGTERM at step {self.progress.step}; the checkpoint is written")
 
+    def _state(self) -> dict[str, torch.Tensor]:
+        state = self.engine.state()
+        if self._best is not None:
+            state["best"] = self._best
+        if not self.team.alone:
+            state["losses"] = state["losses"].clone()
+            self.team.add([state["losses"]])
+            state["generator"] = self.team.gather(state["generator"])
+        return state
+
     def _resume(self) -> None:
-        found = self.checkpoints.load()
-        if found is not None:
-            tensors, notes = found
-            self.engine.load_state(tensors)
-            self.progress = Progress(**{name: notes[name] for name in vars(self.progress)})
-            self.progress.resumed += 1
-            log.info("going on at step %d", self.progress.step + 1)
+        found = self.team.in_turn(self.checkpoints.load)
+        if found is None:
+            return
+        tensors, notes = found
+        self._best = tensors.pop("best").to(self.device) if "best" in tensors else None
+        if not self.team.alone:
+            # A copy: generators want their state at the start of a piece of memory.
+            tensors["generator"] = tensors["generator"][self.team.rank].clone()
+            if not self.team.first:
+                # The first one's are the sums of all.
+                tensors["losses"] = torch.zeros_like(tensors["losses"])
+        self.engine.load_state(tensors)
+        self.progress = Progress(**{name: notes[name] for name in vars(self.progress)})
+        self.progress.resumed += 1
+        log.info("going on at step %d", self.progress.step + 1)
 
 
-def new_model(config: EncoderConfig, seed: int) -> tuple[Encoder, MaskedHead]:
+def new_model(config: EncoderConfig, seed: int) -> tuple[Encoder, Head]:
     """An encoder and a head that were never trained."""
     return fresh_encoder(config, seed), fresh_head(config, seed)
 
@@ -247,5 +275,6 @@ def even_segments(encoder: Encoder) -> None:
 
     A later task with two segments then starts without a disturbance.
     """
-    with torch.no_grad():
-        encoder.embeddings.segment.weight[1:] = encoder.embeddings.segment.weight[0]
+    if hasattr(encoder.embeddings, "segment"):
+        with torch.no_grad():
+            encoder.embeddings.segment.weight[1:] = encoder.embeddings.segment.weight[0]

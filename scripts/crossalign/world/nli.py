@@ -126,7 +126,7 @@ class Inference:
         """The premise: the hypothesis with one or more changes."""
         event = event.copy()
         for _ in range(1 + int(rng.random() * 2.2)):
-            change = pick(rng, ["negate", "add", "add", "drop", "verb", "object", "detail", "subject"])
+            change = pick(rng, self.settings["changes"])
             if change == "negate":
                 event.negated = not event.negated
             elif change == "add":

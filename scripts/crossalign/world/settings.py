@@ -17,6 +17,8 @@ BRANCH = {
     "grammar": ANY,
     "spelling": NAME,
 }
+# What the premise of an inference may change of its hypothesis.
+CHANGES = ("negate", "add", "drop", "verb", "object", "detail", "subject")
 SPLITS = {"train": SIZE, "dev": SIZE, "test": SIZE}
 DOMAIN_SHARES = [
     "names", "pronouns", "adjectives", "numbers", "relatives", "phrases", "coordination", "clauses", "copular", "modal",
@@ -43,7 +45,7 @@ SCHEMA: dict[str, Any] = {
     },
     "conll2003": {"domain": NAME, "document": SIZE} | SPLITS,
     "nli": {
-        "negated": SHARE, "general": SHARE, "details": SIZE, "train": SIZE, "undecided": SHARE,
+        "negated": SHARE, "general": SHARE, "details": SIZE, "changes": ANY, "train": SIZE, "undecided": SHARE,
         "xnli": {"languages": CODES, "dev": SIZE, "test": SIZE}, "fifteen_way": {"languages": CODES, "sentences": SIZE},
         "extension": {"languages": CODES, "rows": SIZE},
     },
@@ -105,6 +107,11 @@ def check_settings(settings: dict[str, Any]) -> None:
     for key in ("seen", "unseen"):
         if not settings[key]:
             raise UserError(f"{key}: at least one language is needed")
+    changes = settings["nli"]["changes"]
+    if not (isinstance(changes, list) and "negate" in changes and set(changes) & {"add", "drop"}):
+        raise UserError("nli: changes: a list with negate and with add or drop is needed, or some label never comes")
+    if unknown := [change for change in changes if change not in CHANGES]:
+        raise UserError(f"nli: changes: {unknown[0]!r} is not one of {', '.join(CHANGES)}")
     classes = set(settings["concepts"]["nouns"])
     for index, spec in enumerate(settings["concepts"]["verbs"] + settings["concepts"]["adjectives"]):
         for name in [*spec.get("subject", []), *spec.get("object", []), *spec.get("of", [])]:

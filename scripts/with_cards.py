@@ -1,0 +1,31 @@
+"""Run a command that needs several GPUs of this machine: with_cards.py COUNT COMMAND …
+
+Takes free cards, sets CUDA_VISIBLE_DEVICES and becomes the command; the cards are free again when the command and all
+that it has started have ended. Where a scheduler or the user has chosen already, or there are no cards, it changes
+nothing. Programs on one GPU take theirs by themselves.
+"""
+
+import logging
+import os
+import shutil
+import sys
+
+from crossalign.cards import claim_cards, hand_on
+from crossalign.errors import UserError, run_main
+
+
+def main() -> None:
+    """Choose, then become the command: signals and status are its own."""
+    count, *command = sys.argv[1:] or [""]
+    if not count.isdigit() or int(count) == 0 or not command:
+        raise UserError("a number of cards and a command were expected: with_cards.py 2 torchrun …")
+    if shutil.which(command[0]) is None:
+        raise UserError(f"{command[0]}: no such command")
+    claim_cards(int(count))
+    hand_on()
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    run_main(main)

@@ -1,0 +1,105 @@
+"""Every stage that makes, scores or looks into a model, for real, in a tiny demo world; then exact partial re-runs."""
+
+import csv
+import json
+import math
+import shutil
+
+import pytest
+import yaml
+from tests.unit.world_for_tests import SETTINGS, small_override
+from tests.workflow import planned, snakemake
+
+from crossalign.world.settings import load_settings
+
+# Adjustment, continual learning, word distances; MLM adaptation, models of one language, BiLSTM, transliteration.
+SMALL = {
+    "items": ["adjust/figure1", "talk/figure3"],
+    "adjust": {"languages": ["hi"], "tasks": ["nli"], "pairs": "20", "word_pairs": 10, "translated": ["hi"]}
+    | {"sizes": {"lang": "hi", "pairs": ["20"]}, "extended": {"base": "embert-hi", "lang": "hi", "pairs": ["20"]}},
+    "mlm": {"epochs": 1, "monolingual": {"vocabulary": 300, "layers": 2, "epochs": 1}},
+    "bilstm": {"epochs": 1},
+    "keep_models": "none",
+}
+
+
+@pytest.fixture(scope="module")
+def project(root, tmp_path_factory):
+    """A copy of the workflow whose demo world is tiny, after one complete run."""
+    folder = tmp_path_factory.mktemp("models") / "a project"
+    folder.mkdir()
+    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "config.yaml", "config.demo.yaml", "docs"):
+        source = root / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    world = load_settings(SETTINGS, small_override() | {"text": {"demo": {"unseen": 80}}})
+    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
+    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    done = run(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def run(folder, *arguments, changes=None):
+    """Run the chosen items in `folder`, or with --dry-run look at what would run."""
+    (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
+    (folder / "config.changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
+    files = [folder / name for name in ("config.demo.yaml", "config.small.json", "config.changes.json")]
+    settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--show-failed-logs"]
+    return snakemake(
+        folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", "adjust", "talk", warm=True
+    )
+
+
+def would_run(folder, changes=None):
+    return planned(run(folder, "--dry-run", changes=changes))
+
+
+def test_every_kind_of_model_is_made(project):
+    results = project / "results" / "demo"
+    models = {path.name for path in (results / "models").iterdir()}
+    assert models == {
+        "mbert+adjust-hi-20-avg-all", "mbert+mlm-ug", "mbert+mlm-ug+latn", "mono-ug", "mono-ug.latn"
+    }  # fmt: skip
+    for name in ("mono-ug", "mbert+mlm-ug/seed1"):
+        report = json.loads((results / "models" / name / "training.json").read_text(encoding="utf-8"))
+        assert math.isfinite(report["loss"][-1][1])
+    scored = {
+        path.parent.relative_to(results / "tuned").as_posix() for path in results.glob("tuned/*/*/*/*/scores.json")
+    }
+    assert len(scored) == 10
+    assert "bilstm/unseen-parsing-ug_udt/ref/seed1" in scored
+    assert "mbert+adjust-hi-20-avg-all/adjust-nli-multinli_en/continual/seed1" in scored
+
+
+def test_continual_learning_is_recorded(project):
+    tuned = project / "results/demo/tuned/mbert+adjust-hi-20-avg-all/adjust-nli-multinli_en"
+    report = json.loads((tuned / "continual/seed1/training.json").read_text(encoding="utf-8"))
+    assert report["continual"]["alpha"] == 0.01
+    assert "continual" not in json.loads((tuned / "ref/seed1/training.json").read_text(encoding="utf-8"))
+
+
+def test_figures_have_all_their_data(project):
+    figures = project / "results" / "demo" / "figures"
+    with (figures / "adjust/figure1.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len({row["panel"] for row in rows}) == 5
+    for item in ("adjust/figure1", "talk/figure3"):
+        assert (figures / f"{item}.svg").stat().st_size > 1000
+
+
+def test_models_that_are_not_kept_are_gone_and_not_made_again(project):
+    assert not list((project / "results/demo/tuned/mbert").rglob("model.safetensors"))
+    assert would_run(project) == {}
+
+
+def test_another_rate_of_the_adjustment_runs_what_depends_on_it(project):
+    jobs = would_run(project, {"adjustment": {"learning_rate": 0.002}})
+    assert jobs["adjust_model"] == 1
+    # The adjusted model and its two fine-tunings; the original one is left alone.
+    assert jobs["finetune"] == jobs["evaluate"] == 2
+    assert jobs["measure_distances"] == 3
+    assert not {"train_bilstm", "adapt_to_text", "pretrain_monolingual"} & set(jobs)
+
+
+def test_another_baseline_runs_the_baseline_alone(project):
+    assert would_run(project, {"bilstm": {"hidden": 48}}) == {"train_bilstm": 1, "make_figure": 1}

@@ -1,0 +1,80 @@
+"""Attention on the CPU against PyTorch's own, sequence by sequence."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from crossalign.models import cpu_attention
+from crossalign.models.layout import Layout
+
+HEADS, SIZE = 3, 5
+
+
+def packed_layout(lengths: list[int], filling: int = 0) -> Layout:
+    """As the batches of the engine give it."""
+    longest = max(lengths)
+    layout = Layout(len(lengths), longest, torch.tensor(lengths))
+    real = layout.mask.view(-1).nonzero()[:, 0]
+    layout.rows = torch.cat([real, torch.zeros(filling, dtype=torch.long)])
+    layout.cells = torch.zeros(len(lengths) * longest, dtype=torch.long)
+    layout.cells[real] = torch.arange(len(real))
+    layout.filled = filling > 0
+    return layout
+
+
+def reference(qkv: torch.Tensor, lengths: list[int], causal: bool) -> torch.Tensor:
+    parts = (part.view(-1, 3, HEADS, SIZE).permute(1, 2, 0, 3) for part in qkv.split(lengths))
+    attend = functional.scaled_dot_product_attention
+    return torch.cat([attend(*part, is_causal=causal).transpose(0, 1).flatten(1) for part in parts])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("lengths", "grouped", "filling"),
+    [([7, 3, 1], False, 0), ([4, 4], False, 0), ([9, 8, 1, 1, 1, 1, 1, 1], True, 0), ([5, 2], False, 4)],
+)
+def test_equals_pytorch_and_its_gradient(lengths, grouped, filling, causal):
+    torch.manual_seed(1)
+    layout = packed_layout(lengths, filling)
+    if grouped:
+        layout.group(least=2)
+        assert len(layout.groups) > 1
+        # Groups must be used here, and one grid give the same.
+        whole = cpu_attention.attend(torch.ones(sum(lengths), 3 * HEADS * SIZE), layout, HEADS, 0.0, causal)
+        assert torch.allclose(whole, torch.ones(1))
+        assert "places" in layout.groups[0].__dict__ and "places" not in layout.__dict__
+    tokens = sum(lengths)
+    qkv = torch.randn(tokens + filling, 3 * HEADS * SIZE, requires_grad=True)
+    given = torch.randn(tokens + filling, HEADS * SIZE)
+    given[tokens:] = 0
+    got = cpu_attention.attend(qkv, layout, HEADS, 0.0, causal)
+    want = reference(qkv[:tokens], lengths, causal)
+    torch.testing.assert_close(got[:tokens], want)
+    assert torch.isfinite(got).all()
+    (grad,) = torch.autograd.grad(got, qkv, given)
+    (want_grad,) = torch.autograd.grad(want, qkv, given[:tokens])
+    torch.testing.assert_close(grad, want_grad, rtol=1e-4, atol=1e-6)
+    assert not grad[tokens:].any()
+
+
+def test_every_cell_a_token():
+    qkv = torch.randn(6, 3 * HEADS * SIZE)
+    got = cpu_attention.attend(qkv, Layout(2, 3), HEADS, 0.0, False)
+    torch.testing.assert_close(got, reference(qkv, [3, 3], False))
+
+
+def test_dropout_keeps_the_mean_and_its_gradient_uses_the_same_mask():
+    lengths = [6, 4]
+    layout = packed_layout(lengths)
+    qkv = torch.randn(10, 3 * HEADS * SIZE, dtype=torch.float64, requires_grad=True)
+
+    def attend(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(3)
+        return cpu_attention.attend(x, layout, HEADS, 0.4, False)
+
+    assert torch.autograd.gradcheck(attend, (qkv,), eps=1e-6, atol=1e-5)
+    assert not torch.allclose(attend(qkv), cpu_attention.attend(qkv, layout, HEADS, 0.0, False))
+    ones = torch.cat([torch.randn(10, 2 * HEADS * SIZE), torch.ones(10, HEADS * SIZE)], 1)
+    torch.manual_seed(4)
+    mean = torch.stack([cpu_attention.attend(ones, layout, HEADS, 0.4, False) for _ in range(300)]).mean()
+    assert abs(mean - 1) < 0.03
