@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download")
+
 
 def snakemake(
     root: Path, folder: Path, *arguments: str, config: dict | None = None, warm: bool = False
@@ -40,4 +42,4 @@ def planned(done: subprocess.CompletedProcess) -> dict[str, int]:
     """Jobs by rule, from the table that a dry run prints; the targets themselves are left out."""
     assert done.returncode == 0, done.stdout + done.stderr
     table = re.findall(r"^(\w+)\s+(\d+)\s*$", done.stdout + done.stderr, flags=re.MULTILINE)
-    return {rule: int(count) for rule, count in table if rule not in ("all", "data", "grid", "total")}
+    return {rule: int(count) for rule, count in table if rule not in (*TARGETS, "total")}
