@@ -24,6 +24,11 @@ include: "rules/figures.smk"
 include: "rules/report.smk"
 
 
+# Only the last `onstart` of a workflow counts, so this is the only one.
+onstart:
+    start_run()
+
+
 rule all:
     default_target: True
     input:

@@ -16,17 +16,17 @@ rule adjust_model:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=16000,
-        runtime=lambda wildcards, attempt: 120 * attempt,
+        mem_mb=growing(16000),
+        runtime=growing(120),
     params:
         program=program("adjust.py"),
-        recipe=recipe("adjust.py"),
+        recipe=code("adjust.py"),
         options=lambda wildcards: adjustment_options(config, adapted_at(wildcards)),
         base=lambda wildcards, input: str(Path(input.original).parent),
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --model {params.base:q} --bitext {input.bitext:q} --links {input.links:q}"
+        "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --bitext {input.bitext:q} --links {input.links:q}"
         " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe}"
         " > {log:q} 2>&1"
 
@@ -48,11 +48,11 @@ rule adapt_to_text:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=16000,
-        runtime=lambda wildcards, attempt: 480 * attempt,
+        mem_mb=growing(16000),
+        runtime=growing(480),
     params:
         program=program("pretrain.py"),
-        recipe=recipe("pretrain.py"),
+        recipe=code("pretrain.py"),
         options=mlm_options(config),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
@@ -60,6 +60,6 @@ rule adapt_to_text:
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev} {params.options}"
+        "OMP_NUM_THREADS={threads} exec {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev} {params.options}"
         " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe}"
         " > {log:q} 2>&1"

@@ -14,11 +14,11 @@ rule align_bitext:
         "../envs/data.yaml"
     threads: 2
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         program=program("align_bitext.py"),
-        recipe=recipe("align_bitext.py", "fast_align.py"),
+        recipe=code("align_bitext.py", "fast_align.py"),
         options=aligner_options(),
     shell:
         "{params.program} {input:q} --out {output:q} {params.options} --threads {threads} > {log:q} 2>&1"
@@ -38,11 +38,11 @@ rule align_pieces:
         "../envs/data.yaml"
     threads: 2
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         program=program("align_bitext.py"),
-        recipe=recipe("align_bitext.py", "fast_align.py"),
+        recipe=code("align_bitext.py", "fast_align.py"),
         options=aligner_options(),
         # Sub-word alignment (`adjust`, table 6): every piece of the model's vocabulary is a unit of its own.
         tokenizer=lambda wildcards, input: f"{Path(input.model).parent}/tokenizer.json",

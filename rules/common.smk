@@ -13,6 +13,7 @@ from crossalign.addresses import INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, 
 from crossalign.addresses import parse as run_at
 from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog
+from crossalign.cluster import end_earlier_jobs, left_behind, use_shims
 from crossalign.commands import (
     adjustment_options,
     bilstm_options,
@@ -28,6 +29,7 @@ from crossalign.commands import (
 )
 from crossalign.config import check, pair_count
 from crossalign.errors import UserError
+from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.files import write_atomic
 from crossalign.items import ITEMS
@@ -36,6 +38,7 @@ from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
 from snakemake.exceptions import WorkflowError
 
+use_shims(Path(workflow.basedir) / "profiles" / "slurm" / "bin")
 try:
     check(config)
     CATALOG = Catalog(config)
@@ -138,6 +141,15 @@ def item_settings(paper):
     return [config["seeds"], config["similarity"], *(config[name] for name in sorted(papers))]
 
 
+def start_run():
+    """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    if not config.get("world") and missing(needed(), DOWNLOADS):
+        logger.info(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
+    write_config()
+    planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
+    end_earlier_jobs(left_behind(Path.cwd(), planned, ".snakemake/locks"))
+
+
 def write_config():
     with write_atomic(f"{RESULTS}/config.json") as stream:
         json.dump(config, stream, indent=2, sort_keys=True)
@@ -179,11 +191,24 @@ def aligner_options():
     return options(program=aligner["program"], path=aligner["path"], symmetrise=aligner["symmetrise"])
 
 
+def growing(number):
+    """A resource that grows with the attempt: a job that ran out of time or memory gets more the next time."""
+    return lambda wildcards, attempt: number * attempt
+
+
+def code(*scripts):
+    """A param: the recipe of programs. Worked out only for rules that have jobs, which matters when each submitted job plans
+    the workflow again."""
+    return lambda wildcards: recipe(*scripts)
+
+
 def program(script, processes=1):
     """A param: the command that runs a script. Snakemake does not run a job again when a param that is derived from the
     output changes, so the project can move; what does make a job run again is the recipe of the script."""
-    start = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node {processes}"
-    command = f"{start} {shlex.quote(str(Path(workflow.basedir) / 'scripts' / script))}"
+    scripts = Path(workflow.basedir) / "scripts"
+    cards = shlex.quote(str(scripts / "with_cards.py"))
+    team = f"python {cards} {processes} torchrun --standalone --nproc-per-node {processes}"
+    command = f"{'python' if processes == 1 else team} {shlex.quote(str(scripts / script))}"
     return lambda wildcards, output: command
 
 

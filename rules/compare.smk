@@ -13,11 +13,11 @@ rule compare_languages:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         program=program("compare.py"),
-        recipe=recipe("compare.py"),
+        recipe=code("compare.py"),
         languages=lambda wildcards: compared_languages(wildcards),
         indexes=lambda wildcards: wanted_indexes(CATALOG, run_at(wildcards.address), wildcards.corpus),
         directions=config["similarity"]["svcca_directions"],
@@ -39,7 +39,7 @@ rule measure_distances:
         "../envs/torch.yaml"
     params:
         program=program("measure_distances.py"),
-        recipe=recipe("measure_distances.py"),
+        recipe=code("measure_distances.py"),
     shell:
         "{params.program} --related {input.related:q} --unrelated {input.unrelated:q} --out {output.histogram:q}"
         " --summary {output.summary:q} > {log:q} 2>&1"

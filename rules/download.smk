@@ -2,18 +2,10 @@
 
 import re
 
-from crossalign.fetch.listing import licence_summary, missing, missing_message
-
 # The demo world makes its own mirror, so nothing of it can be missing.
 if config["downloads"]["offline"] and not config.get("world"):
     if message := missing_message(needed(), DOWNLOADS):
         raise WorkflowError(message)
-
-
-onstart:
-    # Terms are shown before the first byte is fetched, and only then.
-    if not config.get("world") and missing(needed(), DOWNLOADS):
-        logger.info(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
 
 
 if config.get("world"):
@@ -32,7 +24,7 @@ if config.get("world"):
         threads: 2
         params:
             program=program("make_world.py"),
-            recipe=recipe("make_world.py"),
+            recipe=code("make_world.py"),
             folder=lambda wildcards, output: str(Path(output[0]).parent),
         shell:
             "{params.program} --settings {input:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1"

@@ -15,11 +15,11 @@ rule embed_sentences:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=8000,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         program=program("embed_sentences.py"),
-        recipe=recipe("embed_sentences.py"),
+        recipe=code("embed_sentences.py"),
         options=lambda wildcards: embed_options(wildcards.corpus, run_at(wildcards.address)),
         model=lambda wildcards, input: embed_model(input),
         text=lambda wildcards, input: shlex.join(f"{Path(file).stem}={file}" for file in input.text),
@@ -42,11 +42,11 @@ rule embed_words:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=8000,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         program=program("embed_words.py"),
-        recipe=recipe("embed_words.py"),
+        recipe=code("embed_words.py"),
         model=lambda wildcards, input: embed_model(input),
         options=distance_options(),
     shell:

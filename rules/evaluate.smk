@@ -17,11 +17,11 @@ rule evaluate:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=16000,
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=growing(16000),
+        runtime=growing(30),
     params:
         program=program("evaluate.py"),
-        recipe=recipe("evaluate.py"),
+        recipe=code("evaluate.py"),
         base=lambda wildcards, input: str(Path(input.model).parent),
         tuned=lambda wildcards, input: str(Path(input.config).parent),
         sets=lambda wildcards: named_sets(tuned_of(wildcards)),

@@ -24,7 +24,7 @@ rule make_figure:
         "../envs/data.yaml"
     params:
         program=program("make_figure.py"),
-        recipe=recipe("make_figure.py"),
+        recipe=code("make_figure.py"),
         settings=lambda wildcards: item_settings(wildcards.paper),
         # Derived from the output: another title in the catalog makes nothing again.
         title=lambda wildcards, output: ITEMS[f"{wildcards.paper}/{wildcards.item}"].title,

@@ -26,11 +26,11 @@ for name, inits, kept in (
             "../envs/torch.yaml"
         resources:
             gpu=1,
-            mem_mb=16000,
-            runtime=lambda wildcards, attempt: 120 * attempt,
+            mem_mb=growing(16000),
+            runtime=growing(120),
         params:
             program=program("finetune.py"),
-            recipe=recipe("finetune.py"),
+            recipe=code("finetune.py"),
             options=lambda wildcards: finetune_options(config, tuned_of(wildcards)),
             continual=continual_files,
             dev=lambda wildcards, input: options(dev=input.get("dev")),
@@ -39,7 +39,7 @@ for name, inits, kept in (
             # Not an output: Snakemake deletes the outputs of a killed job, and a killed job must find its checkpoints.
             checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{tuned_of(wildcards).path()}",
         shell:
-            "OMP_NUM_THREADS={threads} {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
+            "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
             " {params.options} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
             " --recipe {params.recipe} > {log:q} 2>&1"
 
@@ -61,16 +61,16 @@ rule train_bilstm:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=8000,
-        runtime=lambda wildcards, attempt: 120 * attempt,
+        mem_mb=growing(8000),
+        runtime=growing(120),
     params:
         program=program("train_bilstm.py"),
-        recipe=recipe("train_bilstm.py"),
+        recipe=code("train_bilstm.py"),
         options=lambda wildcards: bilstm_options(config, bilstm_at(wildcards)),
         sets=lambda wildcards: named_sets(bilstm_at(wildcards)),
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{bilstm_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --train {input.train:q} --dev {input.dev:q} --sets {params.sets}"
+        "OMP_NUM_THREADS={threads} exec {params.program} --train {input.train:q} --dev {input.dev:q} --sets {params.sets}"
         " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe}"
         " > {log:q} 2>&1"

@@ -16,7 +16,7 @@ for kind in ("trees", "ner", "nli", "qa", "parallel"):
             "../envs/data.yaml"
         params:
             program=program(f"prepare_{kind}.py"),
-            recipe=recipe(f"prepare_{kind}.py"),
+            recipe=code(f"prepare_{kind}.py"),
             options=prepare_options_of(kind),
         shell:
             "{params.program} --source {input:q} --out {output.data:q}"
@@ -36,11 +36,11 @@ rule prepare_bitext:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=8000,
-        runtime=120,
+        mem_mb=growing(8000),
+        runtime=growing(120),
     params:
         program=program("prepare_bitext.py"),
-        recipe=recipe("prepare_bitext.py"),
+        recipe=code("prepare_bitext.py"),
         options=prepare_options_of("bitext"),
     shell:
         "{params.program} --source {input:q} --out {output.data:q} --report {output.report:q}"
@@ -62,11 +62,11 @@ rule prepare_text:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=8000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         program=program("prepare_text.py"),
-        recipe=recipe("prepare_text.py"),
+        recipe=code("prepare_text.py"),
         options=prepare_options_of("text"),
     shell:
         "{params.program} --source {input:q} --out-train {output.train:q} --out-dev {output.dev:q}"

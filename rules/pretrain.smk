@@ -13,11 +13,11 @@ rule train_vocabulary:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         program=program("train_vocabulary.py"),
-        recipe=recipe("train_vocabulary.py"),
+        recipe=code("train_vocabulary.py"),
         size=config["mlm"]["monolingual"]["vocabulary"],
         texts=lambda wildcards, input: named_texts(input.texts),
     shell:
@@ -41,18 +41,18 @@ rule pretrain_monolingual:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=16000,
-        runtime=lambda wildcards, attempt: 480 * attempt,
+        mem_mb=growing(16000),
+        runtime=growing(480),
     params:
         program=program("pretrain.py"),
-        recipe=recipe("pretrain.py"),
+        recipe=code("pretrain.py"),
         options=monolingual_options(config),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/mono-{wildcards.text}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
+        "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
         " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
 
 
@@ -73,11 +73,11 @@ rule pretrain_norm_scheme:
         "../envs/torch.yaml"
     resources:
         gpu=config["pretraining"]["gpus"],
-        mem_mb=32000,
-        runtime=lambda wildcards, attempt: 2880 * attempt,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
     params:
         program=program("pretrain.py", processes=config["pretraining"]["gpus"]),
-        recipe=recipe("pretrain.py"),
+        recipe=code("pretrain.py"),
         options=lambda wildcards: pretraining_options(config, f"scale-{wildcards.scheme}"),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
@@ -85,5 +85,5 @@ rule pretrain_norm_scheme:
         out=lambda wildcards, output: str(Path(output.training).parent),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/scale-{wildcards.scheme}",
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
+        "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
         " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"

@@ -16,7 +16,7 @@ rule make_verdicts:
         "../envs/data.yaml"
     params:
         program=program("make_verdicts.py"),
-        recipe=recipe("make_verdicts.py"),
+        recipe=code("make_verdicts.py"),
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:
@@ -41,7 +41,7 @@ rule make_report:
         "../envs/data.yaml"
     params:
         program=program("make_report.py"),
-        recipe=recipe("make_report.py"),
+        recipe=code("make_report.py"),
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:

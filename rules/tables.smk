@@ -1,11 +1,6 @@
 """Tables as CSV, LaTeX and HTML, each beside what the paper printed."""
 
 
-onstart:
-    # The programs read the merged config here. No job depends on the file: each depends on the keys it uses.
-    write_config()
-
-
 rule make_table:
     input:
         lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
@@ -29,7 +24,7 @@ rule make_table:
         "../envs/data.yaml"
     params:
         program=program("make_table.py"),
-        recipe=recipe("make_table.py"),
+        recipe=code("make_table.py"),
         settings=lambda wildcards: item_settings(wildcards.paper),
         # Derived from the output: another title in the catalog makes nothing again.
         title=lambda wildcards, output: ITEMS[f"{wildcards.paper}/{wildcards.item}"].title,

@@ -6,6 +6,7 @@ Every message names the key, the value and what is allowed; all errors are told 
 import copy
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -96,6 +97,7 @@ def known_languages() -> list[str]:
 
 def meaning_problems(config: dict) -> Iterator[str]:
     """What fits the schema and is wrong all the same."""
+    yield from unsafe_text(config)
     yield from unknown_items(config)
     yield from unknown_languages(config)
     yield from unknown_models(config)
@@ -106,6 +108,27 @@ def meaning_problems(config: dict) -> Iterator[str]:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
     if config["adjust"]["pool"] < (largest := max(map(pair_count, all_pairs(config)))):
         yield f"adjust.pool: {config['adjust']['pool']} pairs are fewer than the largest size that is asked, {largest}"
+
+
+# Keys that become parts of file names and arguments of programs.
+PATHS = (("downloads", "folder"), ("downloads", "lock"), ("models",), ("world",), ("aligner", "path"))
+
+
+def unsafe_text(value: object, place: tuple = ()) -> Iterator[str]:
+    """Text that cannot be quoted away: a `$` in a pattern lets a line break pass, Snakemake takes braces for wildcards,
+    programs take a leading dash for an option."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from unsafe_text(str(key), (*place, str(key)))
+            yield from unsafe_text(inner, (*place, str(key)))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from unsafe_text(inner, (*place, number))
+    elif isinstance(value, str):
+        if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in value):
+            yield f"{key_of(place)}: {value!r} has a line break or another control character, which is not allowed"
+        elif place in PATHS and (value.startswith("-") or set("{}") & set(value)):
+            yield f"{key_of(place)}: {value!r} is not allowed; expected a path without braces, not beginning with '-'"
 
 
 def unknown_items(config: dict) -> Iterator[str]:

@@ -8,11 +8,14 @@ import os
 
 import torch
 
+from crossalign.cards import claim_cards
 from crossalign.errors import UserError
 
 
 def choose_device(name: str = "auto") -> torch.device:
     """`auto` is the GPU where there is one. Sets the CPU up for small models: one thread, no oneDNN."""
+    if name in ("auto", "cuda"):
+        claim_cards()
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():

@@ -1,0 +1,33 @@
+"""As many jobs as names, each with a GPU: stands for the workflow where a fault has nothing to do with what is computed."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(workflow.basedir).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from crossalign.cluster import end_earlier_jobs, left_behind, use_shims
+
+use_shims(ROOT / "profiles" / "slurm" / "bin")
+
+
+onstart:
+    marked = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
+    end_earlier_jobs(left_behind(Path.cwd(), marked, ".snakemake/locks"))
+
+
+rule all:
+    default_target: True
+    input:
+        expand("{name}.done", name=config["names"].split(",")),
+
+
+rule work:
+    output:
+        "{name}.done",
+    resources:
+        gpu=1,
+        mem_mb=100,
+        runtime=30,
+    shell:
+        "exec python {workflow.basedir}/worker.py {wildcards.name} {output}"

@@ -1,0 +1,122 @@
+"""The workflow itself on a real SLURM: from nothing to scores, over a time limit, and after the death of Snakemake."""
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+import yaml
+from tests.slurm.harness import Run, copy_project, job_of, training
+from tests.unit.world_for_tests import SETTINGS, small_override
+
+from crossalign.world.settings import load_settings
+
+# One task, two languages: few jobs, all kinds of them.
+SMALL = {
+    "items": ["align-predict/table1"],
+    "align-predict": {"languages": ["en", "ru"], "beside": [], "sources": ["en"], "similarity_languages": ["ru"]},
+}
+SIZES = {"train": 300, "dev": 10, "test": 10, "extra": 2}
+RUN = "results/demo/tuned/mbert/ner-wikiann_en/ref/seed{}"
+
+
+def start(cluster, folder, *arguments, seeds=(1,)):
+    """Ask for the scores of some seeds."""
+    files = [str(folder / name) for name in ("config.demo.yaml", "config.small.json")]
+    targets = [f"{RUN.format(seed)}/scores.json" for seed in seeds]
+    return Run(cluster, folder, *arguments, "--configfile", *files, "--", *targets)
+
+
+@pytest.fixture(scope="module")
+def made(cluster, tmp_path_factory):
+    """A tiny demo world, and from it the scores of two seeds: everything through SLURM."""
+    folder = tmp_path_factory.mktemp("project") / "a project"  # a space, as people have them
+    copy_project(folder)
+    world = load_settings(SETTINGS, small_override() | {"wikiann": {"large": SIZES, "small": SIZES}})
+    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
+    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
+    start(cluster, folder, "--group-components", "run=2", "prepare=20", seeds=(1, 2)).finish(400)
+    return folder
+
+
+@pytest.fixture
+def again(made, tmp_path):
+    """The same project with its data, before the first fine-tuning."""
+    folder = tmp_path / "again"
+    shutil.copytree(made, folder)
+    shutil.rmtree(folder / "results/demo/tuned")
+    return folder
+
+
+def content(folder, seed=1):
+    """What training and evaluation have made, without what tells of times and interruptions."""
+    run = folder / RUN.format(seed)
+    report = json.loads((run / "training.json").read_text(encoding="utf-8"))
+    return {
+        "weights": (run / "model" / "model.safetensors").read_bytes(),
+        "scores": (run / "scores.json").read_text(encoding="utf-8"),
+        "loss": report["loss"],
+        "dev": report["dev"],
+    }
+
+
+def hold(run, folder):
+    """Stop a training as soon as it is ready for SIGTERM, so that however fast the machine, the fault meets it at work.
+
+    SLURM wakes up what it wants to end.
+    """
+    run.wait(lambda: training(folder), "a training at work")
+    process = training(folder)
+    os.kill(process, signal.SIGSTOP)
+    return process
+
+
+def resumed(folder):
+    return json.loads((folder / RUN.format(1) / "training.json").read_text(encoding="utf-8"))["resumed"]
+
+
+def test_from_nothing_to_scores_in_three_submissions(cluster, made):
+    scores = json.loads((made / RUN.format(2) / "scores.json").read_text(encoding="utf-8"))
+    assert set(scores) == {
+        *("ner/conll2003_en/test", "ner/wikiann_en/dev", "ner/wikiann_en/test", "ner/wikiann_ru/test"),
+    }
+    fields = "Comment,State,ReqTRES,TimelimitRaw,WorkDir"
+    answer = cluster.run("sacct", "--allocations", "--noheader", "--parsable2", f"--format={fields}")
+    rows = [row.split("|")[:4] for row in answer.splitlines() if row.endswith(f"|{made}")]
+    asked = {comment: (state, wish, limit) for comment, state, wish, limit in rows}
+    assert len(rows) == len(asked) == 3
+    assert {state for state, *_ in asked.values()} == {"COMPLETED"}
+    _, wish, limit = asked["rule_run_evaluate_finetune"]
+    # Two seeds one after another on one card, and time for both.
+    assert "gres/gpu=1" in wish
+    assert "mem=16000M" in wish
+    assert limit == str(2 * (120 + 30))
+
+
+def test_over_its_time_limit_training_goes_on_from_its_checkpoint(cluster, made, again):
+    run = start(cluster, again)
+    job = job_of(hold(run, again))
+    # However slow the machine, training is at work by now: the limit is set to the next full minute.
+    *_, minutes, _ = cluster.run("squeue", "--noheader", "--format=%M", f"--job={job}").split(":")
+    cluster.run("scontrol", "update", f"jobid={job}", f"timelimit={int(minutes) + 1}")
+    run.finish(300)
+    assert job not in cluster.jobs()
+    assert resumed(again) == 1
+    assert content(again) == content(made)
+
+
+def test_snakemake_dies_and_its_jobs_are_ended_before_they_are_submitted_again(cluster, made, again):
+    first = start(cluster, again)
+    orphan = hold(first, again)
+    first.kill()
+    shutil.rmtree(again / ".snakemake" / "locks")  # what `snakemake --unlock` does
+    assert training(again) == orphan
+    second = start(cluster, again)
+    second.wait(lambda: "still at work and are cancelled" in second.said(), "the earlier job to be noticed")
+    second.wait(lambda: training(again) not in (None, orphan), "the next training")
+    said = second.finish(300)
+    assert said.index("are cancelled first") < said.index("has been submitted")
+    assert resumed(again) == 1
+    assert content(again) == content(made)

@@ -1,0 +1,44 @@
+"""A job of the miniature workflow: writes down when and where it runs, and works until it is allowed to end.
+
+Like training, it ends with status 75 at SIGTERM. Two that work on the same name at the same time are written down too.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+name, output = sys.argv[1:]
+
+
+def note(event: str) -> None:
+    """Add a line; lines of several processes do not mix, as each is one short write."""
+    where = {"node": os.environ.get("SLURMD_NODENAME"), "cards": os.environ.get("CUDA_VISIBLE_DEVICES")}
+    line = {"name": name, "event": event, "job": os.environ.get("SLURM_JOB_ID"), "process": os.getpid(), **where}
+    with Path("journal").open("a") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+def stop(*_: object) -> None:
+    """Say so and ask to be started again."""
+    note("stopped")
+    sys.exit(75)
+
+
+signal.signal(signal.SIGTERM, stop)
+with Path(f"{name}.lock").open("w") as lock:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        note("twice at once")
+        raise
+    note("start")
+    while not (Path("go").exists() or Path(f"{name}.go").exists()):
+        time.sleep(0.1)
+    temporary = Path(f"{output}.part")
+    temporary.write_text(name)
+    temporary.replace(output)
+    note("end")

@@ -1,0 +1,169 @@
+"""Cards are taken one by one, shared when told so, and free again however their holder ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from crossalign.cards import assigned, cards, claim_cards, jobs_per_card, take_cards, try_cards
+from crossalign.errors import UserError
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+# Holds a card until its input ends, and says which.
+HOLDER = """
+import sys
+from crossalign.cards import claim_cards
+print(",".join(claim_cards(pause=0.02)), flush=True)
+sys.stdin.read()
+"""
+
+
+def clean():
+    """The environment of a machine on which nobody has chosen a card."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID")}
+    return kept | {"PYTHONPATH": str(SCRIPTS)}
+
+
+@pytest.fixture
+def holders(tmp_path):
+    """Starts programs that claim a card of four; those left are ended afterwards."""
+    started = []
+
+    def start(**variables):
+        locks = str(tmp_path / "locks")
+        environment = {**clean(), "CROSSALIGN_CARDS": "0,1,2,3", "CROSSALIGN_CARD_LOCKS": locks, **variables}
+        command = [sys.executable, "-c", HOLDER]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        started.append(subprocess.Popen(command, env=environment, text=True, **pipes))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_programs_at_the_same_time_have_different_cards(holders):
+    processes = [holders() for _ in range(4)]
+    assert sorted(process.stdout.readline().strip() for process in processes) == ["0", "1", "2", "3"]
+
+
+def test_a_shared_card_takes_as_many_as_it_may(holders):
+    processes = [holders(CROSSALIGN_CARD_SHARE="2") for _ in range(8)]
+    taken = Counter(process.stdout.readline().strip() for process in processes)
+    assert taken == dict.fromkeys("0123", 2)
+
+
+def test_a_killed_program_leaves_its_card(holders):
+    first = holders(CROSSALIGN_CARDS="7")
+    assert first.stdout.readline().strip() == "7"
+    second = holders(CROSSALIGN_CARDS="7")
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(0.5)
+    first.send_signal(signal.SIGKILL)
+    assert second.stdout.readline().strip() == "7"
+
+
+def test_empty_cards_come_first(tmp_path):
+    order = [try_cards(tmp_path, ["0", "1"], share=2) for _ in range(5)]
+    assert [list(taken) for taken in order] == [["0"], ["1"], ["0"], ["1"], []]
+    os.close(order[1]["1"])
+    assert list(take_cards(tmp_path, ["0", "1"], share=2)) == ["1"]
+
+
+def test_several_cards_are_different_and_all_or_none(tmp_path):
+    first = take_cards(tmp_path, ["0", "1", "2"], share=2, count=2)
+    assert list(first) == ["0", "1"]
+    assert list(try_cards(tmp_path, ["0", "1", "2"], count=2)) == []
+    # What was not enough was given back.
+    assert list(try_cards(tmp_path, ["0", "1", "2"], count=1)) == ["2"]
+
+
+def test_more_cards_than_there_are(tmp_path):
+    with pytest.raises(UserError, match=r"3 cards are needed, and this machine has 2 \(0, 1\)"):
+        take_cards(tmp_path, ["0", "1"], count=3)
+
+
+def test_a_folder_that_cannot_hold_locks_is_named(tmp_path):
+    (tmp_path / "0.0.lock").mkdir()
+    with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(Is a directory\); CROSSALIGN_CARD_LOCKS names"):
+        try_cards(tmp_path, ["0"])
+
+
+def with_cards(folder, *words):
+    environment = {**clean(), "CROSSALIGN_CARDS": "4,5", "CROSSALIGN_CARD_LOCKS": str(folder)}
+    command = [sys.executable, str(SCRIPTS / "with_cards.py"), *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_a_command_on_several_cards_holds_them_with_all_that_it_starts(tmp_path):
+    # The command ends and leaves a process behind, which still works on the cards.
+    done = with_cards(
+        tmp_path, "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 60 > /dev/null 2>&1 & echo $!; exit 3"
+    )
+    assert done.returncode == 3
+    shown, left = done.stdout.split()
+    assert shown == "4,5"
+    assert try_cards(tmp_path, ["4"]) == {}
+    os.kill(int(left), signal.SIGKILL)
+    assert list(take_cards(tmp_path, ["4", "5"], count=2, pause=0.02)) == ["4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "a number of cards and a command were expected"),
+        (["0", "true"], "a number of cards and a command were expected"),
+        (["2"], "a number of cards and a command were expected"),
+        (["1", "no-such-command"], "no-such-command: no such command"),
+        (["3", "true"], "3 cards are needed, and this machine has 2"),
+    ],
+)
+def test_wrong_words_are_named(tmp_path, words, message):
+    done = with_cards(tmp_path, *words)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"])
+def test_the_choice_of_others_is_kept(holders, variable):
+    assert assigned({variable: "3"})
+    process = holders(**{variable: "3"})
+    assert process.stdout.readline().strip() == ""
+
+
+def test_nobody_is_assigned_by_an_empty_environment():
+    assert not assigned({})
+
+
+def test_a_machine_without_a_driver_has_no_cards(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert cards({}) == []
+    assert claim_cards() == []
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+def test_the_driver_is_asked(monkeypatch, tmp_path):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert cards({}) == ["0", "1"]
+
+
+@pytest.mark.parametrize("named", ["0,0", "first", "", "0,,1"])
+def test_wrong_cards_are_named(named):
+    with pytest.raises(UserError, match=f"CROSSALIGN_CARDS={named}: numbers of different cards"):
+        cards({"CROSSALIGN_CARDS": named})
+
+
+@pytest.mark.parametrize("share", ["0", "-1", "two", ""])
+def test_a_wrong_share_is_named(share):
+    with pytest.raises(UserError, match=f"CROSSALIGN_CARD_SHARE={share}: the number of programs"):
+        jobs_per_card({"CROSSALIGN_CARD_SHARE": share})

@@ -1,0 +1,184 @@
+"""The programs that stand before SLURM's own, and the jobs that an earlier run has left, on a pretended SLURM."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from crossalign.cluster import end_earlier_jobs, jobs_in, left_behind, unfinished, use_shims
+from crossalign.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIMS = ROOT / "profiles" / "slurm" / "bin"
+QUERY = ["sacct", "-X", "--noheader", "--format=JobIdRaw,State", "--name", "crossalign_1"]
+
+
+@pytest.fixture
+def pretend(tmp_path, monkeypatch):
+    """Puts shell programs on the PATH, behind the shims. A SLURM that is installed here must not be found."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sh", "dirname", "sed", "timeout", "cat", "touch", "sleep"):
+        (folder / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(SHIMS), str(folder)]))
+    monkeypatch.chdir(tmp_path)
+
+    def write(**programs):
+        for name, text in programs.items():
+            file = folder / name
+            file.write_text(f"#!/bin/sh\n{text}\n")
+            file.chmod(0o755)
+        return folder
+
+    return write
+
+
+def status():
+    """What the executor would read: the last line about a job holds."""
+    done = subprocess.run(QUERY, capture_output=True, text=True)
+    rows = [line.split("|") for line in done.stdout.splitlines() if line]
+    return done.returncode, {row[0]: row[1] for row in rows}
+
+
+def test_a_cancelled_job_is_called_by_the_name_that_the_executor_knows(pretend):
+    pretend(sacct="echo '7|CANCELLED by 1000'", squeue="exit 1")
+    assert status() == (0, {"7": "CANCELLED"})
+
+
+def test_the_controller_knows_best_and_the_accounting_longest(pretend):
+    pretend(sacct="printf '1|COMPLETED\\n2|NODE_FAIL\\n'", squeue="printf '2|PENDING\\n3|RUNNING\\n'")
+    assert status() == (0, {"1": "COMPLETED", "2": "PENDING", "3": "RUNNING"})
+
+
+def test_one_of_the_two_is_enough(pretend):
+    pretend(sacct="echo 'accounting storage is disabled' >&2; exit 1", squeue="echo '3|COMPLETED'")
+    assert status() == (0, {"3": "COMPLETED"})
+    pretend(sacct="echo '3|TIMEOUT'", squeue="exit 1")
+    assert status() == (0, {"3": "TIMEOUT"})
+
+
+def test_no_answer_is_no_answer(pretend):
+    pretend(sacct="exit 1", squeue="exit 1")
+    assert status() == (1, {})
+
+
+def test_sites_without_sacct(pretend):
+    pretend(squeue="echo '3|RUNNING'")
+    assert status() == (0, {"3": "RUNNING"})
+
+
+def test_preempted_and_not_queued_again_is_lost(pretend):
+    pretend(sacct="exit 1", squeue="echo '3|PREEMPTED'")
+    assert status() == (0, {"3": "FAILED"})
+
+
+def test_only_jobs_of_the_run_are_asked_for(pretend):
+    pretend(sacct="exit 1", squeue='echo "$@" > asked; echo "3|RUNNING"')
+    status()
+    asked = Path("asked").read_text()
+    assert "--name crossalign_1" in asked
+    assert "--states=all" in asked
+
+
+def test_other_questions_go_straight_through(pretend):
+    pretend(sacct='echo "asked $@"', squeue="echo wrong")
+    assert subprocess.check_output(["sacct", "-j", "3", "-o", "a b"], text=True) == "asked -j 3 -o a b\n"
+
+
+def test_steps_find_the_settings_again(pretend, monkeypatch):
+    pretend(srun='echo "$SLURM_CONF: $2"')
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setenv("CROSSALIGN_SLURM_CONF", "/site/slurm.conf")
+    assert subprocess.check_output(["srun", "-n1", "a b"], text=True) == "/site/slurm.conf: a b\n"
+    monkeypatch.setenv("SLURM_CONF", "/other.conf")
+    assert subprocess.check_output(["srun", "-n1", "a b"], text=True) == "/other.conf: a b\n"
+
+
+def test_the_shims_come_first_where_there_is_slurm(pretend, monkeypatch):
+    folder = pretend(sbatch="exit 0")
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("SLURM_CONF", "/site/slurm.conf")
+    for _ in range(2):
+        use_shims(SHIMS)
+    assert os.environ["PATH"] == os.pathsep.join([str(SHIMS), str(folder)])
+    assert os.environ["CROSSALIGN_SLURM_CONF"] == "/site/slurm.conf"
+
+
+def test_nothing_changes_where_there_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    use_shims(SHIMS)
+    assert os.environ["PATH"] == str(tmp_path)
+    assert unfinished(["1"]) == []
+
+
+def test_jobs_left_behind_are_cancelled_and_waited_for(pretend, tmp_path, caplog):
+    queue = tmp_path / "queue"
+    queue.write_text("5\n6\n70\n")
+    # A cancelled job takes a moment to go: it is still there at the next look.
+    pretend(
+        squeue=f"""
+cd '{tmp_path}'
+cat queue
+[ -e cancelled ] || exit 0
+[ -e looked ] && echo 6 > queue || printf '5\\n6\\n' > queue
+touch looked""",
+        scancel=f"echo \"$@\" > '{tmp_path}/cancelled'",
+    )
+    assert end_earlier_jobs(["70", "5", "4", "5"], pause=0.01) == ["5", "70"]
+    assert (tmp_path / "cancelled").read_text() == "5 70\n"
+    assert queue.read_text() == "6\n"
+    assert "5, 70" in caplog.text
+
+
+def test_nothing_is_cancelled_when_all_are_over(pretend, tmp_path):
+    pretend(squeue="echo 8", scancel=f"touch '{tmp_path}/cancelled'")
+    assert end_earlier_jobs(["5"]) == []
+    assert end_earlier_jobs([]) == []
+    assert not (tmp_path / "cancelled").exists()
+
+
+def test_jobs_of_a_folder_are_those_that_a_workflow_submitted_for_it(pretend, tmp_path):
+    (tmp_path / "a link").symlink_to(tmp_path)
+    rows = [
+        f"3|rule_run|{tmp_path}",
+        "4|rule_run|/elsewhere",
+        f"5|(null)|{tmp_path}",
+        f"6|rule_work|{tmp_path / 'a link'}",
+    ]
+    pretend(squeue="cat <<'.'\n" + "\n".join(rows) + "\n.")
+    assert jobs_in(tmp_path) == ["3", "6"]
+
+
+def test_while_another_run_is_alive_only_marked_jobs_are_left_behind(pretend, tmp_path):
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    (locks / "0.output.lock").touch()
+    both = f"for word; do case $word in *%Z*) printf '3|rule_a|{tmp_path}\\n4|rule_b|{tmp_path}\\n' ;; esac; done"
+    pretend(squeue=both)
+    assert left_behind(tmp_path, ["3"], locks) == ["3", "4"]
+    (locks / "1.output.lock").touch()
+    pretend(squeue="printf '3\\n4\\n'")
+    assert left_behind(tmp_path, ["3", "9"], locks) == ["3"]
+
+
+def test_a_job_that_does_not_end_stops_the_run(pretend):
+    pretend(squeue="echo 5", scancel="exit 0")
+    with pytest.raises(UserError, match="jobs 5 of an earlier run do not end; cancel them"):
+        end_earlier_jobs(["5"], patience=0.05, pause=0.01)
+
+
+def test_without_an_answer_nothing_is_submitted(pretend):
+    pretend(squeue="echo 'no controller' >&2; exit 1")
+    with pytest.raises(UserError, match=r"squeue does not answer \(no controller\), and jobs of an earlier run"):
+        end_earlier_jobs(["5"])
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "rules").glob("*.smk")), ids=lambda file: file.name)
+def test_training_takes_the_place_of_its_shell(file):
+    """A shell dies of SIGTERM at once: the job would end and start again while training still saves its checkpoint."""
+    for text in file.read_text(encoding="utf-8").split("shell:")[1:]:
+        command = text.split("\n\n\n")[0]
+        if "--checkpoints" in command:
+            assert "exec {params.program}" in command
