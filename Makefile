@@ -1,6 +1,6 @@
 # make demo     everything, on the artificial languages of the demo; ends with the page
 # make test     all tests and linters
-# make plan     what the papers need: jobs, disk, downloads, licences
+# make plan     what the papers need: jobs, time, disk, downloads, licences
 # make paper    the papers at full scale on this machine
 # make slurm    the same on a cluster
 # make report   the page of a run as far as it is: make report RUN=paper
@@ -30,9 +30,9 @@ test: export OMP_NUM_THREADS := 1
 test: dev-environment lint
 	pytest -n auto --dist loadfile
 
+# make plan TARGETS=adjust PLAN_ARGS="--hardware v100 --gpus 4"; the demo's: make plan CONFIGS=config.demo.yaml
 plan: environment
-	python scripts/plan.py
-	snakemake --profile profiles/gpu --dry-run --quiet rules -- $(TARGETS)
+	python scripts/plan.py $(CONFIGS) --targets $(TARGETS) $(PLAN_ARGS)
 
 paper: environment
 	snakemake --profile profiles/gpu $(TARGETS)

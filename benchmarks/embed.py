@@ -138,7 +138,7 @@ def embed_padded(model: Path, texts: Path, out: Path, device: str, precision: st
     transformers.logging.set_verbosity_error()
     start = time.perf_counter()
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    network = transformers.AutoModel.from_pretrained(model, dtype=dtype).to(device).eval()
+    network = transformers.AutoModel.from_pretrained(model, dtype=dtype, use_safetensors=True).to(device).eval()
     loading = time.perf_counter() - start
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(model / "tokenizer.json"), pad_token="[PAD]", model_max_length=LENGTH

@@ -147,7 +147,12 @@ def start_run():
         logger.info(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
     write_config()
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
-    end_earlier_jobs(left_behind(Path.cwd(), planned, ".snakemake/locks"))
+    # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.
+    if planned or workflow.executor_plugin.name == "slurm":
+        try:
+            end_earlier_jobs(left_behind(Path.cwd(), planned, ".snakemake/locks"))
+        except UserError as error:
+            raise WorkflowError(str(error)) from None
 
 
 def write_config():

@@ -1,65 +1,144 @@
-"""Say what a run needs before it starts: models to train, disk, files to fetch, and under which terms.
+"""Say what a run needs before it starts: jobs, GPU and CPU hours, wall time, disk, files to fetch and their terms.
 
 `python scripts/plan.py [FILE …]` merges further config files over config.yaml, as Snakemake's --configfile does.
 """
 
 import argparse
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from crossalign.catalog import Catalog, count
+from crossalign.catalog import Catalog
 from crossalign.config import load
-from crossalign.disk import model_disk, readable
 from crossalign.embedding.placement import demand
-from crossalign.errors import run_main
-from crossalign.fetch.listing import licence_summary, missing
-from crossalign.fetch.register import read_datasets, read_models
+from crossalign.errors import UserError, run_main
+from crossalign.fetch.listing import missing
+from crossalign.fetch.register import Model, read_datasets, read_models
+from crossalign.plan.costs import HARDWARE
+from crossalign.plan.disk import model_disk, readable
+from crossalign.plan.estimate import Choice, Estimate
+from crossalign.plan.jobs import Jobs
+from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, times
+from crossalign.plan.targets import items_of
 
 ROOT = Path(__file__).resolve().parent.parent
-KINDS = ("fine-tuning", "grid trial", "adjustment", "masked language modelling", "base model")
 
 
-def table(catalog: Catalog) -> list[list[object]]:
-    """Runs by paper; what an earlier paper has needed already is not counted again."""
-    rows, seen = [], set()
-    for paper in catalog.config["papers"]:
-        items = [item for item in catalog.items if item.startswith(f"{paper}/")]
-        new = catalog.runs(items) - seen
-        seen |= new
-        rows.append([paper, len(items), *(count(new)[kind] for kind in KINDS)])
-    return [*rows, ["all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])]]
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", type=Path, nargs="*", help="config files to merge over config.yaml")
+    parser.add_argument("--targets", nargs="+", default=["all"], help="as for snakemake: all, anc, data, or a table")
+    parser.add_argument("--hardware", choices=HARDWARE, help="whose times to take; default: cpu in the demo, else h200")
+    parser.add_argument("--gpus", type=number, default=1, help="default: 1")
+    parser.add_argument("--cores", type=number, help="default: 2 without a GPU, else 8, as in the profiles")
+    parser.add_argument("--mbit", type=number, default=100, help="speed of downloads in Mbit/s; default: 100")
+    parser.add_argument(
+        "--benchmarks",
+        type=Path,
+        help="benchmark files of an earlier run; default: this run's own, or none where --hardware is given",
+    )
+    return parser.parse_args()
+
+
+def number(text: str) -> int:
+    """A whole number above zero."""
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above zero")
+    return int(text)
+
+
+def chosen(given: argparse.Namespace, config: dict) -> Choice:
+    """What the options say, and what holds where they are silent."""
+    hardware = given.hardware or ("cpu" if config.get("world") else "h200")
+    benchmarks = given.benchmarks
+    if benchmarks and not benchmarks.is_dir():
+        raise UserError(f"--benchmarks: there is no folder {benchmarks}; name one such as results/paper/benchmarks")
+    if not benchmarks and not given.hardware:
+        benchmarks = Path("results") / config["run"] / "benchmarks"
+    cores = given.cores or (2 if hardware == "cpu" else 8)
+    return Choice(given.targets, hardware, given.gpus, cores, given.mbit, benchmarks)
+
+
+def disk(config: dict, estimate: Estimate, models: dict[str, Model]) -> Iterator[str]:
+    """What results and downloads take."""
+    yield f"Disk, about (keep_models: {config['keep_models']})"
+    yield ""
+    for kind, (many, size) in model_disk(
+        config, sorted(estimate.made(), key=str), models, estimate.works.shape
+    ).items():
+        yield f"{readable(size):>10}  {many} models {kind}"
+    if largest := estimate.vector_bytes():
+        yield f"{readable(largest):>10}  vectors of the largest model, deleted after their comparison"
+    loads = [job for name, job in estimate.jobs.items() if job.rule.startswith("download_") and name in estimate.left]
+    if not config.get("world"):
+        volume = sum(estimate.works.download_bytes(job.rule, job.subject) for job in loads)
+        yield f"{readable(volume):>10}  downloads, where the registers say no size from parameters or guessed"
+
+
+def memory(names: list[str], models: dict[str, Model]) -> Iterator[str]:
+    """Models that one small card does not hold."""
+    needs = {name: need for name in names if (need := demand(models[name])) and need.memory > 8e9}
+    if not needs:
+        return
+    yield ""
+    yield "GPU memory for the vectors of models that one card of 24 GB may be too small for, in bf16"
+    yield ""
+    for name, need in needs.items():
+        cards = need.devices(24 * 10**9)
+        yield f"{readable(need.memory):>10}  {name}: {cards} card{'s' * (cards > 1)}, or the rest in CPU memory"
+
+
+def downloads(config: dict, estimate: Estimate, datasets: dict, models: dict[str, Model]) -> Iterator[str]:
+    """What is fetched, and under which licences."""
+    yield ""
+    if config.get("world"):
+        yield "Nothing is downloaded: the demo world makes its own data."
+        return
+    rows = {"download_file": datasets, "download_model": models}
+    needed = [rows[job.rule][job.subject] for job in estimate.jobs.values() if job.rule in rows]
+    absent = missing(needed, config["downloads"]["folder"])
+    yield f"To download: {len(absent)} of {len(needed)} files and models"
+    if absent:
+        yield ""
+        yield from licences(absent)
 
 
 def main() -> None:
     """Print the plan."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", type=Path, nargs="*", help="config files to merge over config.yaml")
-    config = load(parser.parse_args().files)
+    given = arguments()
+    config = load(given.files)
     catalog = Catalog(config)
-    print(f"Run '{config['run']}': models to make, each counted with the first paper that needs it\n")
-    lines = [["paper", "items", *KINDS], *table(catalog)]
-    widths = [max(len(str(cell)) for cell in column) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(str(cell).ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    models = read_models(ROOT / "resources" / "models.tsv")
-    disk = model_disk(config, catalog.runs(), models)
-    print(f"\nDisk for models (keep_models: {config['keep_models']}), about:\n")
-    for kind, (number, size) in disk.items():
-        print(f"{readable(size):>10}  {number} {kind}")
-    if config.get("world"):
-        print("\nNothing is downloaded: the demo world makes its own data.")
-        return
-    print("\nGPU memory for the vectors of models that one card of 24 GB may be too small for, in bf16\n")
-    for name in catalog.models():
-        need = demand(models[name])
-        if need and need.memory > 8e9:
-            cards = need.devices(24 * 10**9)
-            print(f"{readable(need.memory):>10}  {name}: {cards} card{'s' * (cards > 1)}, or the rest in CPU memory")
-    needed = [read_datasets(ROOT / "resources" / "datasets.tsv")[path] for path in catalog.files()]
-    needed += [models[name] for name in catalog.models()]
-    absent = missing(needed, config["downloads"]["folder"])
-    print(f"\nTo download: {len(absent)} of {len(needed)} files and models\n")
-    print(licence_summary(absent) if absent else "")
+    datasets, models = (
+        read_datasets(ROOT / "resources" / "datasets.tsv"),
+        read_models(ROOT / "resources" / "models.tsv"),
+    )
+    choice = chosen(given, config)
+    estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())
+    named = {item for target in choice.targets for item in items_of(Jobs(catalog), target)}
+    items = [item for item in catalog.items if item in named]
+    print(f"Run '{config['run']}', targets: {' '.join(choice.targets)}\n")
+    if not {"data", "download"}.issuperset(choice.targets):
+        print("\n".join(models_by_paper(catalog, items)), end="\n\n")
+    print("\n".join(jobs_by_rule(estimate)), end="\n\n")
+    print("\n".join(times(estimate)), end="\n\n")
+    print("\n".join(disk(config, estimate, models)))
+    if config["models"] == "hub":
+        lines = list(memory([name for name in estimate.looked_into() if name in models], models))
+        print("\n".join(lines), end="\n" if lines else "")
+    print("\n".join(downloads(config, estimate, datasets, models)))
+
+
+def quiet_main() -> None:
+    """A reader that has seen enough, such as `head`, is no fault."""
+    try:
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_main(quiet_main)

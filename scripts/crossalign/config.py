@@ -48,7 +48,7 @@ def merge(config: dict, changes: dict) -> None:
 
 def check(config: dict) -> None:
     """Raise a UserError that lists everything wrong with `config`."""
-    problems = list(schema_problems(config)) or list(meaning_problems(config))
+    problems = list(schema_problems(config)) or list(unsafe_text(config)) or list(meaning_problems(config))
     if problems:
         raise UserError("the config has errors:\n" + "\n".join(f"  - {problem}" for problem in problems))
 
@@ -97,7 +97,6 @@ def known_languages() -> list[str]:
 
 def meaning_problems(config: dict) -> Iterator[str]:
     """What fits the schema and is wrong all the same."""
-    yield from unsafe_text(config)
     yield from unknown_items(config)
     yield from unknown_languages(config)
     yield from unknown_models(config)
@@ -116,7 +115,7 @@ PATHS = (("downloads", "folder"), ("downloads", "lock"), ("models",), ("world",)
 
 def unsafe_text(value: object, place: tuple = ()) -> Iterator[str]:
     """Text that cannot be quoted away: a `$` in a pattern lets a line break pass, Snakemake takes braces for wildcards,
-    programs take a leading dash for an option."""
+    programs take a leading dash for an option, and nobody puts a home folder in the place of ~."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from unsafe_text(str(key), (*place, str(key)))
@@ -127,8 +126,9 @@ def unsafe_text(value: object, place: tuple = ()) -> Iterator[str]:
     elif isinstance(value, str):
         if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in value):
             yield f"{key_of(place)}: {value!r} has a line break or another control character, which is not allowed"
-        elif place in PATHS and (value.startswith("-") or set("{}") & set(value)):
-            yield f"{key_of(place)}: {value!r} is not allowed; expected a path without braces, not beginning with '-'"
+        elif place in PATHS and (value.startswith(("-", "~")) or set("{}") & set(value)):
+            expected = "a path without braces that does not begin with - or ~"
+            yield f"{key_of(place)}: {value!r} is not allowed; expected {expected}"
 
 
 def unknown_items(config: dict) -> Iterator[str]:

@@ -3,8 +3,8 @@
 import pytest
 
 from crossalign.addresses import Adapted, Base, Mlm, Tuned
-from crossalign.disk import kept, model_disk, readable, tuned_bytes
 from crossalign.fetch.register import Model
+from crossalign.plan.disk import kept, model_disk, readable, tuned_bytes
 
 MBERT = Model("mbert", "", "", None, "", "mlm", 177_262_848, 12, 768, "104", "")
 REF = Tuned("mbert", "pos", "en_ewt", "ref", 1)
@@ -29,15 +29,27 @@ def test_what_stays(choice, runs):
 
 def test_mbert_takes_what_its_layers_and_some_rows_take():
     # 85 million numbers in the layers, 15 million in the rows, four bytes each.
-    assert 390e6 < tuned_bytes(MBERT) < 410e6
+    assert 390e6 < tuned_bytes((12, 768)) < 410e6
+
+
+def shape(run):
+    return 12, 768
 
 
 def test_disk_by_what_becomes_of_models():
-    runs = [REF, RANDOM, TRIAL, Base("mbert"), Adapted("mbert", Mlm("wo"), 1), Base("mono-wo")]
-    disk = model_disk({"keep_models": "ref"}, runs, {"mbert": MBERT})
-    assert disk["fine-tuned, kept"] == (1, tuned_bytes(MBERT))
-    assert disk["fine-tuned, deleted after their last use"] == (2, 2 * tuned_bytes(MBERT))
+    runs = [REF, RANDOM, TRIAL, Adapted("mbert", Mlm("wo"), 1), Base("mono-wo")]
+    config = {"keep_models": "ref", "models": "hub"}
+    disk = model_disk(config, runs, {"mbert": MBERT}, shape)
+    assert disk["fine-tuned, kept"] == (1, tuned_bytes((12, 768)))
+    assert disk["fine-tuned, deleted after their last use"] == (2, 2 * tuned_bytes((12, 768)))
     assert disk["adapted or pretrained"] == (2, 4 * (177_262_848 + 110_000_000))
+
+
+def test_small_models_of_a_folder_are_small():
+    config = {"keep_models": "ref", "models": "resources/demo/models", "bilstm": {"layers": 1, "hidden": 64}}
+    disk = model_disk(config, [REF, BILSTM, Adapted("mbert", Mlm("wo"), 1)], {"mbert": MBERT}, lambda run: (12, 64))
+    assert disk["fine-tuned, kept"] == (2, tuned_bytes((12, 64)) + tuned_bytes((1, 64)))
+    assert disk["adapted or pretrained"][1] < 10e6
 
 
 def test_sizes_are_readable():

@@ -1,8 +1,8 @@
 """How much disk the models of a run take, before it starts. Imported by the plan, so it stays light."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from crossalign.addresses import Adapted, Run, Tuned, model_of
+from crossalign.addresses import Adapted, Run, Tuned
 from crossalign.fetch.register import Model
 
 # Word pieces that occur in a training set, hence rows of the embeddings that a fine-tuning writes: English EWT has
@@ -18,25 +18,33 @@ def kept(config: dict, run: Tuned) -> bool:
     return config["keep_models"] == "all" or run.model == "bilstm" or (whole and config["keep_models"] == "ref")
 
 
-def tuned_bytes(model: Model) -> int:
+def tuned_bytes(shape: tuple[int, int]) -> int:
     """A fine-tuned model in fp32: what training changed, which is all layers and the embeddings of words that occur."""
-    layers, neurons = model.layers or USUAL.layers, model.neurons or USUAL.neurons
+    layers, neurons = shape
     return 4 * (12 * layers * neurons**2 + TOUCHED_ROWS * neurons)
 
 
-def model_disk(config: dict, runs: Iterable[Run], models: dict[str, Model]) -> dict[str, tuple[int, int]]:
-    """Number and bytes of the models of a run, by what becomes of them."""
+def model_disk(
+    config: dict, runs: Iterable[Run], models: dict[str, Model], shape: Callable[[Run], tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Number and bytes of the models that a run makes, by what becomes of them; `shape` tells layers and neurons."""
     found: dict[str, list[int]] = {}
     for run in runs:
-        start = model_of(run) if isinstance(run, Tuned) else run
-        name = getattr(start, "base", None) or getattr(start, "name", "")
-        model = models.get(name, USUAL)
         if isinstance(run, Tuned):
             label = "fine-tuned, kept" if kept(config, run) else "fine-tuned, deleted after their last use"
-            found.setdefault(label, []).append(tuned_bytes(model))
-        elif isinstance(run, Adapted) or name.startswith("mono-"):
-            found.setdefault("adapted or pretrained", []).append(4 * (model.parameters or USUAL.parameters))
+            found.setdefault(label, []).append(tuned_bytes(_shape(config, run, shape)))
+        else:
+            base = models.get(run.base if isinstance(run, Adapted) else run.name, USUAL)
+            whole = 4 * (base.parameters or USUAL.parameters)
+            # Models in a folder of the user's own may be of any size, whatever the register says of their names.
+            size = whole if config["models"] == "hub" else tuned_bytes(shape(run))
+            found.setdefault("adapted or pretrained", []).append(size)
     return {label: (len(sizes), sum(sizes)) for label, sizes in sorted(found.items())}
+
+
+def _shape(config: dict, run: Tuned, shape: Callable[[Run], tuple[int, int]]) -> tuple[int, int]:
+    """A BiLSTM starts from no model; its layers count as much as those of an encoder as wide."""
+    return (config["bilstm"]["layers"], config["bilstm"]["hidden"]) if run.model == "bilstm" else shape(run)
 
 
 def readable(size: float) -> str:

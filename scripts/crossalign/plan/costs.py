@@ -1,0 +1,155 @@
+"""What a piece of work costs in seconds: from benchmark files of earlier jobs, else from the table of known times.
+
+Every row of the table says where its numbers come from: measured by us, printed in a paper, or estimated.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from crossalign.errors import UserError
+from crossalign.plan.jobs import Job
+from crossalign.plan.work import Work
+
+HARDWARE = ("h200", "v100", "t4", "cpu")
+# Rows of this name hold for what runs on the processor beside any GPU.
+HOST = "host"
+BASES = ("measured", "paper", "estimate")
+COLUMNS = (
+    "hardware",
+    "rule",
+    "task",
+    "seconds",
+    "milliseconds",
+    "unit",
+    "batch",
+    "layers",
+    "neurons",
+    "basis",
+    "source",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Seconds per job, milliseconds per unit of work, and the batch size and model for which these hold."""
+
+    seconds: float
+    milliseconds: float
+    batch: int
+    layers: int
+    neurons: int
+    basis: str
+
+    def price(self, work: Work, small_is_cheap: bool) -> float:
+        """Seconds for a piece of work: time grows with the batch and with the products of the layers.
+
+        A GPU waits for its host when little is asked of it, so less than the row's model or batch is not cheaper there.
+        """
+        factor = 1.0
+        if self.neurons and work.shape:
+            factor *= work.shape[0] * work.shape[1] ** 2 / (self.layers * self.neurons**2)
+        if self.batch and work.batch:
+            factor *= work.batch / self.batch
+        if not small_is_cheap:
+            factor = max(1.0, factor)
+        return self.seconds + self.milliseconds / 1000 * work.units * factor
+
+
+Table = Mapping[tuple[str, str, str], Row]
+
+
+def read_costs(path: Path) -> Table:
+    """The table of known times by hardware, rule and task."""
+    rows: dict[tuple[str, str, str], Row] = {}
+    with path.open(encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise UserError(f"{path}, line 1: the columns should be {', '.join(COLUMNS)}")
+        for line in reader:
+            key = (line["hardware"], line["rule"], line["task"])
+            try:
+                rows[key] = _row(line, key in rows)
+            except (TypeError, ValueError) as error:
+                raise UserError(f"{path}, line {reader.line_num}: {error}") from error
+    return rows
+
+
+def _row(line: dict[str, str], known: bool) -> Row:
+    if known:
+        raise ValueError("hardware, rule and task stand in an earlier line already")
+    if line["hardware"] not in (*HARDWARE, HOST):
+        raise ValueError(f"hardware '{line['hardware']}' is not one of {', '.join((*HARDWARE, HOST))}")
+    if line["basis"] not in BASES:
+        raise ValueError(f"basis '{line['basis']}' is not one of {', '.join(BASES)}")
+    if not line["source"]:
+        raise ValueError("source is empty: say where the numbers come from")
+    counts = (int(line[name] or 0) for name in ("batch", "layers", "neurons"))
+    return Row(float(line["seconds"]), float(line["milliseconds"]), *counts, line["basis"])
+
+
+@dataclass(frozen=True)
+class Price:
+    """Seconds of a job, and what they rest on: benchmark, measured, paper or estimate."""
+
+    seconds: float
+    basis: str
+
+
+class Prices:
+    """Prices of jobs on one kind of hardware. `measured` are the seconds of earlier jobs of the same plan."""
+
+    def __init__(
+        self, table: Table, hardware: str, works: Mapping[str, Work], measured: Mapping[str, float] | None = None
+    ) -> None:
+        self._table, self._hardware, self._works = table, hardware, works
+        groups: dict[tuple[str, str], list[float]] = {}
+        ratios: dict[str, list[float]] = {}
+        for name, seconds in (measured or {}).items():
+            work = works[name]
+            groups.setdefault((work.rule, work.group), []).append(seconds)
+            ratios.setdefault(work.rule, []).append(seconds / max(self._known(work).seconds, 1e-3))
+        self._groups = {key: median(values) for key, values in groups.items()}
+        # A job unlike all that were measured: the table, corrected by what the table got wrong for others of its rule.
+        self._ratios = {rule: median(values) for rule, values in ratios.items()}
+
+    def of(self, name: str) -> Price:
+        """The price of a job."""
+        work = self._works[name]
+        if (work.rule, work.group) in self._groups:
+            return Price(self._groups[work.rule, work.group], "benchmark")
+        known = self._known(work)
+        if work.rule in self._ratios:
+            return Price(known.seconds * self._ratios[work.rule], "benchmark")
+        return known
+
+    def every_job(self) -> float:
+        """What Snakemake itself takes for each job."""
+        return self._table[HOST, "every_job", ""].seconds
+
+    def _known(self, work: Work) -> Price:
+        for hardware in (self._hardware, HOST):
+            row = self._table.get((hardware, work.rule, work.task))
+            if row:
+                return Price(row.price(work, hardware in ("cpu", HOST)), row.basis)
+        task = f" for {work.task}" if work.task else ""
+        raise UserError(f"resources/costs.tsv has no row for the rule {work.rule}{task} on {self._hardware}")
+
+
+def read_benchmarks(folder: Path, jobs: Iterable[Job]) -> dict[str, float]:
+    """The seconds that jobs took earlier, by the job's name; an empty or broken file says nothing."""
+    found: dict[str, float] = {}
+    for job in jobs:
+        if not job.benchmark:
+            continue
+        try:
+            with (folder / job.benchmark).open(encoding="utf-8", newline="") as stream:
+                last = list(csv.DictReader(stream, delimiter="\t"))[-1]
+            found[job.name] = float(last["s"])
+        except (OSError, LookupError, TypeError, ValueError):
+            continue
+    return found

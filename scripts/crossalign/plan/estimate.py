@@ -1,0 +1,153 @@
+"""One plan: the jobs behind the targets, what is done, what the rest costs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from crossalign.addresses import Base, Run
+from crossalign.catalog import Catalog
+from crossalign.fetch.register import Dataset, Model
+from crossalign.plan.costs import HOST, Price, Prices, read_benchmarks, read_costs
+from crossalign.plan.jobs import Job, Jobs
+from crossalign.plan.schedule import Machines, critical_path, wall_time
+from crossalign.plan.sizes import Sizes
+from crossalign.plan.targets import remaining, wanted
+from crossalign.plan.work import Works
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user decides: targets, hardware, machines, the line's speed, and whose benchmark files hold."""
+
+    targets: Sequence[str] = ("all",)
+    hardware: str = "h200"
+    gpus: int = 1
+    cores: int = 8
+    mbit: float = 100
+    benchmarks: Path | None = None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Jobs of one rule, or of all."""
+
+    jobs: int
+    left: int
+    gpu_seconds: float
+    cpu_seconds: float
+    bases: tuple[str, ...]
+
+
+class Estimate:
+    """The plan of one config; `folder` is the working folder, under which results and downloads lie."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        registers: tuple[Mapping[str, Dataset], Mapping[str, Model]],
+        choice: Choice,
+        root: Path,
+        folder: Path,
+    ) -> None:
+        planner = Jobs(catalog)
+        targets = wanted(planner, choice.targets)
+        self.choice, self.jobs = choice, planner.found
+        self.left = remaining(self.jobs, targets, lambda path: (folder / path).exists())
+        sizes = Sizes(catalog.config, folder / planner.results, root / "resources" / "sizes.tsv", root)
+        self.works = Works(catalog, sizes, *registers, root)
+        work = {name: self.works.of(job) for name, job in self.jobs.items()}
+        table = dict(read_costs(root / "resources" / "costs.tsv"))
+        for rule in ("download_file", "download_model"):
+            table[HOST, rule, ""] = replace(table[HOST, rule, ""], milliseconds=8000 / choice.mbit)
+        measured = read_benchmarks(choice.benchmarks, self.jobs.values()) if choice.benchmarks else {}
+        self.measured = len(measured)
+        prices = Prices(table, choice.hardware, work, measured)
+        self._prices = {name: prices.of(name) for name in self.jobs}
+        self._every = prices.every_job()
+        self.made_here = bool(catalog.config.get("world"))
+
+    def price(self, name: str) -> Price:
+        """What a job costs."""
+        return self._prices[name]
+
+    def seconds(self, name: str) -> float:
+        """How long a job holds what it runs on, with Snakemake's share."""
+        return self._prices[name].seconds + self._every
+
+    def totals(self, names: Collection[str] | None = None) -> Totals:
+        """Jobs, and the GPU and CPU time of those that are left; a GPU job's time counts for the GPU alone.
+
+        Transfers are neither: they wait for the network.
+        """
+        chosen = list(self.jobs) if names is None else list(names)
+        left = [name for name in chosen if name in self.left]
+        gpu = cpu = 0.0
+        for name in left:
+            job, seconds = self.jobs[name], self._prices[name].seconds
+            if self.on_gpu(job):
+                gpu += seconds * job.gpus
+            elif not job.rule.startswith("download_"):
+                cpu += seconds * min(job.threads, self.choice.cores)
+        bases = tuple(sorted({self._prices[name].basis for name in left}))
+        return Totals(len(chosen), len(left), gpu, cpu, bases)
+
+    def transfer_seconds(self) -> float:
+        """What the downloads that are left take, one after another."""
+        return sum(self.seconds(name) for name in sorted(self.left) if self.jobs[name].rule.startswith("download_"))
+
+    def on_gpu(self, job: Job) -> bool:
+        """Whether a job takes a GPU on the chosen hardware."""
+        return job.gpus > 0 and self.choice.hardware != "cpu"
+
+    def by_rule(self) -> dict[str, Totals]:
+        """Totals of every rule, in the order in which jobs come to run."""
+        rules: dict[str, list[str]] = {}
+        for name, job in self.jobs.items():
+            rules.setdefault(job.rule, []).append(name)
+        return {rule: self.totals(rules[rule]) for rule in sorted(rules, key=_stage)}
+
+    def by_basis(self) -> dict[str, float]:
+        """Seconds of jobs that are left by what they rest on."""
+        found: dict[str, float] = {}
+        for name in sorted(self.left):
+            price = self._prices[name]
+            found[price.basis] = found.get(price.basis, 0.0) + price.seconds
+        return found
+
+    def critical_path(self) -> list[str]:
+        """The longest chain of what is left."""
+        return critical_path(self.jobs, self.left, self.seconds)
+
+    def wall_time(self, gpus: int | None = None, cores: int | None = None) -> float:
+        """Seconds until everything is there, by simulation."""
+        gpus = 0 if self.choice.hardware == "cpu" else gpus or self.choice.gpus
+        machines = Machines(gpus, cores or self.choice.cores)
+        return wall_time(self.jobs, self.left, self.seconds, machines)
+
+    def made(self) -> set[Run]:
+        """The models that the jobs make, whether they are done or not."""
+        jobs = self.jobs.values()
+        return {
+            job.subject for job in jobs if job.gpus and job.rule not in ("evaluate", "embed_sentences", "embed_words")
+        }
+
+    def looked_into(self) -> list[str]:
+        """The names of published models whose vectors are taken as they are."""
+        jobs = (job for job in self.jobs.values() if job.rule == "embed_sentences")
+        return sorted({job.subject.name for job in jobs if isinstance(job.subject, Base)})
+
+    def vector_bytes(self) -> float:
+        """The largest folder of vectors that waits to be compared."""
+        jobs = (self.jobs[name] for name in self.left)
+        return max((self.works.vector_bytes(job) for job in jobs if job.rule == "embed_sentences"), default=0)
+
+
+_ORDER = ("make_world", "download", "prepare", "align", "train_vocabulary", "pretrain", "adapt", "adjust", "finetune")
+_LATER = ("train_bilstm", "evaluate", "embed", "compare", "measure", "make_table", "make_figure", "make_verdicts")
+
+
+def _stage(rule: str) -> tuple[int, str]:
+    stages = (*_ORDER, *_LATER)
+    return next((place for place, stage in enumerate(stages) if rule.startswith(stage)), len(stages)), rule

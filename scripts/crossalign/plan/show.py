@@ -1,0 +1,152 @@
+"""The plan in words and columns of at most 100 characters."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from crossalign.addresses import Adapted, Base, Tuned
+from crossalign.catalog import Catalog, count
+from crossalign.fetch.listing import NON_COMMERCIAL, address, is_non_commercial, total
+from crossalign.fetch.register import Dataset, Model
+from crossalign.plan.costs import HARDWARE
+from crossalign.plan.estimate import Estimate, Totals
+from crossalign.plan.jobs import Job
+from crossalign.sets import DataSet
+
+KINDS = ("fine-tuning", "grid trial", "adjustment", "masked language modelling", "base model")
+_HEADINGS = ("fine-tunings", "grid trials", "adjustments", "MLM", "base models")
+MARKS = {"benchmark": "b", "measured": "m", "paper": "p", "estimate": "e"}
+_BASES = {
+    "benchmark": "benchmark files of earlier jobs",
+    "measured": "our measurements",
+    "paper": "times in the papers, with the authors' programs",
+    "estimate": "estimates",
+}
+NAMES = dict(zip(HARDWARE, ("H200", "V100", "T4", "CPU core"), strict=True))
+
+
+def duration(seconds: float) -> str:
+    """12 s, 3.4 min, 5.6 h, 2.1 days."""
+    for unit, size, limit in (("s", 1, 100), ("min", 60, 6000), ("h", 3600, 3600 * 72)):
+        if seconds < limit:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 86400:,.1f} days"
+
+
+def spent(seconds: float) -> str:
+    """As a duration, in hours at most: what machines are paid by."""
+    return duration(seconds) if seconds < 6000 else f"{seconds / 3600:,.1f} h"
+
+
+def columns(rows: Sequence[Sequence[object]], left: int = 1) -> Iterator[str]:
+    """Aligned cells: the first `left` columns to the left, numbers to the right."""
+    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            str(cell).ljust(width) if place < left else str(cell).rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def models_by_paper(catalog: Catalog, items: Sequence[str]) -> Iterator[str]:
+    """Runs by paper; what an earlier paper has needed already is not counted again."""
+    rows, seen = [], set()
+    for paper in catalog.config["papers"]:
+        own = [item for item in items if item.startswith(f"{paper}/")]
+        new = catalog.runs(own) - seen if own else set()
+        seen |= new
+        rows.append([paper, len(own), *(count(new)[kind] for kind in KINDS)])
+    total = ["all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])]
+    yield "Models, each counted with the first paper that needs it"
+    yield ""
+    yield from columns([["paper", "items", *_HEADINGS], *rows, total])
+
+
+def jobs_by_rule(estimate: Estimate) -> Iterator[str]:
+    """How many jobs, how many of them are done, and what the others take."""
+    rules = estimate.by_rule()
+    rows = [[rule, *_cells(totals)] for rule, totals in rules.items()]
+    yield "Jobs: all, done (their results are there), left, and the time of what is left"
+    yield ""
+    yield from columns(
+        [["rule", "jobs", "done", "left", "GPU time", "CPU time", "from"], *rows, ["all", *_cells(estimate.totals())]]
+    )
+    bases = estimate.by_basis()
+    whole = sum(bases.values()) or 1
+    parts = [f"{MARKS[basis]}: {text} ({bases[basis] / whole:.0%})" for basis, text in _BASES.items() if basis in bases]
+    if parts:
+        yield ""
+        yield from textwrap.wrap(f"Times from {'; '.join(parts)}. Sources: resources/costs.tsv.", 98)
+
+
+def _cells(totals: Totals) -> list[str]:
+    hours = [spent(seconds) if seconds else "" for seconds in (totals.gpu_seconds, totals.cpu_seconds)]
+    marks = "".join(MARKS[basis] for basis in MARKS if basis in totals.bases)
+    return [f"{totals.jobs:,}", f"{totals.jobs - totals.left:,}", f"{totals.left:,}", *hours, marks]
+
+
+def times(estimate: Estimate) -> Iterator[str]:
+    """Critical path and wall time."""
+    choice = estimate.choice
+    cores = f"{choice.cores} core{'s' * (choice.cores > 1)}"
+    where = cores if choice.hardware == "cpu" else f"{choice.gpus} x {NAMES[choice.hardware]} and {cores}"
+    if not estimate.left:
+        yield "Nothing is left to do."
+        return
+    totals, transfers = estimate.totals(), estimate.transfer_seconds()
+    parts = [f"{totals.gpu_seconds / 3600:,.1f} GPU-hours"] * (choice.hardware != "cpu")
+    parts.append(f"{totals.cpu_seconds / 3600:,.2g} CPU-hours")
+    if not estimate.made_here:
+        parts.append(f"{duration(transfers)} of downloads at {choice.mbit:g} Mbit/s")
+    yield f"In all {', '.join(parts)}"
+    yield f"Wall time on {where}: about {duration(estimate.wall_time())}"
+    if totals.gpu_seconds:
+        numbers = (1, 2, 4, 8, 16, 32)
+        yield ""
+        yield f"With at least two cores to a GPU, and no fewer than {cores}:"
+        yield ""
+        several = (duration(estimate.wall_time(many, max(choice.cores, 2 * many))) for many in numbers)
+        yield from columns([["GPUs", *numbers], ["wall time", *several]])
+    yield ""
+    chain = estimate.critical_path()
+    yield f"Critical path, which no number of machines shortens: {duration(sum(map(estimate.seconds, chain)))}"
+    yield ""
+    rows = [[duration(estimate.seconds(name)), estimate.jobs[name].rule, about(estimate.jobs[name])] for name in chain]
+    for length, rule, what in rows:
+        yield f"{length:>10}  {rule:20}  {what}".rstrip()
+    yield ""
+    yield from textwrap.wrap(
+        "The wall time is simulated: whenever something is free, the job with the longest chain behind it starts. "
+        "Queues of a cluster are not in it, early stopping is not foreseen, and which results a changed rule or file "
+        "makes again is Snakemake's to say (--dry-run).",
+        98,
+    )
+
+
+def licences(rows: Iterable[Dataset | Model]) -> Iterator[str]:
+    """Files and bytes by licence, those with non-commercial terms first; the licence last, as some are long."""
+    groups: dict[str, list[Dataset | Model]] = {}
+    for row in rows:
+        groups.setdefault(row.licence, []).append(row)
+    table = []
+    for licence in sorted(groups, key=lambda name: (not is_non_commercial(name), name)):
+        by_hand = sum(address(row).startswith("manual:") for row in groups[licence])
+        notes = [f"{NON_COMMERCIAL} use only"] * is_non_commercial(licence) + [f"{by_hand} by hand"] * (by_hand > 0)
+        table.append((len(groups[licence]), total(groups[licence]), "  ".join((licence, ", ".join(notes)))))
+    for files, size, licence in (("files", "size", "licence"), *table):
+        yield f"{files:>5}  {size:28}  {licence}".rstrip()
+
+
+def about(job: Job) -> str:
+    """What a job is about, short."""
+    subject = job.subject
+    if isinstance(subject, Base | Adapted | Tuned):
+        text = subject.path().partition("/")[2]
+    elif isinstance(subject, DataSet):
+        text = f"{subject.kind}/{subject.name}/{subject.split}"
+    else:
+        text = subject
+    text = f"{text} {job.detail}".strip()
+    return text if len(text) <= 64 else f"{text[:61]}..."

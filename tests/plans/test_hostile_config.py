@@ -1,0 +1,200 @@
+"""Nothing in a config or in a folder's name is ever run by a shell: it is refused, or handed on as it is."""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+import yaml
+from tests.workflow import snakemake
+
+from crossalign.config import load
+from crossalign.errors import UserError
+
+# Every way in which a shell could be talked into something, and letters beyond ASCII. No slash: it is one folder.
+HOSTILE = (
+    'it\'s "a" $(touch pwned) `touch pwned`; touch pwned & touch pwned | tee pwned > pwned é漢 $HOME * ? #x %41 \\'
+)
+# Few items that need every program.
+ITEMS = ["align-predict/figure1", "adjust/table2", "adjust/figure1", "anc/figure4", "talk/figure2", "talk/figure3"]
+WORDS = "1\tBonjour\t_\tINTJ\t_\t_\t0\troot\t_\t_\n2\tmonde\t_\tNOUN\t_\t_\t1\tvocative\t_\t_\n\n"
+TREES = "".join(f"# sent_id = {number}\n# text = Bonjour monde\n{WORDS}" for number in range(3))
+
+
+@pytest.fixture
+def project(root, tmp_path):
+    """The workflow in a folder with a hostile name, beside a mirror and models in such folders."""
+    folder = tmp_path / HOSTILE
+    folder.mkdir()
+    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "docs", "config.yaml"):
+        (folder / name).symlink_to(root / name)
+    # Snakemake takes the folder of the real file for that of the workflow.
+    for name in ("Snakefile", "config.yaml"):
+        (folder / name).unlink()
+        (folder / name).write_bytes((root / name).read_bytes())
+    return folder
+
+
+def settings(folder):
+    """A config whose free text is all hostile."""
+    return {
+        "downloads": {
+            "folder": f"down {HOSTILE}",
+            "lock": f"{HOSTILE}.lock",
+            "mirror": f"file://{folder}/mirror {HOSTILE}",
+            "mirror_checksums": "mirror",
+        },
+        "aligner": {"program": "fast_align", "path": f"tools {HOSTILE}"},
+    }
+
+
+def pwned(folder):
+    return [str(path) for path in folder.rglob("pwned*")]
+
+
+def commands(done):
+    """One command of each program in a dry run."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {}
+    for line in done.stdout.splitlines():
+        if program := re.search(r"/scripts/(\w+)\.py", line):
+            found.setdefault(program[1], line.strip().removeprefix("Shell command:").strip())
+    return found
+
+
+def recorded(command, folder):
+    """What a command hands to its program: run by bash, with programs that only write their arguments down."""
+    tools, record = folder / "tools", folder / "record"
+    tools.mkdir(exist_ok=True)
+    for name in ("python", "torchrun"):
+        (tools / name).write_text('#!/bin/sh\nprintf "%s\\0" "$@" > "$RECORD"\n')
+        (tools / name).chmod(0o700)
+    words = shlex.split(command)
+    log = folder / words[words.index(">") + 1 if ">" in words else -2].removeprefix(">")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    record.unlink(missing_ok=True)
+    environment = os.environ | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "RECORD": str(record)}
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, (command, done.stderr)
+    return record.read_bytes().decode().split("\0")[:-1]
+
+
+@pytest.mark.parametrize("models", ["hub", "folder"])
+def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models):
+    config = settings(project) | {"items": ITEMS, "seeds": [1], "anc": {"norm_models": "pretrain"}}
+    if models == "folder":
+        config["models"] = f"models {HOSTILE}"
+        names = [row.split("\t")[0] for row in (project / "resources" / "models.tsv").read_text().splitlines()[1:]]
+        for name in names:
+            weights = project / config["models"] / name / "model.safetensors"
+            weights.parent.mkdir(parents=True)
+            weights.touch()
+    done = snakemake(project, project, "--dry-run", "--cores", "1", "--printshellcmds", "--", "all", config=config)
+    found = commands(done)
+    named = {
+        name
+        for file in (project / "rules").glob("*.smk")
+        for name in re.findall(r'program\("(\w+)\.py', file.read_text())
+    }
+    # The demo's world has no free text; models from a folder are not downloaded.
+    assert named - set(found) == {"make_world"} | ({"download_model"} if models == "folder" else set())
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    for program, command in found.items():
+        arguments = recorded(command, place)
+        script = next(word for word in arguments if word.endswith(f"/{program}.py"))
+        assert script == f"{project}/scripts/{program}.py"
+        # What was not cut apart keeps its quotation marks; a piece of a name would begin or end elsewhere.
+        for word in arguments:
+            assert ("touch" in word) == (HOSTILE in word), (program, word)
+        # No more and no fewer names than Snakemake was asked to put there.
+        assert "".join(arguments).count("touch pwned") == command.count("touch pwned")
+    downloading = recorded(found["download_file"], place)
+    assert downloading[downloading.index("--downloads") + 1] == config["downloads"]["folder"]
+    assert downloading[downloading.index("--lock") + 1] == config["downloads"]["lock"]
+    assert downloading[downloading.index("--base-mirror") + 1] == config["downloads"]["mirror"]
+    aligning = recorded(found["align_bitext"], place)
+    assert aligning[aligning.index("--path") + 1] == config["aligner"]["path"]
+    assert pwned(tmp_path) == []
+
+
+def test_jobs_run_in_folders_with_hostile_names(project, tmp_path):
+    config = settings(project) | {"items": ["align-predict/table6"]}
+    mirror = project / f"mirror {HOSTILE}"
+    source = mirror / "ud" / "fr_pud" / "test.conllu"
+    source.parent.mkdir(parents=True)
+    source.write_text(TREES, encoding="utf-8")
+    checksum = hashlib.sha256(source.read_bytes()).hexdigest()
+    (mirror / "SHA256SUMS").write_text(f"{checksum}  ud/fr_pud/test.conllu\n")
+    made = "results/paper/data/trees/fr_pud/test.conllu"
+    done = snakemake(project, project, "--cores", "1", "--", made, config=config)
+    logs = "\n".join(path.read_text() for path in project.glob("results/**/*.log"))
+    assert done.returncode == 0, done.stdout + done.stderr + logs
+    assert (project / config["downloads"]["folder"] / "ud/fr_pud/test.conllu").read_text(encoding="utf-8") == TREES
+    assert "monde" in (project / made).read_text(encoding="utf-8")
+    assert json.loads((project / made).with_name("test.report.json").read_text())["kept"] == 3
+    assert pwned(tmp_path) == []
+
+
+REFUSED = [
+    ("run", "x; touch pwned", "run: 'x; touch pwned' is not allowed"),
+    ("run", "$(touch pwned)", "run: '$(touch pwned)' is not allowed"),
+    ("run", "demo\n", "run: 'demo\\n' has a line break"),
+    ("run", "../elsewhere", "run: '../elsewhere' is not allowed"),
+    ("align-predict.languages", ["en", "$(touch pwned)"], "align-predict.languages[1]"),
+    ("align-predict.languages", ["en\n"], "align-predict.languages[0]: 'en\\n' has a line break"),
+    ("align-predict.treebanks.en", "en_ewt;touch pwned", "align-predict.treebanks.en"),
+    ("align-predict.treebanks.en", "en_ewt\n", "align-predict.treebanks.en: 'en_ewt\\n' has a line break"),
+    ("align-predict.treebanks", {"en\n": "en_ewt"}, "has a line break"),
+    ("align-predict.base", "mbert`touch pwned`", "align-predict.base"),
+    ("align-predict.layer_sets", ["1-2\n"], "align-predict.layer_sets[0]: '1-2\\n' has a line break"),
+    ("adjust.pairs", "30k\n", "adjust.pairs: '30k\\n' has a line break"),
+    ("adjust.languages", ["ru&"], "adjust.languages[0]"),
+    ("items", ["align-predict/table1\n"], "has a line break"),
+    ("items", ["../../etc/passwd"], "unknown item"),
+    ("downloads.folder", "a\nb", "downloads.folder: 'a\\nb' has a line break"),
+    ("downloads.folder", "a\0b", "has a line break or another control character"),
+    ("downloads.folder", "a\u2028b", "has a line break"),
+    (
+        "downloads.folder",
+        "down{loads}",
+        "downloads.folder: 'down{loads}' is not allowed; expected a path without braces",
+    ),
+    ("downloads.folder", "--offline", "does not begin with - or ~"),
+    ("downloads.folder", "~/downloads", "does not begin with - or ~"),
+    ("downloads.mirror", "https://host\n/x", "downloads.mirror"),
+    ("models", "a{path}", "models: 'a{path}' is not allowed; expected a path without braces"),
+    ("world", "{x}", "world: '{x}' is not allowed"),
+    ("aligner.path", "-x", "aligner.path: '-x' is not allowed"),
+    ("aligner.path", "x\x1b[2J", "control character"),
+    ("finetune.pos.learning_rate", "$(touch pwned)", "finetune.pos.learning_rate"),
+    ("seeds", ["1; touch pwned"], "seeds[0]"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "message"), REFUSED)
+def test_what_cannot_be_quoted_is_refused(tmp_path, key, value, message):
+    changes = value
+    for part in reversed(key.split(".")):
+        changes = {part: changes}
+    file = tmp_path / "changes.yaml"
+    file.write_text(yaml.safe_dump(changes), encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        load([file])
+    assert message in str(error.value)
+
+
+def test_hostile_names_of_folders_are_allowed(tmp_path):
+    file = tmp_path / "changes.yaml"
+    file.write_text(yaml.safe_dump(settings(tmp_path), allow_unicode=True), encoding="utf-8")
+    assert load([file])["aligner"]["path"].endswith(HOSTILE)
+
+
+def test_slurm_gets_commands_as_scripts(root):
+    # Otherwise the executor (2.8.0) puts them between double quotes of a shell command, and `$()` in the name of the
+    # project's folder is run where jobs are submitted.
+    profile = yaml.safe_load((root / "profiles" / "slurm" / "config.yaml").read_text(encoding="utf-8"))
+    assert profile["slurm-pass-command-as-script"] is True

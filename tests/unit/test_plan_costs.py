@@ -1,0 +1,225 @@
+"""Prices of jobs: the table, sizes of sets, benchmark files, and how near the plan comes to a real run."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crossalign.catalog import Catalog
+from crossalign.config import load
+from crossalign.errors import UserError
+from crossalign.fetch.register import read_datasets, read_models
+from crossalign.plan.costs import COLUMNS, HARDWARE, Prices, Row, read_costs
+from crossalign.plan.estimate import Choice, Estimate
+from crossalign.plan.sizes import Sizes
+from crossalign.plan.work import Work
+from crossalign.sets import DataSet
+
+STEP = Row(10, 4, 32, 12, 768, "measured")
+
+
+@pytest.fixture(scope="module")
+def registers(root):
+    return read_datasets(root / "resources" / "datasets.tsv"), read_models(root / "resources" / "models.tsv")
+
+
+def estimate(root, registers, folder, files, **choice):
+    catalog = Catalog(load([root / name for name in files]))
+    return Estimate(catalog, registers, Choice(**choice), root, folder)
+
+
+def test_time_grows_with_steps_batch_and_model():
+    assert STEP.price(Work("finetune", "nli", 1000, 32, (12, 768)), False) == pytest.approx(14)
+    assert STEP.price(Work("finetune", "nli", 1000, 64, (12, 768)), False) == pytest.approx(18)
+    assert STEP.price(Work("finetune", "nli", 1000, 32, (24, 1024)), False) == pytest.approx(10 + 4 * 2 * (4 / 3) ** 2)
+
+
+def test_a_small_model_is_not_cheaper_on_a_gpu():
+    small = Work("finetune", "nli", 1000, 8, (12, 64))
+    assert STEP.price(small, small_is_cheap=False) == pytest.approx(14)
+    assert STEP.price(small, small_is_cheap=True) == pytest.approx(10 + 4 / 4 / 144)
+
+
+def test_a_parser_on_an_h200_costs_what_was_measured(root, registers, tmp_path):
+    plan = estimate(root, registers, tmp_path, [], targets=["align-predict/table1"])
+    name = "results/paper/tuned/mbert/parsing-en_ewt/ref/seed1/model/model.safetensors"
+    assert plan.price(name).seconds == pytest.approx(39.7, rel=0.01)
+    assert plan.price(name).basis == "measured"
+
+
+def test_the_papers_hours_come_out(root, registers, tmp_path):
+    # 32, 75 and 24 minutes on English, less on the smaller sets of the others.
+    plan = estimate(root, registers, tmp_path, [], targets=["align-predict/table1"], hardware="t4")
+    trained = [name for name, job in plan.jobs.items() if job.rule.startswith("finetune")]
+    english = {plan.jobs[name].subject.task: plan.price(name).seconds / 60 for name in trained if "en_ewt" in name}
+    assert english["parsing"] == pytest.approx(32, rel=0.01)
+    name = (
+        "results/paper/tuned/mbert+adjust-hi-30k-avg-all/adjust-nli-multinli_en/continual/seed1/model/model.safetensors"
+    )
+    plan = estimate(root, registers, tmp_path, [], targets=["adjust"], hardware="v100")
+    assert plan.price(name).seconds / 60 == pytest.approx(240, rel=0.01)
+    assert plan.price(name).basis == "paper"
+
+
+@pytest.mark.parametrize("files", [[], ["config.demo.yaml"]])
+@pytest.mark.parametrize("hardware", HARDWARE)
+def test_every_job_has_a_price_on_all_hardware(root, registers, tmp_path, hardware, files):
+    plan = estimate(root, registers, tmp_path, files, hardware=hardware)
+    assert min(plan.seconds(name) for name in plan.jobs) > 0
+    totals = plan.totals()
+    assert (totals.gpu_seconds == 0) == (hardware == "cpu")
+    assert totals.cpu_seconds > 0
+
+
+def test_every_row_says_where_it_comes_from(root):
+    with (root / "resources" / "costs.tsv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    assert all(len(row["source"]) > 5 and row["unit"] for row in rows)
+
+
+def costs_file(tmp_path, **changes):
+    row = {"hardware": "h200", "rule": "r", "task": "", "seconds": "1", "milliseconds": "2", "unit": "step"}
+    row |= {"batch": "", "layers": "", "neurons": "", "basis": "measured", "source": "here"} | changes
+    file = tmp_path / "costs.tsv"
+    file.write_text("\t".join(COLUMNS) + "\n" + "\t".join(row[name] for name in COLUMNS) + "\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hardware": "abacus"}, "hardware 'abacus' is not one of h200"),
+        ({"basis": "hope"}, "basis 'hope' is not one of measured"),
+        ({"source": ""}, "source is empty"),
+        ({"seconds": "soon"}, "'soon'"),
+    ],
+)
+def test_mistakes_in_the_table_are_told_with_their_line(tmp_path, changes, message):
+    with pytest.raises(UserError, match=f"costs.tsv, line 2: .*{message}"):
+        read_costs(costs_file(tmp_path, **changes))
+
+
+def test_a_missing_row_is_told(tmp_path):
+    table = read_costs(costs_file(tmp_path))
+    with pytest.raises(UserError, match="no row for the rule finetune for pos on h200"):
+        Prices(table, "h200", {"a": Work("finetune", "pos")}).of("a")
+
+
+def test_sizes_come_from_reports_then_from_what_is_published(root, tmp_path):
+    sizes = Sizes(load([]), tmp_path, root / "resources" / "sizes.tsv", root)
+    assert sizes.of(DataSet("trees", "en_ewt", "train")) == 12543
+    assert sizes.of(DataSet("trees", "gsw_uzh+fold1", "train")) == 60
+    assert sizes.of(DataSet("ner", "wikiann_ug+latn", "train")) == 100
+    assert sizes.of(DataSet("bitext", "wikimatrix_ru", "pool")) == 250000
+    report = tmp_path / "data" / "trees" / "en_ewt" / "train.report.json"
+    report.parent.mkdir(parents=True)
+    report.write_text('{"read": 8, "kept": 7}')
+    assert (
+        Sizes(load([]), tmp_path, root / "resources" / "sizes.tsv", root).of(DataSet("trees", "en_ewt", "train")) == 7
+    )
+
+
+def test_sizes_of_the_demo_are_those_of_its_world(root, tmp_path):
+    sizes = Sizes(load([root / "config.demo.yaml"]), tmp_path, root / "resources" / "sizes.tsv", root)
+    sets = {"trees/en_ewt/train": 600, "ner/wikiann_ug/test": 100, "nli/xnli_fr/dev": 150, "qa/mlqa_es_en/test": 100}
+    sets |= {
+        "qa/squadmt_es/train": 400,
+        "parallel/xnliext/fr": 300,
+        "parallel/pud/en": 100,
+        "text/wikipedia_wo/train": 1200,
+    }
+    assert {name: sizes.of(DataSet(*name.split("/"))) for name in sets} == sets
+
+
+def write_benchmark(folder, job, seconds):
+    file = folder / job.benchmark
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:01\t1.0\n")
+
+
+def test_benchmark_files_count_more_than_the_table(root, registers, tmp_path):
+    choice = {"targets": ["align-predict/table1"], "benchmarks": tmp_path / "times"}
+    before = estimate(root, registers, tmp_path, ["config.demo.yaml"], hardware="cpu", **choice)
+    parsers = [job for job in before.jobs.values() if job.rule == "finetune" and job.subject.task == "parsing"]
+    english = next(job for job in parsers if job.subject.source == "en_ewt")
+    other = next(job for job in parsers if job.subject.source == "ar_padt")
+    write_benchmark(tmp_path / "times", english, 3 * before.price(english.name).seconds)
+    (tmp_path / "times" / other.benchmark).parent.mkdir(parents=True)
+    (tmp_path / "times" / other.benchmark).write_text("s\n")  # A job that was killed while it wrote.
+    after = estimate(root, registers, tmp_path, ["config.demo.yaml"], hardware="cpu", **choice)
+    assert after.price(english.name).basis == "benchmark"
+    for job in parsers:
+        # Those with random layers and those of other languages are alike; the table's error is the same for them.
+        assert after.price(job.name).seconds == pytest.approx(3 * before.price(job.name).seconds)
+    scored = next(name for name, job in after.jobs.items() if job.rule == "evaluate")
+    assert after.price(scored) == before.price(scored)
+
+
+def measured_seconds(plan, benchmarks: Path) -> dict[str, float]:
+    found = {}
+    for name, job in plan.jobs.items():
+        file = benchmarks / job.benchmark
+        if job.benchmark and file.is_file():
+            found[name] = float(next(csv.DictReader(file.open(newline=""), delimiter="\t"))["s"])
+    return found
+
+
+def test_the_demo_takes_what_the_plan_says(root, registers, tmp_path):
+    folder = root / "results" / "demo" / "benchmarks"
+    plan = estimate(root, registers, tmp_path, ["config.demo.yaml"], hardware="cpu", cores=2)
+    measured = measured_seconds(plan, folder)
+    if len(measured) < 300:
+        pytest.skip(f"no finished demo run: {folder} has {len(measured)} benchmark files of it (make demo)")
+    predicted = sum(plan.price(name).seconds for name in measured)
+    assert 0.5 < predicted / sum(measured.values()) < 2
+    # From its own files the plan must be far nearer.
+    plan = estimate(root, registers, tmp_path, ["config.demo.yaml"], hardware="cpu", cores=2, benchmarks=folder)
+    predicted = sum(plan.price(name).seconds for name in measured)
+    assert 0.75 < predicted / sum(measured.values()) < 1.33
+
+
+def run_plan(root, folder, *arguments):
+    command = [sys.executable, str(root / "scripts" / "plan.py"), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("demo", [True, False])
+def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
+    done = run_plan(root, tmp_path, *([str(root / "config.demo.yaml")] if demo else []))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    for words in ("fine-tunings", "finetune_random", "Critical path", "Wall time", "Disk", "make_report"):
+        assert words in done.stdout
+    assert ("GPU-hours" in done.stdout) != demo
+    assert ("NON-COMMERCIAL" in done.stdout) != demo
+
+
+def test_a_closed_pipe_is_no_fault(root, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, str(root / "scripts" / "plan.py")]
+        done = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--targets", "everything"], "error: unknown target 'everything'"),
+        (["--gpus", "0"], "'0' is not a whole number above zero"),
+        (["--hardware", "abacus"], "invalid choice: 'abacus'"),
+        (["--benchmarks", "nowhere"], "error: --benchmarks: there is no folder nowhere"),
+        (["absent.yaml"], "error: absent.yaml: cannot read"),
+    ],
+)
+def test_bad_options_are_told(root, tmp_path, arguments, message):
+    done = run_plan(root, tmp_path, *arguments)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,165 @@
+"""Nothing that is read is ever run: what must not be in the code, and what loaders must not load."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from crossalign.alignment.parameters import load_parameters
+from crossalign.analysis.embeddings import open_embeddings
+from crossalign.embedding.weights import load_model
+from crossalign.errors import UserError
+from crossalign.models.huggingface import load_encoder
+
+# Modules that run what they read.
+MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle"}
+# Functions that do, or hand text to a shell.
+CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "torch.load", "torch.jit.load", "torch.save"}
+CALLS |= {"torch.hub.load", "yaml.load", "yaml.unsafe_load", "yaml.full_load", "pandas.read_pickle", "np.fromregex"}
+# Values that switch protection off.
+SWITCHES = {
+    "allow_pickle": True,
+    "trust_remote_code": True,
+    "shell": True,
+    "use_safetensors": False,
+    "weights_only": False,
+}
+
+
+def dangers(source):
+    """(line, what) of everything in a Python source that could run what it reads."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            yield from ((node.lineno, name) for name in names if name.partition(".")[0] in MODULES)
+            if isinstance(node, ast.ImportFrom):
+                full = (f"{node.module}.{alias.name}" for alias in node.names)
+                yield from ((node.lineno, name) for name in full if name in CALLS)
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func).replace("numpy.", "np.")
+            if name in CALLS:
+                yield node.lineno, name
+            for keyword in node.keywords:
+                value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+                if keyword.arg in SWITCHES and value == SWITCHES[keyword.arg]:
+                    yield node.lineno, f"{keyword.arg}={value}"
+            # A model of the library takes pickled weights unless it is told not to.
+            if (
+                name.endswith(".from_pretrained")
+                and "Model" in name
+                and "use_safetensors=True" not in ast.unparse(node)
+            ):
+                yield node.lineno, f"{name} without use_safetensors=True"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import joblib.parallel",
+        "from torch import load",
+        "torch.load(path)",
+        "np.load(path, allow_pickle=True)",
+        "yaml.load(text)",
+        "eval(text)",
+        "os.system(command)",
+        "subprocess.run(command, shell=True)",
+        "AutoModel.from_pretrained(folder)",
+        "AutoConfig.from_pretrained(folder, trust_remote_code=True)",
+    ],
+)
+def test_dangers_are_seen(source):
+    assert list(dangers(source))
+
+
+@pytest.mark.parametrize(
+    "source", ["model.eval()", "yaml.safe_load(text)", "np.load(path, allow_pickle=False)", "re.compile(form)"]
+)
+def test_harmless_code_is_no_danger(source):
+    assert not list(dangers(source))
+
+
+@pytest.mark.parametrize("folder", ["scripts", "benchmarks", "profiles", ".ci"])
+def test_no_code_runs_what_it_reads(root, folder):
+    files = sorted((root / folder).rglob("*.py"))
+    files += [file for file in (root / folder).rglob("*") if file.is_file() and is_python(file)]
+    assert files or folder == "profiles"
+    found = [f"{file}:{line}: {what}" for file in files for line, what in dangers(file.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+def is_python(file):
+    with file.open("rb") as stream:
+        return file.suffix == "" and re.match(rb"#!.*python", stream.readline()) is not None
+
+
+# Interpolations that need no quotes: made of options that are quoted already, of numbers, or of closed sets of words.
+QUOTED = {f"params.{name}" for name in ("program", "options", "way", "row", "texts", "text", "dev", "sets", "model")}
+QUOTED |= {"params.continual", "threads", "wildcards.seed", "wildcards.paper", "wildcards.item"}
+QUOTED |= {f"params.{name}" for name in ("recipe", "size", "directions", "languages", "indexes")}
+
+
+def test_every_path_in_a_command_is_quoted(root):
+    seen = 0
+    for file in sorted((root / "rules").glob("*.smk")):
+        text = file.read_text(encoding="utf-8")
+        for shell in re.findall(r"^ *shell:\n((?: +\"[^\n]*\"\n?)+)", text, flags=re.MULTILINE):
+            for name in re.findall(r"\{([^{}]+)\}", shell):
+                seen += 1
+                assert name.endswith(":q") or name in QUOTED, f"{file.name}: {{{name}}} needs :q"
+        assert text.count("shell:\n") == len(re.findall(r"^ *shell:\n +\"", text, flags=re.MULTILINE)), file
+    assert seen > 100
+
+
+class Harm:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def embedding_model(folder):
+    return load_model(folder, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "model.ckpt", "tf_model.h5"])
+@pytest.mark.parametrize("load", [load_encoder, embedding_model])
+def test_pickled_weights_are_refused(root, tmp_path, name, load):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for kept in ("config.json", "tokenizer.json"):
+        shutil.copy(root / "resources" / "demo" / "models" / "mbert" / kept, folder)
+    torch.save({"harm": Harm(tmp_path / "pwned")}, folder / name)
+    with pytest.raises(UserError, match=r"has no model\.safetensors \(other weight formats are not read\)"):
+        load(folder)
+    # Nor under the right name.
+    (folder / name).rename(folder / "model.safetensors")
+    with pytest.raises(UserError, match=r"model\.safetensors cannot be read"):
+        load(folder)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_arrays_of_objects_are_refused(root, tmp_path):
+    harm = np.array([Harm(tmp_path / "pwned")], dtype=object)
+    np.save(tmp_path / "en.npy", harm, allow_pickle=True)
+    with pytest.raises(UserError, match=r"en\.npy: not a complete \.npy array: .*Python objects"):
+        open_embeddings(tmp_path, ["en"])
+    options = [word for name in ("related", "unrelated") for word in (f"--{name}", str(tmp_path / "en.npy"))]
+    options += ["--out", str(tmp_path / "x.csv"), "--summary", str(tmp_path / "x.json")]
+    program = [sys.executable, str(root / "scripts" / "measure_distances.py")]
+    done = subprocess.run([*program, *options], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "not a complete .npy array" in done.stderr
+    np.savez(tmp_path / "model.npz", format=harm)
+    with pytest.raises(UserError, match="is not a model that this aligner has saved"):
+        load_parameters(tmp_path / "model.npz")
+    assert not (tmp_path / "pwned").exists()
