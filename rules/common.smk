@@ -36,6 +36,7 @@ from crossalign.items import ITEMS
 from crossalign.recipe import recipe
 from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
+from crossalign.tasks import file_of
 from snakemake.exceptions import WorkflowError
 
 use_shims(Path(workflow.basedir) / "profiles" / "slurm" / "bin")
@@ -124,9 +125,12 @@ def item_inputs(item):
 
 
 def printed_numbers(item):
-    """What the paper printed; a table of one's own has nothing printed."""
-    file = tracked(f"resources/papers/{item}.csv")
-    return file if Path(file).is_file() else []
+    """What the paper printed, and the spread it states, by which its numbers are judged; an item of one's own has none."""
+    paper = item.split("/")[0]
+    stated = ["align-predict/claims.csv"] if paper in ("align-predict", "talk") else []
+    names = [f"{item}.csv", *stated] if Path(item).name.startswith("table") else [f"{paper}/figure_readings.csv"]
+    files = [tracked(f"resources/papers/{name}") for name in names]
+    return [file for file in files if Path(file).is_file()]
 
 
 def knows(run, lang):
@@ -138,7 +142,7 @@ def knows(run, lang):
 def item_settings(paper):
     """The keys that decide how a table or figure looks; the talk shows items of `align-predict` again."""
     papers = {"align-predict", "talk"} if paper == "talk" else {paper}
-    return [config["seeds"], config["similarity"], *(config[name] for name in sorted(papers))]
+    return [config["seeds"], config["similarity"]["index"], *(config[name] for name in sorted(papers))]
 
 
 def start_run():
@@ -205,6 +209,11 @@ def code(*scripts):
     """A param: the recipe of programs. Worked out only for rules that have jobs, which matters when each submitted job plans
     the workflow again."""
     return lambda wildcards: recipe(*scripts)
+
+
+def task_code(script):
+    """A param: the recipe of a program that fine-tunes or tests, with the one task of the job."""
+    return lambda wildcards: recipe(script, file_of(tuned_of(wildcards).task))
 
 
 def program(script, processes=1):

@@ -19,11 +19,11 @@ rule compare_languages:
         program=program("compare.py"),
         recipe=code("compare.py"),
         languages=lambda wildcards: compared_languages(wildcards),
-        indexes=lambda wildcards: wanted_indexes(CATALOG, run_at(wildcards.address), wildcards.corpus),
-        directions=config["similarity"]["svcca_directions"],
+        indexes=lambda wildcards: compared_indexes(wildcards),
+        directions=lambda wildcards: directions_option(wildcards),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --embeddings {input:q} --reference en --languages {params.languages}"
-        " --indexes {params.indexes} --svcca-directions {params.directions} --out {output:q} > {log:q} 2>&1"
+        " --indexes {params.indexes} {params.directions} --out {output:q} > {log:q} 2>&1"
 
 
 rule measure_distances:

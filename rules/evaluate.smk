@@ -21,7 +21,7 @@ rule evaluate:
         runtime=growing(30),
     params:
         program=program("evaluate.py"),
-        recipe=code("evaluate.py"),
+        recipe=task_code("evaluate.py"),
         base=lambda wildcards, input: str(Path(input.model).parent),
         tuned=lambda wildcards, input: str(Path(input.config).parent),
         sets=lambda wildcards: named_sets(tuned_of(wildcards)),

@@ -4,6 +4,7 @@
 rule make_figure:
     input:
         lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
+        printed=lambda wildcards: printed_numbers(f"{wildcards.paper}/{wildcards.item}"),
     output:
         svg=f"{RESULTS}/figures/{{paper}}/{{item}}.svg",
         pdf=f"{RESULTS}/figures/{{paper}}/{{item}}.pdf",

@@ -30,7 +30,7 @@ for name, inits, kept in (
             runtime=growing(120),
         params:
             program=program("finetune.py"),
-            recipe=code("finetune.py"),
+            recipe=task_code("finetune.py"),
             options=lambda wildcards: finetune_options(config, tuned_of(wildcards)),
             continual=continual_files,
             dev=lambda wildcards, input: options(dev=input.get("dev")),

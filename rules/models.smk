@@ -21,6 +21,16 @@ def compared_languages(wildcards):
     return [lang for lang in languages if lang != "en"]
 
 
+def compared_indexes(wildcards):
+    return wanted_indexes(CATALOG, run_at(wildcards.address), wildcards.corpus)
+
+
+def directions_option(wildcards):
+    """For models whose SVCCA is asked for: another number of directions must not compare all the others again."""
+    wanted = "svcca" in compared_indexes(wildcards)
+    return options(svcca_directions=config["similarity"]["svcca_directions"] if wanted else None)
+
+
 def embedded_model(run):
     """The files of a model whose vectors are taken; a fine-tuned one lies over the one that it started from."""
     if not isinstance(run, Tuned):

@@ -64,7 +64,8 @@ def parsed(file: Path) -> ast.Module:
 @cache
 def tree(file: Path) -> str:
     """The syntax tree as text, without docstrings; comments and line numbers are not in it anyway."""
-    module = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    # Imports were read before; what is taken out here holds none.
+    module = parsed(file)
     for node in ast.walk(module):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None

@@ -16,6 +16,11 @@ _CLASSES = {
 NAMES = tuple(_CLASSES)
 
 
+def file_of(name: str) -> str:
+    """The file of a task, below `scripts/`: it is looked up by name, so that no import statement leads to it."""
+    return f"crossalign/tasks/{_CLASSES[name][0]}.py"
+
+
 def get_task(name: str, labels: Sequence[str] | None = None) -> Task:
     """The task `name`; NER and parsing need `labels` (see `labels_from`) before a head can be made."""
     if name not in _CLASSES:
