@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.files import write_atomic
+from crossalign.files import sweep, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +33,11 @@ class Checkpoints:
         if self.path is None:
             return
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        text = json.dumps(notes)
         metadata = {
             "recipe": self.recipe,
-            "notes": json.dumps(notes),
+            "notes": text,
+            "notes_crc": str(zlib.crc32(text.encode())),
             "crc": json.dumps({name: _crc(tensor) for name, tensor in sorted(tensors.items())}),
         }
         with write_atomic(self.path, "wb") as stream:
@@ -43,8 +45,10 @@ class Checkpoints:
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Tensors and notes of the checkpoint, or None, with a message, when there is none that fits."""
-        self._sweep()
-        if self.path is None or not self.path.exists():
+        if self.path is None:
+            return None
+        sweep(self.path)
+        if not self.path.exists():
             return None
         try:
             with safe_open(self.path, "pt") as file:
@@ -57,6 +61,9 @@ class Checkpoints:
                     )  # fmt: skip
                     return None
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            # A damaged place in the epoch would be a number like any other.
+            if metadata["notes_crc"] != str(zlib.crc32(metadata["notes"].encode())):
+                raise ValueError("checksum of the notes")
             notes = json.loads(metadata["notes"])
             crc = json.loads(metadata["crc"])
         except (SafetensorError, OSError, KeyError, ValueError) as error:
@@ -70,15 +77,9 @@ class Checkpoints:
 
     def remove(self) -> None:
         """Delete the checkpoint once the result is written."""
-        self._sweep()
         if self.path is not None:
+            sweep(self.path)
             self.path.unlink(missing_ok=True)
-
-    def _sweep(self) -> None:
-        """Delete what a process that was killed while it wrote has left; nobody else writes here."""
-        if self.path is not None:
-            for path in self.path.parent.glob(f".{_NAME}.*.part"):
-                path.unlink(missing_ok=True)
 
 
 def _crc(tensor: Tensor) -> int:

@@ -1,0 +1,232 @@
+"""Full disks and damaged files, program by program: told in a sentence, nothing half, never silently wrong."""
+
+import itertools
+import json
+import re
+import sys
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from crossalign.embedding.arrays import ArrayWriter
+from crossalign.errors import UserError, run_main
+from crossalign.tasks.predictions import write_predictions
+from crossalign.training.checkpoints import Checkpoints
+
+WORDS = ("the dog runs", "a big dog runs", "the big cats see a dog")
+TAGS = {"the": "DET", "a": "DET", "dog": "NOUN", "cats": "NOUN", "big": "ADJ", "runs": "VERB", "see": "VERB"}
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    """A treebank of few words."""
+    folder = tmp_path_factory.mktemp("trees")
+    for split, count in (("train", 24), ("dev", 6)):
+        lines = []
+        for number in range(count):
+            lines.append(f"# sent_id = {number}")
+            for place, word in enumerate(WORDS[number % len(WORDS)].split(), start=1):
+                relation = "root" if place == 1 else "dep"
+                lines.append(f"{place}\t{word}\t_\t{TAGS[word]}\t_\t_\t{place - 1}\t{relation}\t_\t_")
+            lines.append("")
+        (folder / f"{split}.conllu").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture
+def program(monkeypatch, capsys):
+    """Run a program of the repository in this process; its exit status and what it said."""
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+        status = 0
+        try:
+            run_main(__import__(name).main)
+        except SystemExit as end:
+            status = end.code
+        return status, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def finetune(root, trees, program):
+    """Fine-tune for a few steps, with a checkpoint after each."""
+
+    def run(out, checkpoints, *more):
+        return program(
+            *("finetune", "--model", root / "resources/demo/models/mbert", "--task", "pos", "--epochs", 2),
+            *("--train", trees / "train.conllu", "--dev", trees / "dev.conllu", "--batch", 8, "--device", "cpu"),
+            *("--learning-rate", "1e-3", "--recipe", "abc", "--save-steps", 1),
+            *("--out", out, "--checkpoints", checkpoints, *more),
+        )
+
+    return run
+
+
+@pytest.fixture
+def undisturbed(finetune, tmp_path, made=[]):  # noqa: B006 (made once)
+    """The weights that a training ends with."""
+    if not made:
+        out = tmp_path / "undisturbed"
+        assert finetune(out, out / "checkpoints") == (0, "")
+        made.append((out / "model/model.safetensors").read_bytes())
+    return made[0]
+
+
+@pytest.fixture
+def half_way(finetune, tmp_path, monkeypatch):
+    """A training that ended after half of its steps, and the size of its checkpoint."""
+    save = Checkpoints.save
+
+    def third(self, tensors, notes):
+        save(self, tensors, notes)
+        if (notes["epoch"], notes["index"]) == (1, 0):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Checkpoints, "save", third)
+        finetune(tmp_path / "out", tmp_path / "out/checkpoints")
+    return tmp_path / "out" / "checkpoints" / "checkpoint.safetensors"
+
+
+def everything_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+# ---- no room -------------------------------------------------------------------------------------------------------
+
+
+def test_no_room_for_a_checkpoint(finetune, undisturbed, tmp_path, no_room):
+    out, checkpoints = tmp_path / "out", tmp_path / "checkpoints"
+    with no_room(checkpoints, 200_000) as words:
+        status, said = finetune(out, checkpoints)
+        assert (status, everything_in(checkpoints)) == (1, [])
+        assert said == f"error: {checkpoints}/checkpoint.safetensors: cannot write: {words}\n"
+    assert finetune(out, checkpoints)[0] == 0
+    assert (out / "model/model.safetensors").read_bytes() == undisturbed
+
+
+def test_room_for_one_checkpoint_but_not_for_two(finetune, half_way, undisturbed, tmp_path):
+    """The older one stays until the newer one is whole."""
+    from tests.faults.conftest import small_disk
+
+    disk = tmp_path / "disk"
+    first = half_way.read_bytes()
+    with small_disk(disk, len(first) * 3 // 2):
+        kept = disk / half_way.name
+        kept.write_bytes(first)
+        status, said = finetune(tmp_path / "out", disk)
+        assert status == 1
+        assert "cannot write: No space left on device" in said
+        assert (everything_in(disk), kept.read_bytes()) == ([half_way.name], first)
+    assert finetune(tmp_path / "out", half_way.parent)[0] == 0
+    assert json.loads((tmp_path / "out/training.json").read_text())["resumed"] == 1
+    assert (tmp_path / "out/model/model.safetensors").read_bytes() == undisturbed
+
+
+def test_no_room_for_a_result(finetune, half_way, undisturbed, tmp_path, monkeypatch, no_room):
+    # No checkpoint on the way, or it would be the first to find no room.
+    monkeypatch.setattr(Checkpoints, "save", lambda *_: None)
+    out = tmp_path / "result"
+    with no_room(out, 200_000) as words:
+        status, said = finetune(out, half_way.parent)
+        assert (status, everything_in(out)) == (1, [])
+        assert said == f"error: {out}/model/model.safetensors: cannot write: {words}\n"
+    assert half_way.is_file()
+    assert finetune(out, half_way.parent)[0] == 0
+    assert json.loads((out / "training.json").read_text())["resumed"] == 1
+    assert (out / "model/model.safetensors").read_bytes() == undisturbed
+
+
+def test_no_room_for_predictions_and_embeddings(tmp_path, no_room):
+    random = Random(1)
+    rows = {"nli/xnli_en/test": [{"id": str(random.random()), "label": 1, "right": 1} for _ in range(9000)]}
+
+    def embed(path):
+        with ArrayWriter() as writer:
+            writer.begin("en", path, (3, 4000, 16))
+            for _ in range(4):
+                writer.add(torch.zeros(3, 1000, 16))
+
+    for name, write in (
+        ("predictions.jsonl.gz", lambda path: write_predictions(path, "nli", ["a", "b"], rows)),
+        ("en.npy", embed),
+    ):
+        path = tmp_path / name / name
+        with no_room(path.parent, 20_000) as words:
+            with pytest.raises(UserError, match=f"{re.escape(str(path))}: cannot write: {words}"):
+                write(path)
+            assert everything_in(path.parent) == []
+        write(path)
+        assert path.stat().st_size > 40_000
+
+
+# ---- damaged files -------------------------------------------------------------------------------------------------
+
+
+def test_no_damage_to_a_checkpoint_goes_unnoticed(tmp_path, caplog):
+    """A bit of every byte turned, every length cut: what is loaded is what was saved, or nothing."""
+    checkpoints = Checkpoints(tmp_path, "abc")
+    notes = {"epoch": 1, "index": 31, "loss": [0.5, 0.25], "resumed": 0}
+    checkpoints.save({"a": torch.arange(6.0).view(2, 3), "step": torch.tensor(7)}, notes)
+    whole = checkpoints.path.read_bytes()
+    tensors, read = checkpoints.load()
+    assert read == notes
+    wrong = []
+    for place, bit in itertools.product(range(len(whole)), (0, 5)):  # another digit, another case
+        data = bytearray(whole)
+        data[place] ^= 1 << bit
+        checkpoints.path.write_bytes(data)
+        found = checkpoints.load()
+        if found and not (found[1] == notes and all(torch.equal(found[0][name], tensors[name]) for name in tensors)):
+            wrong.append((place, bit))
+    assert not wrong
+    for length in range(len(whole)):
+        checkpoints.path.write_bytes(whole[:length])
+        assert checkpoints.load() is None, length
+    assert "training starts over" in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit"])
+def test_training_starts_over_from_a_damaged_checkpoint(finetune, half_way, undisturbed, tmp_path, caplog, damage):
+    data = bytearray(half_way.read_bytes())
+    if damage == "cut":
+        data = data[: len(data) // 2]
+    else:
+        data[Random(3).randrange(len(data) // 2, len(data))] ^= 4
+    half_way.write_bytes(data)
+    out = tmp_path / "again"
+    assert finetune(out, half_way.parent)[0] == 0
+    assert re.search(r"checkpoint.safetensors is damaged .*training starts over", caplog.text)
+    assert json.loads((out / "training.json").read_text())["resumed"] == 0
+    assert (out / "model/model.safetensors").read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize("other", [("--recipe", "abd"), ("--clip", 0.3)], ids=["code", "settings"])
+def test_training_starts_over_from_another_checkpoint(finetune, half_way, tmp_path, caplog, other):
+    assert finetune(tmp_path / "again", half_way.parent, *other)[0] == 0
+    assert re.search(r"checkpoint.safetensors was written by recipe .* not used, training starts over", caplog.text)
+    assert json.loads((tmp_path / "again/training.json").read_text())["resumed"] == 0
+    assert finetune(tmp_path / "fresh", tmp_path / "none", *other)[0] == 0
+    again, fresh = ((tmp_path / name / "model/model.safetensors").read_bytes() for name in ("again", "fresh"))
+    assert again == fresh
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999])
+def test_a_cut_embedding_is_named(program, tmp_path, share):
+    array = np.random.default_rng(1).standard_normal((2, 30, 8)).astype(np.float32)
+    for lang in ("en", "ru"):
+        np.save(tmp_path / f"{lang}.npy", array)
+    file = tmp_path / "ru.npy"
+    data = file.read_bytes()
+    arguments = ("--embeddings", tmp_path, "--reference", "en", "--languages", "ru", "--out", tmp_path / "out.csv")
+    assert program("compare", *arguments)[0] == 0
+    (tmp_path / "out.csv").unlink()
+    file.write_bytes(data[: int(len(data) * share)])
+    status, said = program("compare", *arguments)
+    assert status == 1
+    assert said.startswith(f"error: {file}: not a complete .npy array: ")
+    assert not (tmp_path / "out.csv").exists()
