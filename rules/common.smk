@@ -39,7 +39,9 @@ from crossalign.targets import evaluation_sets, training_sets
 from crossalign.tasks import file_of
 from snakemake.exceptions import WorkflowError
 
-use_shims(Path(workflow.basedir) / "profiles" / "slurm" / "bin")
+SHIMS = Path(workflow.basedir) / "profiles" / "slurm" / "bin"
+if "SLURM_JOB_ID" in os.environ:
+    use_shims(SHIMS)
 try:
     check(config)
     CATALOG = Catalog(config)
@@ -151,6 +153,8 @@ def start_run():
         logger.info(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
     write_config()
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
+    if workflow.executor_plugin.name == "slurm":
+        use_shims(SHIMS)
     # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.
     if planned or workflow.executor_plugin.name == "slurm":
         try:

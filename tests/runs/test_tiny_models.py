@@ -118,4 +118,4 @@ def test_snakemakes_own_report_has_categories_and_captions(project, tmp_path, mo
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Distances of related and unrelated words, Hindi, NLI" in page
-    assert '"category": "adjust"' in page
+    assert '"figures": ["results/demo/figures/adjust/figure1.png"]' in page
