@@ -16,7 +16,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo test plan paper slurm report snakemake-report demo-models bench lint clean environment dev-environment
+.PHONY: demo test test-slow plan paper slurm report snakemake-report demo-models bench lint clean environment dev-environment
 .DEFAULT_GOAL := demo
 
 demo: environment
@@ -29,6 +29,10 @@ demo: environment
 test: export OMP_NUM_THREADS := 1
 test: dev-environment lint
 	pytest -n auto --dist loadfile
+
+# Also the tests that take many minutes: kills at random moments, partial re-runs at paper scale.
+test-slow: export CROSSALIGN_SLOW := 1
+test-slow: test
 
 # make plan TARGETS=adjust PLAN_ARGS="--hardware v100 --gpus 4"; the demo's: make plan CONFIGS=config.demo.yaml
 plan: environment

@@ -1,5 +1,6 @@
 """Killed at random moments, again and again, a run ends with the results of one that nobody disturbed."""
 
+import os
 import shutil
 import time
 from collections import Counter
@@ -7,6 +8,8 @@ from random import Random
 
 import pytest
 from tests.faults.harness import Run, content, differing, forget, left_halves, make_project
+
+pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
 
 # Each line is a start of Snakemake and what befalls it. Jobs are tried again, as on a cluster, until the last blow.
 BLOWS = (

@@ -20,6 +20,8 @@ from crossalign.render.significance import marks
 from crossalign.sets import DataSet
 from crossalign.tasks.predictions import write_predictions
 
+pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
+
 DAY = 86400
 NER = "results/demo/tuned/mbert/ner-wikiann_en/ref/seed1"
 PRINTED = "resources/papers/align-predict/table8.csv"

@@ -19,6 +19,8 @@ from tests.workflow import planned, snakemake
 from crossalign.items import ITEMS
 from crossalign.world.settings import load_settings
 
+pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "partial-reruns.md"
 
 # What is complete before each change of the first table, and of the second.
