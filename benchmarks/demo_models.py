@@ -3,10 +3,7 @@
 Needs what benchmarks/demo_text.py packed; neither the workflow nor the network. Writes archives of model folders
 (bert.tar, xlmr.tar, scale.tar, xglm.tar), table.md and results.json. provenance.json says how each model was made.
 
-With --pilot STEPS a few learning rates and initialisers are first tried on the first model for so many steps each, and
-the one that comes furthest is taken for all; with --pilot-only nothing more is done.
-
-Usage: python benchmarks/demo_models.py --data FOLDER --out FOLDER [--minutes 6] [--pilot 2500] [--models mbert ...]
+Usage: python benchmarks/demo_models.py --data FOLDER --out FOLDER [--minutes 6] [--models mbert ...]
 """
 
 import argparse
@@ -26,7 +23,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import demo_models_pilot
 import demo_models_score as scoring
 import torch
 
@@ -56,8 +52,6 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=6)
     parser.add_argument("--models", nargs="+", help="only these")
     parser.add_argument("--tiny", action="store_true", help="everything very small, to see that it runs")
-    parser.add_argument("--pilot", type=int, metavar="STEPS", help="try settings for so many steps each, take the best")
-    parser.add_argument("--pilot-only", action="store_true")
     parser.add_argument("--rate", type=float, default=5e-4, help="learning rate of the tagging test")
     parser.add_argument("--epochs", type=int, default=4, help="of the tagging test")
     parser.add_argument("--device", default="auto")
@@ -250,10 +244,7 @@ def main() -> None:
         bench.say(f"{name}, torch {torch.__version__}, {bench.precision}")
         models = Path(folder) / "models"
         models.mkdir()
-        if args.pilot:
-            attempt(bench, "pilot", demo_models_pilot.choose, bench, next(iter(bench.plan["models"])), models)
-        if not args.pilot_only:
-            everything(bench, models)
+        everything(bench, models)
         bench.results["device"], bench.results["seconds"] = name, time.monotonic() - bench.started
         bench.note()
         for path in sorted(args.out.iterdir()):

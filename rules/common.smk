@@ -33,6 +33,7 @@ from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.files import write_atomic
 from crossalign.items import ITEMS
+from crossalign.items.adjust import knows
 from crossalign.recipe import recipe
 from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
@@ -133,12 +134,6 @@ def printed_numbers(item):
     names = [f"{item}.csv", *stated] if Path(item).name.startswith("table") else [f"{paper}/figure_readings.csv"]
     files = [tracked(f"resources/papers/{name}") for name in names]
     return [file for file in files if Path(file).is_file()]
-
-
-def knows(run, lang):
-    """Whether a model belongs to a language's column of distances: it is the original, or adjusted to that language."""
-    start = model_of(run) if isinstance(run, Tuned) else run
-    return not isinstance(start, Adapted) or start.adaptation.lang == lang
 
 
 def item_settings(paper):

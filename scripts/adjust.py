@@ -7,7 +7,6 @@ wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be s
 
 import argparse
 import hashlib
-import json
 import logging
 import sys
 import time
@@ -58,6 +57,7 @@ def main() -> None:
 
     import torch
 
+    from crossalign.files import write_json
     from crossalign.models.huggingface import load_encoder, save_encoder
     from crossalign.training.adjustment import Adjusting, AdjustmentSettings
     from crossalign.training.device import choose_device, choose_precision
@@ -97,21 +97,13 @@ def main() -> None:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
     }
-    _write(args.out / "training.json", report)
+    write_json(args.out / "training.json", report)
     adjusting.checkpoints.remove()
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _write(path: Path, report: dict) -> None:
-    from crossalign.files import write_atomic
-
-    with write_atomic(path) as stream:
-        json.dump(report, stream, indent=2)
-        stream.write("\n")
 
 
 if __name__ == "__main__":

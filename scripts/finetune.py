@@ -6,7 +6,6 @@ which asks to be started again.
 """
 
 import argparse
-import json
 import logging
 import sys
 import time
@@ -76,6 +75,7 @@ def main() -> None:
 
     import torch
 
+    from crossalign.files import write_json
     from crossalign.models.huggingface import load_encoder
     from crossalign.tasks import get_task, labels_from
     from crossalign.training.device import choose_device, choose_precision
@@ -122,7 +122,7 @@ def main() -> None:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
     }
-    _write(args.out / "training.json", report)
+    write_json(args.out / "training.json", report)
     training.checkpoints.remove()
 
 
@@ -144,14 +144,6 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
         ContinualSettings(**given), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,
         precision=precision,
     )  # fmt: skip
-
-
-def _write(path: Path, report: dict) -> None:
-    from crossalign.files import write_atomic
-
-    with write_atomic(path) as stream:
-        json.dump(report, stream, indent=2)
-        stream.write("\n")
 
 
 if __name__ == "__main__":

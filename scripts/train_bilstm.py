@@ -7,7 +7,6 @@ again.
 """
 
 import argparse
-import json
 import logging
 import sys
 import time
@@ -114,7 +113,7 @@ def main() -> None:
 def _write_report(path: Path, training: Any, info: dict[str, Any], device: str, started: float) -> None:
     import torch
 
-    from crossalign.files import write_atomic
+    from crossalign.files import write_json
 
     history = training.history
     report = {
@@ -132,9 +131,7 @@ def _write_report(path: Path, training: Any, info: dict[str, Any], device: str, 
         "device": device,
         "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
     }
-    with write_atomic(path) as stream:
-        json.dump(report, stream, indent=2)
-        stream.write("\n")
+    write_json(path, report)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import re
 import tempfile
@@ -49,6 +50,13 @@ def write_atomic(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             raise _told(path, error) from None
         raise
+
+
+def write_json(path: str | Path, value: Any, **form: Any) -> None:
+    """Write a value as indented JSON, complete or not at all; `form` is what `json.dump` may be told."""
+    with write_atomic(path) as stream:
+        json.dump(value, stream, **{"indent": 2} | form)
+        stream.write("\n")
 
 
 def sweep(path: str | Path) -> None:

@@ -30,4 +30,4 @@ rule work:
         mem_mb=100,
         runtime=30,
     shell:
-        "exec python {workflow.basedir}/worker.py {wildcards.name} {output}"
+        "exec python {workflow.basedir:q}/worker.py {wildcards.name} {output}"

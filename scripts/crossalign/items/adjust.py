@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from crossalign.addresses import Adapted, Adjustment, Base, Tuned
+from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
 from crossalign.items.needs import Item, Needs, facts, needs
 from crossalign.sets import DataSet
 
@@ -92,6 +92,12 @@ def histograms(languages: list[str] | None, tasks: list[str] | None):
         return needs(runs, [DataSet("bitext", f"wikimatrix_{lang}", "pool") for lang in chosen])
 
     return declared
+
+
+def knows(run: Run, lang: str) -> bool:
+    """Whether a model belongs to a language's column of distances: it is the original, or adjusted to that language."""
+    start = model_of(run) if isinstance(run, Tuned) else run
+    return not isinstance(start, Adapted) or start.adaptation.lang == lang
 
 
 ITEMS = [

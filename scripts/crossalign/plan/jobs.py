@@ -11,6 +11,7 @@ from pathlib import Path
 from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
 from crossalign.analysis.wanted import wanted_languages
 from crossalign.catalog import Catalog
+from crossalign.items.adjust import knows
 from crossalign.sets import DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
 
@@ -226,7 +227,7 @@ class Jobs:
                 needs += [self.similarity(run, corpus) for run in runs]
             needs += [self.prepared(data) for data in sorted(sets) if data.kind == "text"]
             for lang in (data.languages[0] for data in sorted(sets) if data.kind == "bitext"):
-                needs += [self.distances(run, lang) for run in runs if _knows(run, lang)]
+                needs += [self.distances(run, lang) for run in runs if knows(run, lang)]
             self._add(Job("make_table" if table else "make_figure", outputs, tuple(needs), item))
         return outputs[0]
 
@@ -241,9 +242,3 @@ class Jobs:
 
 def _benchmark(run: Tuned) -> str:
     return f"{run.model}/{run.recipe}-{run.source}/{run.init}-seed{run.seed}.tsv"
-
-
-def _knows(run: Run, lang: str) -> bool:
-    """Whether a model belongs to a language's column of distances: it is the original, or adjusted to that language."""
-    start = model_of(run) if isinstance(run, Tuned) else run
-    return not isinstance(start, Adapted) or start.adaptation.lang == lang
