@@ -220,7 +220,7 @@ def test_duplicates_are_refused(tmp_path, kind):
 
 def test_file_in_the_way(tmp_path):
     archive = make_tar(tmp_path / "a.tar", {"a": b"1", "a/b": b"2"})
-    with pytest.raises(UserError, match="cannot write a/b to .*: (File exists|Not a directory)"):
+    with pytest.raises(UserError, match="out/a/b: cannot write: (File exists|Not a directory)"):
         extract(archive, ["a", "a/b"], tmp_path / "out", 1000)
 
 
