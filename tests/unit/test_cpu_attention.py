@@ -51,6 +51,9 @@ def test_equals_pytorch_and_its_gradient(lengths, grouped, filling, causal):
     want = reference(qkv[:tokens], lengths, causal)
     torch.testing.assert_close(got[:tokens], want)
     assert torch.isfinite(got).all()
+    # Predictions go another way.
+    with torch.inference_mode():
+        torch.testing.assert_close(cpu_attention.attend(qkv, layout, HEADS, 0.0, causal)[:tokens], want)
     (grad,) = torch.autograd.grad(got, qkv, given)
     (want_grad,) = torch.autograd.grad(want, qkv, given[:tokens])
     torch.testing.assert_close(grad, want_grad, rtol=1e-4, atol=1e-6)
@@ -61,6 +64,9 @@ def test_every_cell_a_token():
     qkv = torch.randn(6, 3 * HEADS * SIZE)
     got = cpu_attention.attend(qkv, Layout(2, 3), HEADS, 0.0, False)
     torch.testing.assert_close(got, reference(qkv, [3, 3], False))
+    with torch.inference_mode():
+        again = cpu_attention.attend(qkv, Layout(2, 3), HEADS, 0.0, False)
+    torch.testing.assert_close(again, got)
 
 
 def test_dropout_keeps_the_mean_and_its_gradient_uses_the_same_mask():

@@ -170,6 +170,7 @@ def test_large_tensors_are_read_in_pieces(made, monkeypatch):
     whole = {name: shards.read(name, CPU, torch.bfloat16) for name in shards.places}
     assert any(tensor.dim() == 2 and len(tensor) > 20 for tensor in whole.values())
     monkeypatch.setattr(tensors, "_PIECE", 4 * 16 * 7)
+    shards = tensors.Shards(folder)
     for name, tensor in whole.items():
         assert torch.equal(shards.read(name, CPU, torch.bfloat16), tensor)
         assert torch.equal(shards.read(name, CPU, torch.float32).bfloat16(), tensor)

@@ -8,6 +8,7 @@ import torch
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
 from crossalign.errors import UserError
+from crossalign.models import cpu_layer
 from crossalign.models.huggingface import library_names
 from crossalign.training.arena import AdamW, Arena
 from crossalign.training.batches import Store, Stream
@@ -110,6 +111,27 @@ def test_sliced_vocabulary_gives_the_same_bits():
     untouched[rows] = False
     assert torch.equal(b.pop(name)[untouched], toy_encoder().embeddings.word.weight[untouched])
     assert same(a, b)
+
+
+@pytest.mark.parametrize("micro", [1, 2])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_whole_layers_give_the_same_bits_as_their_parts(micro, frozen, monkeypatch):
+    served = []
+
+    def run(whole: bool) -> FineTuning:
+        monkeypatch.setattr(cpu_layer, "serves", lambda *given: served.append(serves(*given)) or (whole and served[-1]))
+        encoder = toy_encoder()
+        encoder.embeddings.requires_grad_(not frozen)
+        tuning = tune(encoder, run=False)
+        tuning.engine.micro = micro
+        tuning.run()
+        return tuning
+
+    serves = cpu_layer.serves
+    whole, parts = run(True), run(False)
+    assert served and all(served)
+    assert torch.equal(whole.engine.losses, parts.engine.losses)
+    assert same(all_values(whole.model), all_values(parts.model))
 
 
 @pytest.mark.parametrize("micro", [1, 2])

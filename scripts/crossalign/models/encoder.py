@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.models import ops
+from crossalign.models import cpu_layer, ops
 from crossalign.models.config import EncoderConfig
 from crossalign.models.layout import Layout
 
@@ -93,6 +93,8 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         dropout = self.config.hidden_dropout if self.training else 0.0
         if self.config.norm == "post":
+            if cpu_layer.serves(self, x, dropout):
+                return cpu_layer.PostLayer.apply(x, self.qkv.weight, self, layout)
             x = ops.linear_add_norm(self.attend(x, layout), self.out, x, self.attention_norm, dropout, layout)
             inner = functional.gelu(ops.linear(x, self.up))
             return ops.linear_add_norm(inner, self.down, x, self.output_norm, dropout, layout)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load
 from torch import Tensor
 
 from crossalign.errors import UserError
@@ -24,6 +25,8 @@ class Shards:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.places: dict[str, tuple[Path, str]] = {}
+        # What is left of small files, which are read at once: opening one for each tensor takes longer than reading it.
+        self._waiting: dict[Path, dict[str, Tensor]] = {}
         for path in self._files():
             try:
                 with safe_open(path, "pt") as file:
@@ -55,6 +58,10 @@ class Shards:
         if name not in self.places:
             raise UserError(f"{self.folder}: the weights have no tensor '{name}'")
         path, key = self.places[name]
+        if path not in self._waiting:
+            self._waiting[path] = load(path.read_bytes()) if path.stat().st_size <= _PIECE // 8 else {}
+        if key in self._waiting[path]:
+            return self._waiting[path].pop(key).to(device, dtype, copy=True)
         with safe_open(path, "pt", device=str(device)) as file:
             part = file.get_slice(key)
             shape = part.get_shape()
