@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.models.mst import decode_tree, is_tree
+from crossalign.models import mst
+from crossalign.models.mst import decode_tree, decode_trees, is_tree
 
 
 def weight_of(weights, heads):
@@ -143,3 +144,16 @@ def test_no_words_and_one_word():
 def test_wrong_shape():
     with pytest.raises(ValueError, match="2 words need 2 x 3 weights"):
         decode_tree(np.zeros((2, 2)))
+
+
+def test_many_sentences_of_mixed_lengths_are_decoded_as_each_alone(monkeypatch):
+    monkeypatch.setattr(mst, "_TOGETHER", 200)
+    rng = np.random.default_rng(7)
+    sentences = [rng.normal(size=(count, count + 1)) for count in rng.integers(0, 9, 300)]
+    sentences[5] = np.full((4, 5), -np.inf)
+    sentences[5][1, 3] = np.nan
+    kept = [weights.copy() for weights in sentences]
+    for weights, heads in zip(sentences, decode_trees(sentences), strict=True):
+        assert heads.tolist() == decode_tree(weights).tolist()
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(sentences, kept, strict=True))
+    assert decode_trees([]) == []

@@ -107,7 +107,7 @@ def test_best_spans_like_brute_force(size, count, longest, seed):
         ((float(starts[i] + ends[j]), i, j) for i in range(size) for j in range(i, min(size, i + longest))),
         reverse=True,
     )[:count]
-    found = best_spans(starts, ends, count, longest)
+    found = list(zip(*(part.tolist() for part in best_spans(starts, ends, count, longest)), strict=True))
     assert [score for _, _, score in found] == [score for score, _, _ in expected]
     assert all(i <= j < i + longest and score == float(starts[i] + ends[j]) for i, j, score in found)
 

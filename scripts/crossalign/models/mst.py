@@ -6,7 +6,12 @@ the trees with one child of the root as it is. So whenever the best tree after s
 tree sought; and a shift by more than any two trees can differ leaves the root with a single child.
 """
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
+
+# Scores of sentences that are looked at together.
+_TOGETHER = 1 << 17
 
 
 def decode_tree(weights: np.ndarray) -> np.ndarray:
@@ -15,21 +20,52 @@ def decode_tree(weights: np.ndarray) -> np.ndarray:
     `weights[d, h]` is the weight of head h for word d + 1, where h = 0 is the root and h = i the i-th word: n rows,
     n + 1 columns. Gives n numbers from 0 to n. Values that are not finite count as far below all others.
     """
-    count = len(weights)
-    if weights.shape != (count, count + 1):
-        raise ValueError(f"{count} words need {count} x {count + 1} weights, not {weights.shape}")
-    if count < 2:
-        return np.zeros(count, dtype=np.int64)
-    scores = _finite(np.asarray(weights, dtype=np.float64))
+    return decode_trees([weights])[0]
+
+
+def decode_trees(sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """`decode_tree` of each; sentences of one length share the work up to the point where most of them end."""
+    found: list[np.ndarray] = [np.zeros(0, dtype=np.int64)] * len(sentences)
+    for count, members in _by_length(sentences):
+        stack = np.array([sentences[number] for number in members], dtype=np.float64)
+        for number, heads in zip(members, _decode(stack) if count > 1 else np.zeros((len(stack), count)), strict=True):
+            found[number] = heads.astype(np.int64, copy=False)
+    return found
+
+
+def _by_length(sentences: Sequence[np.ndarray]) -> Iterator[tuple[int, list[int]]]:
+    """Numbers of sentences of the same length, no more at a time than a cache holds."""
+    lengths: dict[int, list[int]] = {}
+    for number, weights in enumerate(sentences):
+        count = len(weights)
+        if weights.shape != (count, count + 1):
+            raise ValueError(f"{count} words need {count} x {count + 1} weights, not {weights.shape}")
+        lengths.setdefault(count, []).append(number)
+    for count, members in lengths.items():
+        some = max(1, _TOGETHER // max(1, count * (count + 1)))
+        for start in range(0, len(members), some):
+            yield count, members[start : start + some]
+
+
+def _decode(scores: np.ndarray) -> np.ndarray:
+    """Heads of sentences of one length: sentences x words; `scores` is used up."""
+    count = scores.shape[1]
+    if not np.isfinite(scores).all():
+        scores = np.stack([_finite(one) for one in scores])
     own = np.arange(count)
-    scores[own, own + 1] = -np.inf
+    scores[:, own, own + 1] = -np.inf
     # Exactly one word, the keenest, likes the root best after this shift, and most sentences end here: if everyone's
     # favourite heads are a tree, no tree is heavier.
-    keen = scores[:, 0] - scores[:, 1:].max(axis=1)
-    scores[:, 0] -= np.partition(keen, count - 2)[-2:].mean()
-    heads = scores.argmax(axis=1)
-    if np.count_nonzero(heads == 0) == 1 and is_tree(heads):
-        return heads
+    keen = scores[:, :, 0] - scores[:, :, 1:].max(axis=2)
+    scores[:, :, 0] -= np.partition(keen, count - 2, axis=1)[:, -2:].mean(axis=1, keepdims=True)
+    heads = scores.argmax(axis=2)
+    done = (np.count_nonzero(heads == 0, axis=1) == 1) & are_trees(heads)
+    for number in np.flatnonzero(~done):
+        heads[number] = _search(scores[number])
+    return heads
+
+
+def _search(scores: np.ndarray) -> np.ndarray:
     heads = _chu_liu_edmonds(scores)
     if np.count_nonzero(heads == 0) == 1:
         return heads
@@ -40,12 +76,17 @@ def decode_tree(weights: np.ndarray) -> np.ndarray:
 
 def is_tree(heads: np.ndarray) -> bool:
     """Whether following the heads leads from every word to the root."""
-    up = np.concatenate(([0], heads))
+    return bool(are_trees(heads[None])[0])
+
+
+def are_trees(heads: np.ndarray) -> np.ndarray:
+    """`is_tree` of each row."""
+    up = np.pad(heads, ((0, 0), (1, 0)))
     steps = 1
-    while steps < len(up):
-        up = up[up]
+    while steps < up.shape[1]:
+        up = np.take_along_axis(up, up, axis=1)
         steps *= 2
-    return not up.any()
+    return ~up.any(axis=1)
 
 
 def _finite(scores: np.ndarray) -> np.ndarray:

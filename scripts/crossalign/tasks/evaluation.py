@@ -27,18 +27,22 @@ def evaluate_sets(
     `predict` sees the examples of all sets in one go, so that they share batches. `cut_tokens` tells how many tokens of
     too long texts no example shows.
     """
-    examples = {name: task.examples(records, tokenizer, max_length) for name, records in sets.items()}
-    outputs = predict([example for part in examples.values() for example in part])
+    # All sets at once: what they have in common is tokenised once, and trees of one size are decoded together.
+    everything = [record for records in sets.values() for record in records]
+    examples = task.examples(everything, tokenizer, max_length)
+    outputs = predict(examples)
+    predictions = task.decode(examples, everything, outputs)
+    cut = [0] * len(everything)
+    for example in examples:
+        cut[example["record"]] += example["cut"]
     scores, rows = {}, {}
-    place = 0
+    stop = 0
     for name, records in sets.items():
-        part = examples[name]
-        predictions = task.decode(part, records, outputs[place : place + len(part)])
-        place += len(part)
-        scores[name] = task.score(records, predictions)
+        part = slice(stop, stop := stop + len(records))
+        scores[name] = task.score(records, predictions[part])
         if "cut_words" not in scores[name]:
-            scores[name]["cut_tokens"] = sum(example["cut"] for example in part)
-        details = task.details(records, predictions)
+            scores[name]["cut_tokens"] = sum(cut[part])
+        details = task.details(records, predictions[part])
         rows[name] = [{"id": record["id"], **row} for record, row in zip(records, details, strict=True)]
     for name, ends in score_intervals(task.name, rows).items():
         scores[name] |= ends

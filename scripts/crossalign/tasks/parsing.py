@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossalign.analysis.metrics import attachment
-from crossalign.models.mst import decode_tree
+from crossalign.models.mst import decode_trees
 from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, sorted_labels
 from crossalign.tasks.records import read_trees
 from crossalign.tasks.tagging import make_example, windows
@@ -108,9 +108,12 @@ class ParsingTask(Task):
         self, examples: Sequence[Example], records: Sequence[Record], outputs: Sequence[dict[str, np.ndarray]]
     ) -> list[tuple[list[int], list[int]]]:
         predictions = [([NONE] * len(record["words"]), [NONE] * len(record["words"])) for record in records]
-        for example, output in zip(examples, outputs, strict=True):
-            count = len(example["word_starts"])
-            heads = decode_tree(np.asarray(output["weights"])[:count, : count + 1])
+        counts = [len(example["word_starts"]) for example in examples]
+        weights = [
+            np.asarray(output["weights"])[:count, : count + 1] for output, count in zip(outputs, counts, strict=True)
+        ]
+        for example, output, heads in zip(examples, outputs, decode_trees(weights), strict=True):
+            count = len(heads)
             labels = np.asarray(output["labels"])[np.arange(count), heads]
             predictions[example["record"]][0][:count] = heads.tolist()
             predictions[example["record"]][1][:count] = labels.tolist()

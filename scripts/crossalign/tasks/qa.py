@@ -123,8 +123,9 @@ class QaTask(Task):
                 shown, spans = examples[number]["shown"], examples[number]["spans"]
                 place = slice(shown, shown + len(spans))
                 starts, ends = (np.asarray(outputs[number][key])[place] for key in ("start", "end"))
-                for first, last, score in best_spans(starts, ends, self.n_best, LONGEST_ANSWER):
-                    span = (int(spans[first, 0]), int(spans[last, 1]))
+                firsts, lasts, values = best_spans(starts, ends, self.n_best, LONGEST_ANSWER)
+                places = zip(spans[firsts, 0].tolist(), spans[lasts, 1].tolist(), strict=True)
+                for span, score in zip(places, values.tolist(), strict=True):
                     # Two windows may show the same span; the one that believes in it more speaks for it.
                     found[span] = max(score, found.get(span, -np.inf))
             ranked = sorted((-score, span) for span, score in found.items())
@@ -173,11 +174,14 @@ def context_windows(count: int, room: int, stride: int) -> list[tuple[int, int]]
     return windows
 
 
-def best_spans(starts: np.ndarray, ends: np.ndarray, count: int, longest: int) -> list[tuple[int, int, float]]:
+def best_spans(
+    starts: np.ndarray, ends: np.ndarray, count: int, longest: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The `count` best spans of at most `longest` tokens: first, last, sum of scores. Exact, not from short lists."""
     size = len(starts)
     if not size:
-        return []
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing, starts
     width = min(longest, size)
     padded = np.concatenate([ends, np.full(width - 1, -np.inf, dtype=ends.dtype)])
     # totals[i, k]: the span from token i to token i + k.
@@ -185,8 +189,6 @@ def best_spans(starts: np.ndarray, ends: np.ndarray, count: int, longest: int) -
     flat = totals.reshape(-1)
     chosen = np.argpartition(-flat, count - 1)[:count] if count < flat.size else np.arange(flat.size)
     chosen = chosen[np.lexsort((chosen, -flat[chosen]))]
-    return [
-        (int(place // width), int(place // width + place % width), float(flat[place]))
-        for place in chosen
-        if np.isfinite(flat[place])
-    ]
+    chosen = chosen[np.isfinite(flat[chosen])]
+    first, more = np.divmod(chosen, width)
+    return first, first + more, flat[chosen]

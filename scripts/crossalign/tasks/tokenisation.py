@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Encodings are large objects; taken a few thousand at a time they never fill the memory.
 CHUNK = 4096
+# Words that are tokenised as one text.
+TEXT = 128
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,14 @@ def word_pieces(tokenizer: Tokenizer, sentences: Iterable[Sequence[str]], most: 
     words = dict.fromkeys(chain.from_iterable(sentences))
     table = {}
     for part in _chunks(words):
-        encodings = tokenizer.encode_batch_fast(
-            [[word] for word in part], is_pretokenized=True, add_special_tokens=False
-        )
-        table.update((word, encoding.ids[:most] or unknown) for word, encoding in zip(part, encodings, strict=True))
+        # Some hundred words as one text: an encoding of its own for each word would take twice as long.
+        texts = [part[start : start + TEXT] for start in range(0, len(part), TEXT)]
+        encodings = tokenizer.encode_batch(texts, is_pretokenized=True, add_special_tokens=False)
+        for text, encoding in zip(texts, encodings, strict=True):
+            pieces: list[list[int]] = [[] for _ in text]
+            for number, word in zip(encoding.ids, encoding.word_ids, strict=True):
+                pieces[word].append(number)
+            table.update((word, piece[:most] or unknown) for word, piece in zip(text, pieces, strict=True))
     return table
 
 
