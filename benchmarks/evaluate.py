@@ -2,7 +2,9 @@
 
 1. scripts/finetune.py: English-EWT parsing, batches of 32, 15 epochs, a model of mBERT's shape with random weights.
 2. scripts/evaluate.py: the parser just made, and a POS tagger with random weights, each on the 17 PUD test sets. Where
-   DIR has fewer, some are taken twice.
+   DIR has fewer, some are taken twice. With the seconds of each stage: start (imports), read, tokenise, load (what is
+   left to wait for: on a GPU the model is loaded meanwhile), predict, decode, score, write, and the rest, which is the
+   start and the end of the process.
 3. Predictions alone, in tokens per second, against a padded loop of 32 examples at a time over the library's model.
 
 Usage: python benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu] [--tiny]
@@ -28,6 +30,7 @@ import train_step_peer as peer
 from crossalign.models.config import EncoderConfig
 from crossalign.models.huggingface import save_encoder, wordpiece_tokenizer
 from crossalign.models.init import fresh_encoder
+from crossalign.stages import read_stages
 from crossalign.tasks import get_task, labels_from
 from crossalign.training.device import choose_device, choose_precision
 from crossalign.training.predict import TaskModel, predict_all
@@ -66,14 +69,21 @@ def write_sets(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Path],
     return ewt, tests
 
 
-def run(program: str, *arguments: str) -> float:
-    """Seconds that a program of the workflow takes, from its start to its end."""
+def run(program: str, *arguments: str) -> tuple[float, str]:
+    """Seconds that a program of the workflow takes, from its start to its end, and what it says."""
     started = time.perf_counter()
     command = [sys.executable, str(ROOT / "scripts" / program), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{program} failed\n{done.stdout}\n{done.stderr}")
-    return time.perf_counter() - started
+    return time.perf_counter() - started, done.stderr
+
+
+def stages_of(said: str, seconds: float) -> dict[str, float]:
+    """The seconds of each stage that `evaluate.py` tells, and the rest of all its seconds."""
+    line = next(line for line in said.splitlines() if line.startswith("seconds: "))
+    stages = read_stages(line.removeprefix("seconds: "))
+    return stages | {"rest": round(seconds - sum(stages.values()), 2)}
 
 
 def random_tagger(folder: Path, base: Path, encoder, records: list[dict]) -> None:
@@ -143,7 +153,7 @@ def main() -> None:
         save_encoder(base, encoder, tokenizer)
         sets = [f"{name}={path}" for name, path in tests.items()]
         epochs = "1" if args.tiny else "15"
-        seconds = run(
+        seconds, _ = run(
             "finetune.py", "--model", base, "--task", "parsing", "--train", ewt["train"], "--dev", ewt["dev"],
             "--batch", "32", "--epochs", epochs, "--out", folder / "parser", "--device", args.device,
         )  # fmt: skip
@@ -155,13 +165,13 @@ def main() -> None:
         print("finetune:", json.dumps(results["finetune"]), flush=True)
         random_tagger(folder / "tagger/model", base, encoder, get_task("pos").read(ewt["train"]))
         for task in ("parser", "tagger"):
-            seconds = run(
+            seconds, said = run(
                 "evaluate.py", "--tuned", folder / task / "model", "--base", base, "--sets", *sets,
                 "--out", folder / task / "scores.json", "--predictions", folder / task / "predictions.jsonl.gz",
                 "--device", args.device,
             )  # fmt: skip
             results[task] = {"sets": len(sets), "different": len(set(tests)) - sum("_again" in n for n in tests)}
-            results[task] |= {"seconds": seconds}
+            results[task] |= {"seconds": seconds, "stages": stages_of(said, seconds)}
             print(f"evaluate {task}:", json.dumps(results[task]), flush=True)
         for task in ("parser", "tagger"):
             results[task]["predictions"] = predictions(folder / task / "model", base, tests, device)

@@ -6,12 +6,15 @@ In: the tuned model, the base model that it was tuned from, and prepared sets as
 """
 
 import argparse
+import gc
 import logging
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
+from crossalign.stages import Stages
 
 log = logging.getLogger("evaluate")
+stages = Stages()
 
 
 def parse_args() -> argparse.Namespace:
@@ -46,34 +49,55 @@ def main() -> None:
     args = parse_args()
     files = named_files(args.sets)
 
+    from concurrent.futures import ThreadPoolExecutor
+
+    from crossalign.models.huggingface import load_config, load_tokenizer
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
     from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.predict import predict_all
-    from crossalign.training.tuned import load_tuned
+    from crossalign.training.predict import predict_all, warm_up
+    from crossalign.training.tuned import load_tuned_model, read_info
 
     device = choose_device(args.device)
-    tuned = load_tuned(args.tuned, args.base)
-    # Reading may fail, and does so in a moment; the model moves to the device after it.
-    sets = {name: tuned.task.read(file) for name, file in sorted(files.items())}
-    model = tuned.model.place(device, choose_precision(args.precision, device))
-    wanted = args.max_length or tuned.info["settings"]["max_length"]
-    longest = min(wanted, model.encoder.config.max_length)
-    scores, rows = evaluate_sets(
-        tuned.task, sets, tuned.tokenizer, longest, lambda examples: predict_all(model, tuned.task, examples, device)
-    )
+    info, task = read_info(args.tuned, args.base)
+    config = load_config(args.base)
+
+    def load():
+        model = load_tuned_model(args.tuned, args.base, task).place(device, choose_precision(args.precision, device))
+        if device.type == "cuda":
+            warm_up(model, task, device)
+        return model
+
+    stages.end("start")
+    with ThreadPoolExecutor(1) as helper:
+        # A GPU is made ready while this thread reads and tokenises.
+        model = helper.submit(load).result if device.type == "cuda" else load
+        sets = {name: task.read(file) for name, file in sorted(files.items())}
+        stages.end("read")
+        tokenizer = load_tokenizer(args.base, config.vocab_size)
+        longest = min(args.max_length or info["settings"]["max_length"], config.max_length)
+
+        def predict(examples):
+            ready = model()
+            stages.end("load")
+            return predict_all(ready, task, examples, device)
+
+        scores, rows = evaluate_sets(task, sets, tokenizer, longest, predict, stages.end)
     for name, values in scores.items():
-        log.info("%s: %s %.2f", name, tuned.task.metric, values[tuned.task.metric])
+        log.info("%s: %s %.2f", name, task.metric, values[task.metric])
         unseen = values.get("unseen_labels", 0)
         if unseen:
             log.warning(
                 "%s: %d words have a label that was not in the training data; they count as errors", name, unseen
             )
     if args.predictions:
-        write_predictions(args.predictions, tuned.task.name, tuned.task.labels, rows)
+        write_predictions(args.predictions, task.name, task.labels, rows)
     write_scores(args.out, scores)
+    stages.end("write")
+    log.info("seconds: %s", stages)
 
 
 if __name__ == "__main__":
+    gc.disable()  # millions of small objects and no cycles that matter: looking for them would take long
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     run_main(main)

@@ -1,5 +1,6 @@
 """Evaluation as a program: scores and predictions of tiny untrained models for every task."""
 
+import gc
 import json
 import os
 import runpy
@@ -14,11 +15,12 @@ from crossalign.errors import UserError
 from crossalign.models.config import EncoderConfig
 from crossalign.models.huggingface import save_encoder
 from crossalign.models.init import fresh_encoder
+from crossalign.stages import read_stages
 from crossalign.tasks import get_task
 from crossalign.tasks.evaluation import evaluate_sets
 from crossalign.tasks.predictions import read_predictions, write_predictions, write_scores
-from crossalign.training.predict import TaskModel, predict_all
-from crossalign.training.tuned import save_tuned
+from crossalign.training.predict import TaskModel, predict_all, warm_up
+from crossalign.training.tuned import load_tuned, save_tuned
 
 TREES = """# sent_id = a
 1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_
@@ -90,7 +92,10 @@ def run(root, monkeypatch, folder, files, *more):
     argv += ["--out", folder / "scores.json", "--predictions", folder / "p.jsonl.gz", *more]
     argv += ["--sets", *(f"{name}={file}" for name, file in files.items())]
     monkeypatch.setattr(sys, "argv", list(map(str, argv)))
-    runpy.run_path(str(root / "scripts/evaluate.py"), run_name="__main__")
+    try:
+        runpy.run_path(str(root / "scripts/evaluate.py"), run_name="__main__")
+    finally:
+        gc.enable()  # the program does without
 
 
 @pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
@@ -156,6 +161,27 @@ def test_batches_do_not_matter(tmp_path):
         for budget in (1, 10_000)
     ]
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_warming_up_changes_nothing(tmp_path, name):
+    make_model(tmp_path, name)
+    tuned = load_tuned(tmp_path / "tuned", tmp_path / "base")
+    before = {key: value.clone() for key, value in tuned.model.state_dict().items()}
+    warm_up(tuned.model, tuned.task, "cpu")
+    assert not tuned.model.training
+    assert all(torch.equal(value, before[key]) for key, value in tuned.model.state_dict().items())
+
+
+def test_the_program_tells_its_stages(root, tmp_path):
+    make_model(tmp_path, "parsing")
+    (tmp_path / "a.conllu").write_text(TREES)
+    command = [sys.executable, root / "scripts/evaluate.py", "--tuned", tmp_path / "tuned", "--base", tmp_path / "base"]
+    command += ["--out", tmp_path / "scores.json", "--sets", f"x={tmp_path / 'a.conllu'}"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    told = [line.removeprefix("seconds: ") for line in done.stderr.splitlines() if line.startswith("seconds: ")]
+    stages = ["start", "read", "tokenise", "load", "predict", "decode", "score", "write"]
+    assert done.returncode == 0 and len(told) == 1 and list(read_stages(told[0])) == stages
 
 
 def test_the_program_ends_with_a_sentence_not_a_traceback(root, tmp_path):

@@ -20,18 +20,26 @@ Predict = Callable[[Sequence[Example]], "Sequence[dict[str, np.ndarray]]"]
 
 
 def evaluate_sets(
-    task: Task, sets: dict[str, list[Record]], tokenizer: Tokenizer, max_length: int, predict: Predict
+    task: Task,
+    sets: dict[str, list[Record]],
+    tokenizer: Tokenizer,
+    max_length: int,
+    predict: Predict,
+    ended: Callable[[str], None] = lambda stage: None,
 ) -> tuple[dict[str, dict[str, float]], dict[str, list[dict[str, Any]]]]:
     """Scores of each set, and its rows for a file of predictions: the record's `id` and the task's details.
 
     `predict` sees the examples of all sets in one go, so that they share batches. `cut_tokens` tells how many tokens of
-    too long texts no example shows.
+    too long texts no example shows. `ended` is told the name of each stage when it is over.
     """
     # All sets at once: what they have in common is tokenised once, and trees of one size are decoded together.
     everything = [record for records in sets.values() for record in records]
     examples = task.examples(everything, tokenizer, max_length)
+    ended("tokenise")
     outputs = predict(examples)
+    ended("predict")
     predictions = task.decode(examples, everything, outputs)
+    ended("decode")
     cut = [0] * len(everything)
     for example in examples:
         cut[example["record"]] += example["cut"]
@@ -46,4 +54,5 @@ def evaluate_sets(
         rows[name] = [{"id": record["id"], **row} for record, row in zip(records, details, strict=True)]
     for name, ends in score_intervals(task.name, rows).items():
         scores[name] |= ends
+    ended("score")
     return scores, rows

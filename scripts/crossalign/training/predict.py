@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,10 @@ def iterate_batches(
     """
     for members in by_length(store, budget or BUDGET[device.type]):
         shape = store.exact_shape(members)
-        views = store.views(torch.from_numpy(store.assemble(members, shape)).to(device), shape)
+        vector = torch.from_numpy(store.assemble(members, shape))
+        # From pinned memory, or the host would wait for the batch before.
+        vector = vector.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else vector.to(device)
+        views = store.views(vector, shape)
         layout, batch = batch_inputs(views, shape)
         states = encoder.packed(views["ids"], views["positions"], views.get("types"), layout, all_layers)
         grid = [layout.to_grid(state) for state in states] if all_layers else layout.to_grid(states)
@@ -70,14 +74,38 @@ def predict_all(
     mixed = torch.autocast(device.type, torch.bfloat16) if low else contextlib.nullcontext()
     try:
         with torch.inference_mode(), mixed:
+            waiting: Callable[[], None] | None = None
             for members, batch, hidden in iterate_batches(model.encoder, store, device, budget):
-                for name, tensor in task.predict(model.head, hidden, batch).items():
-                    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-                    for member, row in zip(members, tensor.cpu().numpy(), strict=True):
-                        outputs[member][name] = row
+                # A GPU computes this batch while the host fetches the one before.
+                before, waiting = waiting, partial(_fetch, outputs, members, task.predict(model.head, hidden, batch))
+                if before is not None:
+                    before()
+            if waiting is not None:
+                waiting()
     finally:
         model.train(training)
     return outputs
+
+
+def _fetch(outputs: list[dict[str, np.ndarray]], members: np.ndarray, tensors: dict[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        for member, row in zip(members, tensor.cpu().numpy(), strict=True):
+            outputs[member][name] = row
+
+
+def warm_up(model: TaskModel, task: Any, device: torch.device | str) -> None:
+    """Predict something short and something long, so that a GPU's libraries are loaded and its kernels compiled."""
+    examples = []
+    for length in (12, 30, 60, 120):
+        size = min(length, model.encoder.config.max_length)
+        extent = {"sequence": [0] * size, "words": [0] * size, "scalar": 0}
+        values = {name: extent[field.shape] for name, field in task.fields.items()}
+        examples.append({"input_ids": [0] * size, **values})
+    device = torch.device(device)
+    # Each thread has a current GPU of its own.
+    with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
+        predict_all(model, task, examples, device, budget=1)
 
 
 def make_store(encoder: Encoder, examples: Sequence[dict[str, Any]], fields: dict[str, Any]) -> Store:

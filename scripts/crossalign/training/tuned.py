@@ -66,36 +66,52 @@ def save_tuned(
 
 def load_tuned(folder: str | Path, base: str | Path) -> Tuned:
     """The tuned model in `folder`, laid over its base model."""
+    info, task = read_info(folder, base)
+    model = load_tuned_model(folder, base, task)
+    return Tuned(model, task, load_tokenizer(base, model.encoder.config.vocab_size), info)
+
+
+def read_info(folder: str | Path, base: str | Path) -> tuple[dict[str, Any], Any]:
+    """What is known of a tuned model, and its task, without the weights."""
     from crossalign.tasks import get_task
 
-    info, tensors = _read(Path(folder), base)
-    task = get_task(info["task"], info["labels"])
+    folder = Path(folder)
+    try:
+        info = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename} is missing: {folder} is not a tuned model") from None
+    except ValueError as error:
+        raise UserError(f"{folder} cannot be read: {error}") from None
+    if info.get("base_identity") != folder_identity(base):
+        raise UserError(f"{folder} was tuned from '{info.get('base')}'; {base} holds other weights")
+    return info, get_task(info["task"], info["labels"])
+
+
+def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskModel:
+    """Only the weights of a tuned model, laid over its base model."""
+    tensors = _read(Path(folder))
     encoder = load_weights(base)
-    head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
-    model = TaskModel(encoder, head)
+    model = TaskModel(encoder, task.make_head(encoder.config.hidden, encoder.config.hidden_dropout))
     _overlay(model, tensors, Path(folder))
-    return Tuned(model.eval(), task, load_tokenizer(base, encoder.config.vocab_size), info)
+    return model.eval()
 
 
 def load_tuned_encoder(folder: str | Path, base: str | Path) -> Encoder:
     """Only the encoder of a tuned model, for embeddings."""
-    _, tensors = _read(Path(folder), base)
+    read_info(folder, base)
+    tensors = _read(Path(folder))
     model = TaskModel(load_weights(base), torch.nn.Identity())
     _overlay(model, {name: value for name, value in tensors.items() if name.startswith("encoder.")}, Path(folder))
     return model.encoder.eval()
 
 
-def _read(folder: Path, base: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read(folder: Path) -> dict[str, Tensor]:
     try:
-        info = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        tensors = load((folder / "model.safetensors").read_bytes())
+        return load((folder / "model.safetensors").read_bytes())
     except FileNotFoundError as error:
         raise UserError(f"{error.filename} is missing: {folder} is not a tuned model") from None
     except (ValueError, SafetensorError) as error:
         raise UserError(f"{folder} cannot be read: {error}") from None
-    if info.get("base_identity") != folder_identity(base):
-        raise UserError(f"{folder} was tuned from '{info.get('base')}'; {base} holds other weights")
-    return info, tensors
 
 
 @torch.no_grad()

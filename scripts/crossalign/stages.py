@@ -1,0 +1,26 @@
+"""Where the seconds of a program go."""
+
+import time
+
+
+class Stages:
+    """Seconds by stage; a stage lasts from the end of the one before."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def end(self, name: str) -> None:
+        """The stage `name` ends now; one that comes again goes on counting."""
+        now = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
+        self._last = now
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {seconds:.2f}" for name, seconds in self.seconds.items())
+
+
+def read_stages(text: str) -> dict[str, float]:
+    """The numbers of a `str(Stages())`."""
+    parts = (part.rpartition(" ") for part in text.split(", "))
+    return {name: float(seconds) for name, _, seconds in parts}
