@@ -52,9 +52,10 @@ def write_tasks(source: Path, target: Path, split: str, limit: int) -> dict[str,
 
 
 def write_trees(data: list[list[list[str]]], target: Path) -> None:
-    """A prepared treebank."""
+    """A prepared treebank, in the form that the workflow itself writes: it is read faster than others."""
     with target.open("w", encoding="utf-8") as stream:
-        for sentence in data:
+        for number, sentence in enumerate(data, 1):
+            print(f"# sent_id = {number}", file=stream)
             for row in sentence:
                 relation = row[7].partition(":")[0]
                 print(row[0], row[1], "_", row[3], "_", "_", row[6], relation, "_", "_", sep="\t", file=stream)
