@@ -7,6 +7,7 @@ of the embeddings.
 
 import argparse
 import logging
+import os
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
@@ -55,6 +56,9 @@ def main() -> None:
     files = named_files(args.text)
     if args.token_budget is not None and args.token_budget < 1:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
+
+    # Every batch has a size of its own, and PyTorch's CPU library would keep a kernel for each of the last 1024 sizes.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
     from crossalign.embedding.sentences import Options, embed_files
     from crossalign.embedding.weights import load_model

@@ -345,3 +345,42 @@ def test_program(root, folder, tmp_path):
 def test_program_names_bad_arguments(text, message, root, folder, tmp_path):
     done = run(root, "--model", folder, "--text", text, "--out", tmp_path)
     assert done.returncode == 1 and done.stderr.startswith("error: --text") and message in done.stderr
+
+
+MEMORY = """
+import sys
+from pathlib import Path
+import torch
+from crossalign.embedding import sentences
+from crossalign.embedding.weights import load_model
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+folder = Path(sys.argv[1])
+torch.set_num_threads(1)
+sentences._WINDOW_SENTENCES = 500
+model = load_model(folder / "model", torch.device("cpu"))
+peaks = []
+for name in ("few", "many"):
+    sentences.embed_files(model, {name: folder / f"{name}.txt"}, folder / "out", sentences.Options(40))
+    peaks.append(peak())
+print(peaks[1] - peaks[0], (folder / "out" / "many.npy").stat().st_size)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads peak memory where Linux shows it")  # noqa: PTH110
+def test_memory_does_not_grow_with_the_sentences(root, tmp_path):
+    config = EncoderConfig(vocab_size=160, hidden=256, layers=3, heads=4, intermediate=64, positions=48)
+    save_encoder(tmp_path / "model", fresh_encoder(config, 1), tokenizer_of("bert"))
+    # Few: several windows, so that what passes at a time is part of both peaks.
+    for name, count in (("few", 400), ("many", 2500)):
+        write(tmp_path / f"{name}.txt", TEXT[:4] * count)
+    environment = {**os.environ, "PYTHONPATH": str(root / "scripts"), "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16"}
+    command = [sys.executable, "-c", MEMORY, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    growth, written = map(int, done.stdout.split())
+    assert written > 40e6
+    assert growth < 12e6

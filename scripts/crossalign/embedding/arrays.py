@@ -14,8 +14,10 @@ from torch import Tensor
 from crossalign.errors import UserError
 from crossalign.files import write_atomic
 
-# Pieces that may wait to be written, each in a buffer of its own.
+# Pieces that may wait to be written; those of a GPU each in a buffer of its own, of so many bytes. A power of two:
+# PyTorch takes page-locked memory in such sizes.
 _WAITING = 2
+_BUFFER = 32 << 20
 
 
 class ArrayWriter:
@@ -58,23 +60,27 @@ class ArrayWriter:
             self._finishing.append(self._thread.submit(self._files[-1].finish))
 
     def add(self, piece: Tensor) -> None:
-        """Append rows (layers x some rows x columns). Raises what went wrong with earlier ones."""
-        if len(self._waiting) == _WAITING:
-            self._waiting.popleft().result()
-        fetched = self._fetch(piece)
-        self._waiting.append(self._thread.submit(self._files[-1].put, *fetched, self.rows))
-        self.rows += piece.shape[1]
+        """Append rows (layers x some rows x columns). Raises what went wrong with earlier ones.
 
-    def _fetch(self, piece: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
-        """The piece in host memory; from a GPU a copy that is under way, and the event of its end."""
-        if piece.device.type == "cpu":
-            return piece, None
+        What lies on a GPU comes to the host some rows at a time, however many there are.
+        """
+        few = piece.shape[1] if piece.device.type == "cpu" else max(1, _BUFFER // (4 * piece.shape[0] * piece.shape[2]))
+        for rows in piece.split(max(1, few), 1):
+            if len(self._waiting) == _WAITING:
+                self._waiting.popleft().result()
+            self._waiting.append(self._thread.submit(self._files[-1].put, *self._fetch(rows), self.rows))
+            self.rows += rows.shape[1]
+
+    def _fetch(self, rows: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+        """Rows in host memory; from a GPU a copy that is under way, and the event of its end."""
+        if rows.device.type == "cpu":
+            return rows, None
         self._turn = (self._turn + 1) % _WAITING
-        if len(self._buffers[self._turn]) < piece.numel():
-            self._buffers[self._turn] = torch.empty(piece.numel(), pin_memory=True)
-        host = self._buffers[self._turn][: piece.numel()].view(piece.shape)
-        with torch.cuda.device(piece.device):
-            host.copy_(piece, non_blocking=True)
+        if len(self._buffers[self._turn]) < rows.numel():
+            self._buffers[self._turn] = torch.empty(max(rows.numel(), _BUFFER // 4), pin_memory=True)
+        host = self._buffers[self._turn][: rows.numel()].view(rows.shape)
+        with torch.cuda.device(rows.device):
+            host.copy_(rows.contiguous(), non_blocking=True)
             event = torch.cuda.Event()
             event.record()
         return host, event

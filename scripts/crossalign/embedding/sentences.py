@@ -28,9 +28,12 @@ from crossalign.training.batches import Store
 
 log = logging.getLogger("embed")
 
-# Bytes of a window's result, and most sentences in it. Two or three windows are in host memory at a time.
-_WINDOW_BYTES = 192 << 20
+# Bytes of a window's result, and most sentences in it. A GPU holds one window and fills itself better with a large one;
+# a CPU has up to four of them in host memory at a time, and its batches are small.
+_WINDOW_BYTES = {"cuda": 256 << 20, "cpu": 48 << 20}
 _WINDOW_SENTENCES = 8192
+# Sentences that are tokenised at a time: a tokenizer's answer takes many times the memory of its token numbers.
+_TOKENISED = 512
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
                 "line n must be the same sentence in all languages"
             )
     counts = {lang: Counts() for lang in files}
-    size = max(1, min(_WINDOW_SENTENCES, _WINDOW_BYTES // (4 * (model.config.layers + 1) * model.config.hidden)))
+    size = _window_size(model)
     prepared = (
         (lang, *_prepare(window, model, options, frame, counts[lang], files[lang]))
         for lang, path in files.items()
@@ -95,6 +98,12 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
     for lang, count in counts.items():
         _warn(files[lang], count, options)
     return counts
+
+
+def _window_size(model: Loaded) -> int:
+    """Sentences of a window."""
+    most = _WINDOW_BYTES.get(model.placement.last.type, _WINDOW_BYTES["cpu"])
+    return max(1, min(_WINDOW_SENTENCES, most // (4 * (model.config.layers + 1) * model.config.hidden)))
 
 
 def count_lines(path: Path) -> int:
@@ -123,18 +132,23 @@ def _prepare(
     """Token numbers with special tokens, and the span of each sentence that counts."""
     room = options.max_length - frame.size
     examples, spans = [], []
-    encoded = model.tokenizer.encode_batch_fast([line for _, line in window], add_special_tokens=False)
-    for (number, _), encoding in zip(window, encoded, strict=True):
-        ids = encoding.ids
+    for (number, _), ids in zip(window, _token_numbers(window, model), strict=True):
         counts.sentences += 1
         counts.cut += len(ids) > room
         counts.empty += not ids
         if not ids and (options.special_tokens == "exclude" or not frame.size):
             raise UserError(f"{path}, line {number}: no words to average; drop the sentence in all languages")
-        examples.append([*frame.before, *ids[:room], *frame.after])
+        examples.append(np.array([*frame.before, *ids[:room], *frame.after], dtype=np.int64))
         inside = (len(frame.before), len(examples[-1]) - len(frame.after))
         spans.append(inside if options.special_tokens == "exclude" else (0, len(examples[-1])))
     return make_store(model, examples), np.array(spans, dtype=np.int64)
+
+
+def _token_numbers(window: list[tuple[int, str]], model: Loaded) -> Iterator[list[int]]:
+    for start in range(0, len(window), _TOKENISED):
+        lines = [line for _, line in window[start : start + _TOKENISED]]
+        for encoding in model.tokenizer.encode_batch_fast(lines, add_special_tokens=False):
+            yield encoding.ids
 
 
 def _warn(path: Path, counts: Counts, options: Options) -> None:
