@@ -15,13 +15,15 @@ from float32 arrays in the memory of the host, so both pay for the copy to a GPU
 
 Usage: python benchmarks/similarity.py [--quick] [--device cpu|cuda] [--sentences N --neurons N --layers N --pairs N]
 On a CPU with 10,000 sentences one pair of published CKA takes some ten minutes and 5 GB; --groups leaves rows out, and
---quick takes 2,000 sentences.
+--quick takes 2,000 sentences. With --seconds no layer begins after so many; the table says how many there were.
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -55,10 +57,13 @@ def sentences(rng: np.random.Generator, count: int, neurons: int, languages: int
     mixing = (rotation / np.arange(1, neurons + 1) ** decay).astype(np.float32)
     shared = rng.standard_normal((count, neurons), dtype=np.float32)
     offset = rng.normal(0.0, 1.0, neurons).astype(np.float32)
-    return [
-        ((shared + rng.standard_normal((count, neurons), dtype=np.float32)) @ mixing.T + offset) * scale
-        for _ in range(languages)
-    ]
+
+    def one(own: np.random.Generator) -> np.ndarray:
+        return ((shared + own.standard_normal((count, neurons), dtype=np.float32)) @ mixing.T + offset) * scale
+
+    # Drawing is most of the time, and runs beside other Python code.
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
+        return list(threads.map(one, rng.spawn(languages)))
 
 
 class Peer:
@@ -176,6 +181,7 @@ def main() -> None:
     parser.add_argument("--neurons", type=int, default=768)
     parser.add_argument("--layers", type=int, default=13)
     parser.add_argument("--pairs", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no further layer after so many")
     parser.add_argument("--peer-pairs", type=int, default=2, help="pairs that the published way is measured on")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
@@ -198,7 +204,12 @@ def main() -> None:
     differences = dict.fromkeys(args.groups, 0.0)
     together = 0.0
     everything = tuple(name for name in INDEXES if any(name in GROUPS[group] for group in args.groups))
+    begun = time.monotonic()
     for layer in range(args.layers):
+        if layer and time.monotonic() - begun > args.seconds:
+            print(f"{layer} of {args.layers} layers in {args.seconds:.0f} s", file=sys.stderr)
+            args.layers = layer
+            break
         reference, *others = sentences(rng, args.sentences, args.neurons, args.pairs + 1, args.decay)
         if args.resident:
             keep_on_device(backend, peer, [reference, *others])
@@ -222,6 +233,7 @@ def main() -> None:
         start = clock()
         compare(reference, others, Options(everything), backend)
         together += clock() - start
+        print(f"[{time.monotonic() - begun:.0f} s] layer {layer}", file=sys.stderr)
     cells = args.layers * args.pairs
     size = f"{args.sentences} sentences x {args.neurons} neurons, {args.layers} layers x {args.pairs} pairs"
     where = f"{args.device}, resident" if args.resident else args.device
