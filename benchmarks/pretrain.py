@@ -10,7 +10,8 @@ Model-FLOP utilisation = FLOPs that the model needs per second / 989e12, the den
 6 x (neurons^2 + neurons x vocabulary) x hidden tokens for the head; nothing for norms, softmax, dropout, the optimiser,
 or scores that nobody needs.
 
-Usage: python benchmarks/pretrain.py [--lengths 128 512] [--no-peer] [--out results.json] [--quick]
+Usage: python benchmarks/pretrain.py [--lengths 128 512] [--no-peer] [--profile] [--out results.json] [--quick]
+With --profile the kernels of three of our steps are listed, and nothing else is measured.
 """
 
 import argparse
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 import pretrain_peer
+import pretrain_profile
 import torch
 from torch.nn import functional
 
@@ -55,6 +57,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, help="blocks per step, for all lengths")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY)
     parser.add_argument("--no-peer", action="store_true", help="ours only")
+    parser.add_argument("--profile", action="store_true", help="list the kernels of our steps instead")
     parser.add_argument("--out", type=Path, help="file for the results as JSON")
     parser.add_argument("--quick", action="store_true", help="very small, to see that it runs")
     parser.add_argument("--device", default="auto")
@@ -115,19 +118,34 @@ def make_tokenizer(size: int):
     return Tokenizer(models.WordLevel({name: i for i, name in enumerate(names)}, unk_token="<unk>"))
 
 
-def ours(bench: Bench, length: int) -> dict[str, Any]:
-    """Tokens per second of the engine."""
-    batch, steps = bench.batch(length), bench.steps(length)
+def begin(bench: Bench, length: int, steps: int) -> Pretraining:
+    """A training that has its first `WARM` steps behind it and `steps` ahead."""
     settings = PretrainSettings(
-        steps=WARM + steps, batch=batch, block=length, learning_rate=1e-4, precision=bench.precision
+        steps=WARM + steps, batch=bench.batch(length), block=length, learning_rate=1e-4, precision=bench.precision
     )
     config = new_config(bench.tokenizer, "post", "xlm-roberta", dict(bench.shape))
     encoder, head = new_model(config, 1)
     training = Pretraining(encoder, head, bench.tokenizer, {"random": bench.text}, settings, bench.device)
-    engine, store = training.engine, training.store
     for step in range(WARM):
-        engine.step(store.members(step))
+        training.engine.step(training.store.members(step))
     wait(bench.device)
+    return training
+
+
+def profile(bench: Bench, length: int) -> dict[str, Any]:
+    """Print the kernels of a few steps."""
+    training = begin(bench, length, pretrain_profile.STEPS)
+    step = lambda number: training.engine.step(training.store.members(WARM + number))  # noqa: E731
+    lines = pretrain_profile.kernels(step, bench.device)
+    print("\n".join(lines), flush=True)
+    return {"kernels": lines}
+
+
+def ours(bench: Bench, length: int) -> dict[str, Any]:
+    """Tokens per second of the engine."""
+    batch, steps = bench.batch(length), bench.steps(length)
+    training = begin(bench, length, steps)
+    engine, store = training.engine, training.store
     started = time.perf_counter()
     for step in range(WARM, WARM + steps):
         engine.step(store.members(step))
@@ -203,7 +221,7 @@ def attempt(bench: Bench, label: str, work, *args) -> dict[str, Any] | None:
     except Exception:
         bench.say(f"{label} failed\n{traceback.format_exc()}")
         return None
-    bench.say(f"{label}: {json.dumps(result)}")
+    bench.say(f"{label}: {json.dumps({name: value for name, value in result.items() if name != 'kernels'})}")
     return result
 
 
@@ -217,6 +235,9 @@ def main() -> None:
         name = torch.cuda.get_device_name() if cuda else "cpu"
         bench.say(f"{name}, torch {torch.__version__}, {bench.precision}, vocabulary {bench.vocabulary:,}")
         for length in args.lengths:
+            if args.profile:
+                results[str(length)] = {"profile": attempt(bench, f"profile, {length}", profile, length)}
+                continue
             found = {"ours": attempt(bench, f"ours, {length}", ours, length)}
             if cuda and length > 128:
                 found["ours with cuDNN"] = attempt(bench, f"ours with cuDNN, {length}", with_cudnn, length)
