@@ -37,6 +37,7 @@ from crossalign.items.adjust import knows
 from crossalign.recipe import recipe
 from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
+from crossalign.timer import OneTimer
 from crossalign.tasks import file_of
 from snakemake.exceptions import WorkflowError
 
@@ -147,6 +148,10 @@ def start_run():
     if not config.get("world") and missing(needed(), DOWNLOADS):
         logger.info(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
     write_config()
+    # Snakemake arms a timer at each look for work, and each timer brings about the next look: hundreds a second after a
+    # few hundred jobs. One is enough.
+    if hasattr(workflow.scheduler, "_schedule_reevalutation"):
+        workflow.scheduler._schedule_reevalutation = OneTimer(workflow.scheduler._open_jobs.release)
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
     if workflow.executor_plugin.name == "slurm":
         use_shims(SHIMS)
