@@ -1,0 +1,191 @@
+"""Several fine-tunings on one card at the same time against the same ones after each other.
+
+Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
+one card and share it by CROSSALIGN_CARD_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
+as long as those of an English treebank, weights of mBERT's shape): what a step costs does not depend on them.
+
+Prints one Markdown row per way. The ratio is the time of one after another over that of this way: above 1, sharing
+pays. The last column checks that sharing changes no result.
+Usage: python benchmarks/share_card.py [--runs 4] [--at-once 1 2 4] [--card 0] [--device cuda|cpu] [--small]
+[--out FILE.json]
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]
+# Shape, words, sentences, epochs: mBERT and a treebank, or what a laptop does in seconds.
+LARGE = ({}, 30_000, 10_000, 2)
+SMALL = ({"hidden": 16, "layers": 2, "heads": 2, "intermediate": 32}, 200, 60, 1)
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=4, help="fine-tunings of each way")
+    parser.add_argument("--at-once", type=int, nargs="+", default=[1, 2, 4], help="how many share the card; 1 is added")
+    parser.add_argument("--card", default="0", help="the card, as nvidia-smi numbers them")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--small", action="store_true", help="a tiny model and few sentences")
+    parser.add_argument("--sentences", type=int, help="examples of a fine-tuning")
+    parser.add_argument("--epochs", type=int, help="passes over them")
+    parser.add_argument("--out", type=Path, help="also write the numbers as JSON")
+    args = parser.parse_args()
+    if args.runs < 1 or min(args.at_once) < 1:
+        parser.error("--runs and --at-once are numbers from 1")
+    return args
+
+
+def make_model(folder: Path, shape: dict, words: int) -> None:
+    """A model folder with random weights."""
+    from crossalign.models.config import EncoderConfig
+    from crossalign.models.huggingface import save_encoder, wordpiece_tokenizer
+    from crossalign.models.init import fresh_encoder
+
+    folder.mkdir()
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join([*SPECIAL, *(f"w{number}" for number in range(words))]) + "\n", encoding="utf-8")
+    tokenizer = wordpiece_tokenizer(vocabulary)
+    config = EncoderConfig(vocab_size=tokenizer.get_vocab_size(), **shape)
+    save_encoder(folder, fresh_encoder(config, 1), tokenizer)
+
+
+def make_data(file: Path, words: int, sentences: int) -> None:
+    """Tagged sentences; their lengths are spread like those of English-EWT (16 words on average, few above 50)."""
+    random = Random(1)
+    with file.open("w", encoding="utf-8") as stream:
+        for number in range(sentences):
+            count = min(100, 1 + int(random.gammavariate(1.6, 9.5)))
+            tokens = [f"w{random.randrange(words)}" for _ in range(count)]
+            tags = [random.choice(TAGS) for _ in tokens]
+            print(json.dumps({"id": str(number), "tokens": tokens, "tags": tags}), file=stream)
+
+
+class Card:
+    """The memory that is taken on a card, looked at twice a second."""
+
+    def __init__(self, number: str, device: str) -> None:
+        self.number, self.peak, self.over = number, 0, threading.Event()
+        self.watcher = threading.Thread(target=self._watch) if device == "cuda" else None
+
+    def __enter__(self) -> "Card":
+        if self.watcher:
+            self.watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        if self.watcher:
+            self.watcher.join()
+
+    def _watch(self) -> None:
+        command = ["nvidia-smi", f"--id={self.number}", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        while not self.over.wait(0.5):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode == 0:
+                self.peak = max(self.peak, int(done.stdout.split()[0]))
+
+
+def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs: int) -> subprocess.Popen:
+    """One fine-tuning; seed 0 is the one before the first measurement, which finds the caches empty."""
+    out = folder / f"{share}-at-once" / f"seed{seed}"
+    out.mkdir(parents=True)
+    environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    environment |= {"CROSSALIGN_CARDS": args.card, "CROSSALIGN_CARD_SHARE": str(share), "OMP_NUM_THREADS": "1"}
+    # A benchmark inside of a job of a scheduler chooses its card all the same.
+    environment.pop("SLURM_JOB_ID", None)
+    command = [
+        *(sys.executable, str(ROOT / "scripts" / "finetune.py"), "--task", "ner", "--selection", "last"),
+        *("--model", str(folder / "model"), "--train", str(folder / "train.jsonl"), "--out", str(out)),
+        *("--batch", "16", "--epochs", str(epochs), "--seed", str(seed), "--device", args.device),
+    ]
+    with (out / "log").open("w") as stream:
+        return subprocess.Popen(command, env=environment, stdout=stream, stderr=stream)
+
+
+def said(folder: Path, seed: int, share: int) -> str:
+    """What a fine-tuning wrote."""
+    return (folder / f"{share}-at-once" / f"seed{seed}" / "log").read_text(encoding="utf-8")
+
+
+def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int) -> tuple[dict, list[str]]:
+    """All runs, `share` of them at the same time: what they took, and the checksums of the weights that they made."""
+    waiting, working, began = list(range(1, args.runs + 1)), {}, time.perf_counter()
+    with Card(args.card, args.device) as card:
+        while waiting or working:
+            while waiting and len(working) < share:
+                working[waiting[0]] = start(folder, waiting[0], args, share, epochs)
+                del waiting[0]
+            for seed in [seed for seed, process in working.items() if process.poll() is not None]:
+                if working.pop(seed).returncode:
+                    for process in working.values():
+                        process.kill()
+                    sys.exit(said(folder, seed, share))
+            time.sleep(0.02)
+    seconds = time.perf_counter() - began
+    reports = [
+        json.loads(file.read_text()) for file in sorted(folder.glob(f"{share}-at-once/seed[1-9]*/training.json"))
+    ]
+    weights = [
+        hashlib.sha256((folder / f"{share}-at-once/seed{seed}/model/model.safetensors").read_bytes()).hexdigest()
+        for seed in range(1, args.runs + 1)
+    ]
+    row = {
+        "at_once": share,
+        "seconds": round(seconds, 2),
+        "training_seconds_of_one": round(sum(report["seconds"] for report in reports) / len(reports), 2),
+        "steps_of_one": reports[0]["steps"],
+        "peak_mb": card.peak,
+        "device": reports[0]["device"],
+    }
+    return row, weights
+
+
+def main() -> None:
+    """Print a table."""
+    args = parse_args()
+    shape, words, sentences, epochs = SMALL if args.small else LARGE
+    sentences, epochs = args.sentences or sentences, args.epochs or epochs
+    rows: list[dict] = []
+    print("| at once | seconds | ratio | training of one, s | steps of one | peak MB | same weights |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        folder, expected = Path(name), None
+        make_model(folder / "model", shape, words)
+        make_data(folder / "train.jsonl", words, sentences)
+        if start(folder, 0, args, 1, 1).wait():
+            sys.exit(said(folder, 0, 1))
+        for share in sorted({1, *args.at_once}):
+            row, weights = measure(folder, args, share, epochs)
+            rows.append(row)
+            expected = expected or weights
+            row |= {"ratio": round(rows[0]["seconds"] / row["seconds"], 2), "same_weights": weights == expected}
+            names = ("at_once", "seconds", "ratio", "training_seconds_of_one", "steps_of_one", "peak_mb")
+            print(
+                "|",
+                " | ".join(str(row[key]) for key in names),
+                "|",
+                "yes" if weights == expected else "no",
+                "|",
+                flush=True,
+            )
+    print(f"\n{args.runs} fine-tunings of {sentences:,} sentences, {epochs} epochs, on {rows[0]['device']}")
+    if args.out:
+        args.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

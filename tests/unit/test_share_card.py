@@ -1,0 +1,34 @@
+"""The benchmark of several fine-tunings on one card runs, on a CPU in its smallest form; sharing changes no result."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def share_card(root, *arguments):
+    command = [sys.executable, str(root / "benchmarks" / "share_card.py"), "--small", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_runs_that_share_make_what_runs_after_each_other_make(root, tmp_path):
+    done = share_card(root, "--device", "cpu", "--runs", 2, "--at-once", 2, "--out", tmp_path / "rows.json")
+    assert done.returncode == 0, done.stderr
+    alone, shared = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    assert (alone["at_once"], shared["at_once"]) == (1, 2)
+    assert alone["same_weights"] and shared["same_weights"]
+    assert alone["steps_of_one"] == shared["steps_of_one"] > 1
+    assert shared["ratio"] == round(alone["seconds"] / shared["seconds"], 2)
+    assert done.stdout.count("| yes |") == 2
+
+
+def test_without_a_card_the_reason_is_given(root):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a card")
+    done = share_card(root, "--runs", 1, "--at-once", 1)
+    assert done.returncode == 1
+    assert "PyTorch sees no CUDA device" in done.stderr
+    assert "Traceback" not in done.stderr
