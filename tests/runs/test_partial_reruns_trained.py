@@ -1,0 +1,93 @@
+"""docs/partial-reruns.md holds where models are trained: each change for real in a tiny demo; nothing else moves."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.faults.harness import SIZES, SMALL, content, differing
+from tests.reruns import cases, edit, project, run, stated, would_run
+from tests.unit.world_for_tests import SETTINGS, small_override
+from tests.workflow import planned
+
+from crossalign.world.settings import load_settings
+
+pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
+
+# The files of a rule below the results of a run.
+MADE_BY = {
+    "download_file": r"downloads/(?!models/).+",
+    "prepare_(ner|trees|parallel)": r"data/.+",
+    "finetune|finetune_random": r"tuned/.+/(training\.json|model/.+)",
+    "evaluate": r"tuned/.+/(scores\.json|predictions\.jsonl\.gz)",
+    "compare_languages": r"similarity/.+",
+    "make_table": r"tables/.+",
+    "make_figure": r"figures/.+",
+    "make_verdicts": r"(verdicts|claims)\..+",
+    "make_report": r"report/.+",
+}
+# What a change makes different, of all that is made again; the page and its provenance tell of times and checksums.
+DIFFERENT = {
+    "code of the training loop": {"tuned"},  # the code's own hash, and nothing else: see the test
+    "a file's checksum": set(),
+    "a hyper-parameter": {"tuned", "similarity", "tables", "figures", "verdicts.csv"},
+    "one more seed": {"tuned", "similarity", "tables", "figures", "verdicts.csv"},
+    "one more language": {"data", "tuned", "tables", "verdicts.csv"},
+}
+
+
+@pytest.fixture(scope="module")
+def finished(root, tmp_path_factory):
+    """A project after one complete run: a model as it is and one with random layers, tested and compared."""
+    folder = project(root, tmp_path_factory.mktemp("trained") / "project", SMALL, "config.demo.yaml")
+    world = load_settings(SETTINGS, small_override() | {"wikiann": {"large": SIZES, "small": SIZES}})
+    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
+    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    done = run(folder, warm=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert would_run(folder) == {}
+    return folder
+
+
+def times(folder: Path) -> dict[str, int]:
+    """When each result was written."""
+    results = folder / "results" / "demo"
+    accounts = ("logs", "benchmarks", "checkpoints", "config.json")
+    files = [path for path in results.rglob("*") if path.is_file()]
+    names = {path: path.relative_to(results) for path in files}
+    return {str(name): path.stat().st_mtime_ns for path, name in names.items() if name.parts[0] not in accounts}
+
+
+def makers(file: str) -> str:
+    return next((rules for rules, form in MADE_BY.items() if re.fullmatch(form, file)), "nobody")
+
+
+@pytest.mark.parametrize(("change", "where", "jobs"), cases("In the demo, with training"))
+def test_only_what_depends_on_a_change_is_made_again(finished, tmp_path, change, where, jobs):
+    folder = tmp_path / "project"
+    # As a user would move it: with the times of the files.
+    shutil.copytree(finished, folder)
+    before, moments = content(folder), times(folder)
+    place, changes = yaml.safe_load(where.strip("`")), None
+    if isinstance(place, dict):
+        changes = place
+    else:
+        edit(folder / place, change)
+    done = run(folder, changes=changes, warm=True)
+    assert planned(done) == stated(jobs)
+    after = times(folder)
+    written = {file for file in after if after[file] != moments.get(file)}
+    assert {rule for rule in stated(jobs) if not any(re.fullmatch(makers(file), rule) for file in written)} <= {
+        "embed_sentences"  # its vectors are gone again
+    }
+    assert [file for file in written if not any(re.fullmatch(makers(file), rule) for rule in stated(jobs))] == []
+    page = ("report", "config.json")
+    different = {name for name in differing(content(folder), before) if name.split("/")[0] not in page}
+    assert {name.split("/")[0] for name in different} == DIFFERENT[change]
+    if change == "code of the training loop":
+        assert {Path(name).name for name in different} == {"training.json", "config.json"}
+    if change == "one more seed":
+        assert not any("/seed1/" in name for name in written)
+    assert would_run(folder, changes=changes) == {}
