@@ -147,3 +147,23 @@ def test_a_line_that_pins_nothing_is_an_error(root, tmp_path):
     done = audit(root, "http://127.0.0.1:9", tmp_path / "list.txt")
     assert done.returncode == 1
     assert "list.txt, line 2: not name==version: torch>=2" in done.stderr
+
+
+def test_no_package_index_is_named(root):
+    """Whoever installs chooses where packages come from; nothing here points pip, conda or apt anywhere."""
+    hosts = [
+        "py" + "pi.org",
+        "python" + "hosted.org",
+        "ana" + "conda.org",
+        "ana" + "conda.com",
+        "download.py" + "torch.org",
+    ]
+    hosts += ["deb.deb" + "ian.org", "registry.np" + "mjs.org"]
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z"], cwd=root, capture_output=True, check=True
+    )
+    names = [name for name in listed.stdout.decode().split("\0") if name]
+    assert ".ci/audit-pins" in names
+    files = [root / name for name in names if (root / name).is_file()]
+    found = [(str(file), host) for file in files for host in hosts if host.encode() in file.read_bytes()]
+    assert found == []

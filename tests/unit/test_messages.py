@@ -1,0 +1,143 @@
+"""Messages of docs/troubleshooting.md that no other test brings about: what has to go wrong goes wrong here."""
+
+import http.server
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+from tests.engine_toys import CONFIG, ToyTask, all_values, same, toy_encoder, toy_records
+from tests.workflow import snakemake
+
+from crossalign.data.lines import Source
+from crossalign.embedding.placement import Placement
+from crossalign.embedding.weights import fill
+from crossalign.errors import UserError
+from crossalign.fetch.web import SourceError, open_url
+from crossalign.training.finetune import FineTuning
+from crossalign.training.recipe import Settings
+
+pytest_plugins = ("tests.http_server",)
+
+
+def test_a_certificate_that_nobody_vouches_for(tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl, which makes the certificate")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.handle_request)
+    thread.start()
+    try:
+        with pytest.raises(SourceError, match="the server's certificate is not trusted: self.signed certificate"):
+            open_url(f"https://127.0.0.1:{server.server_port}/file", {}, 10)
+    finally:
+        thread.join()
+        server.server_close()
+
+
+def download_model(web, tmp_path, root, **variables):
+    """The program that fetches a model, with a hub on the loopback."""
+    environment = os.environ | {"HF_ENDPOINT": web.url, "HF_HOME": str(tmp_path / "home"), **variables}
+    command = [sys.executable, str(root / "scripts" / "download_model.py"), "--name", "mbert", "--hub", "own/bert"]
+    places = ["--downloads", str(tmp_path / "downloads"), "--lock", str(tmp_path / "lock.tsv")]
+    return subprocess.run([*command, "--revision", "1" * 40, *places], env=environment, capture_output=True, text=True)
+
+
+def test_a_model_whose_owner_asks_for_consent(web, tmp_path, root):
+    web.serve(
+        f"/api/models/own/bert/revision/{'1' * 40}", b"", statuses=[403] * 9, headers={"X-Error-Code": "GatedRepo"}
+    )
+    done = download_model(web, tmp_path, root)
+    assert done.returncode == 1
+    assert "its owner asks for consent first" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_hub_that_is_switched_off(web, tmp_path, root):
+    done = download_model(web, tmp_path, root, HF_HUB_OFFLINE="1")
+    assert done.returncode == 1
+    assert "HF_HUB_OFFLINE is set" in done.stderr
+    assert web.asked == []
+
+
+def test_a_text_in_another_encoding(tmp_path):
+    file = tmp_path / "text"
+    file.write_bytes(b"eins\nzwei\n" + "drei für\n".encode("latin-1") * 5000)
+    with pytest.raises(UserError, match=r"text: not UTF-8 after line \d+: .*; convert the file to UTF-8"):
+        list(Source(file).lines())
+
+
+def test_a_card_that_another_program_has_filled():
+    def read(name, place, dtype):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    cpu = torch.device("cpu")
+    placement = Placement(cpu, (cpu,) * CONFIG.layers)
+    with pytest.raises(UserError, match="small: no memory left on cpu for its weights, although .* seemed to fit"):
+        fill(CONFIG, read, placement, "fp32", "small")
+
+
+def test_a_step_that_cannot_be_captured_runs_all_the_same(monkeypatch, caplog):
+    """The same weights as with static shapes and no attempt to capture."""
+
+    def tuned(capture, static):
+        settings = Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last")
+        tuning = FineTuning(toy_encoder(), None, ToyTask(), toy_records(), [], settings, capture=capture)
+        tuning.engine.static = static
+        return tuning
+
+    def refuse(*_):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    refused = tuned(capture=True, static=True)
+    monkeypatch.setattr(refused.engine, "_record", refuse)
+    refused.run()
+    assert "the step cannot be captured as a CUDA graph (operation not permitted" in caplog.text
+    assert caplog.text.count("cannot be captured") == 1
+    plain = tuned(capture=False, static=True)
+    plain.run()
+    assert same(all_values(refused.model), all_values(plain.model))
+
+
+@pytest.mark.slow
+def test_what_snakemake_says_of_a_target_and_of_an_input_that_are_not_there(root, tmp_path):
+    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "results/paper/tables/no/such.csv")
+    assert done.returncode == 1
+    assert "No rule to produce results/paper/tables/no/such.csv" in done.stdout + done.stderr
+    config = {"models": str(tmp_path / "empty"), "items": ["anc/figure3"]}
+    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "all", config=config)
+    assert done.returncode == 1
+    assert "Missing input files for rule" in done.stdout + done.stderr
+    assert "empty/mbert/model.safetensors" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_what_snakemake_says_of_a_file_that_does_not_appear(tmp_path):
+    (tmp_path / "Snakefile").write_text('rule late:\n    output: "late"\n    shell: "true"\n', encoding="utf-8")
+    done = snakemake(tmp_path, tmp_path, "--cores", "1", "--latency-wait", "0")
+    assert done.returncode == 1
+    assert "Missing files after 0 seconds. This might be due to filesystem latency." in done.stdout + done.stderr
+
+
+def test_a_python_that_is_too_old(root, tmp_path):
+    if shutil.which("make") is None:
+        pytest.skip("no make")
+    for name in ("Makefile", "requirements.txt"):
+        shutil.copy(root / name, tmp_path)
+    old = tmp_path / "python-old"
+    pretend = "import sys; sys.version_info = (3, 9, 2); exec(sys.argv[1])"
+    old.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{pretend}' \"$2\"\n", encoding="utf-8")
+    old.chmod(0o755)
+    done = subprocess.run(["make", f"PYTHON={old}", "demo"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "Python 3.11 or newer is needed" in done.stderr
+    assert not (tmp_path / ".venv").exists()
