@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.slurm.settings import ACCOUNT, PARTITION, write_settings
+from tests.slurm.settings import ACCOUNT, CPUS, PARTITION, write_settings
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
 DATABASE = ("slurmdbd", "mariadbd", "mariadb-install-db", "mariadb")
@@ -29,12 +29,12 @@ def missing(accounting: bool) -> list[str]:
 class Cluster:
     """One cluster in a folder of its own; `with Cluster() as cluster:` starts it and takes it down."""
 
-    def __init__(self, nodes: int = 3, accounting: bool = True) -> None:
+    def __init__(self, nodes: int = 3, accounting: bool = True, cpus: int = CPUS) -> None:
         # Munge wants a folder that everybody may enter, and sockets want short names.
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-"))
         self.folder.chmod(0o755)
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
-        self.accounting = accounting
+        self.accounting, self.cpus = accounting, cpus
         self.host = socket.gethostname().split(".")[0]
         self.ports = _free_ports(nodes + 3)
         self.database: subprocess.Popen | None = None
@@ -60,7 +60,7 @@ class Cluster:
         """Start every daemon and wait until all nodes are idle."""
         for name in ("munge", "log", "spool", "state", "dev"):
             (self.folder / name).mkdir()
-        write_settings(self.folder, self.host, _user(), len(self.nodes), self.ports, self.accounting)
+        write_settings(self.folder, self.host, _user(), len(self.nodes), self.ports, self.accounting, self.cpus)
         munge = self.folder / "munge"
         key = munge / "key"
         key.write_bytes(secrets.token_bytes(128))

@@ -15,11 +15,11 @@ from tests.slurm.settings import ACCOUNT, PARTITION
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = Path(__file__).with_name("launch.py")
-PARTS = ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "config.yaml", "config.demo.yaml")
+PARTS = ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "config.yaml", "config.demo.yaml", "docs")
 
 
 def copy_project(folder: Path) -> None:
-    """The workflow without its tests, documents and results."""
+    """The workflow without its tests and results."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in PARTS:
         source = ROOT / name

@@ -6,12 +6,14 @@ import stat
 from pathlib import Path
 
 GPUS = 2  # of each node
-CPUS = 8
+CPUS = 8  # of each node, where nothing else is said
 ACCOUNT = "testers"
 PARTITION = "test"
 
 
-def write_settings(folder: Path, host: str, user: str, nodes: int, ports: list[int], accounting: bool) -> None:
+def write_settings(
+    folder: Path, host: str, user: str, nodes: int, ports: list[int], accounting: bool, cpus: int = CPUS
+) -> None:
     """Write all three; the ports are those of slurmctld, slurmdbd, the database and the nodes."""
     controller, dbd, database, first = ports[:4]
     # Told to keep to one address, the daemons take that of the host's name: 127.0.0.1, or in containers another.
@@ -60,7 +62,7 @@ SlurmdTimeout=30
 JobRequeue=0
 {storage if accounting else "AccountingStorageType=accounting_storage/none"}
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr={address} Port=[{first}-{first + nodes - 1}] \
-CPUs={CPUS} RealMemory=64000 Gres=gpu:{GPUS} State=UNKNOWN
+CPUs={cpus} RealMemory=64000 Gres=gpu:{GPUS} State=UNKNOWN
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName={PARTITION} Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE PriorityTier=1 State=UP

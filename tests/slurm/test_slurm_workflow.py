@@ -14,17 +14,17 @@ from crossalign.world.settings import load_settings
 
 # One task, two languages: few jobs, all kinds of them.
 SMALL = {
-    "items": ["align-predict/table1"],
+    "items": ["align-predict/figure4"],
     "align-predict": {"languages": ["en", "ru"], "beside": [], "sources": ["en"], "similarity_languages": ["ru"]},
 }
 SIZES = {"train": 300, "dev": 10, "test": 10, "extra": 2}
 RUN = "results/demo/tuned/mbert/ner-wikiann_en/ref/seed{}"
 
 
-def start(cluster, folder, *arguments, seeds=(1,)):
-    """Ask for the scores of some seeds."""
+def start(cluster, folder, *arguments, seeds=(1,), targets=()):
+    """Ask for the scores of some seeds, or for something else."""
     files = [str(folder / name) for name in ("config.demo.yaml", "config.small.json")]
-    targets = [f"{RUN.format(seed)}/scores.json" for seed in seeds]
+    targets = targets or [f"{RUN.format(seed)}/scores.json" for seed in seeds]
     return Run(cluster, folder, *arguments, "--configfile", *files, "--", *targets)
 
 
@@ -93,6 +93,24 @@ def test_from_nothing_to_scores_in_three_submissions(cluster, made):
     assert "gres/gpu=1" in wish
     assert "mem=16000M" in wish
     assert limit == str(2 * (120 + 30))
+
+
+def test_from_scores_to_the_page(cluster, made, tmp_path):
+    """The rest of a run, on a copy that has moved: vectors, their comparison, the figure, verdicts and the page."""
+    folder = tmp_path / "moved"
+    shutil.copytree(made, folder)
+    said = start(cluster, folder, targets=["all"]).finish(400)
+    question = ("sacct", "--allocations", "--noheader", "--parsable2", "--format=Comment,WorkDir")
+    submitted = cluster.run(*question).splitlines()
+    rules = ["prepare_prepare_parallel", "embed_sentences", "compare_languages"]
+    rules += ["make_figure", "make_verdicts", "make_report"]
+    assert said.count("has been submitted") == len(rules)
+    for rule in rules:
+        assert any(line.startswith(f"rule_{rule}") and line.endswith(f"|{folder}") for line in submitted), rule
+    results = folder / "results" / "demo"
+    for name in ("figures/align-predict/figure4.svg", "figures/align-predict/figure4.csv", "verdicts.csv"):
+        assert (results / name).stat().st_size > 0
+    assert "figure4" in (results / "report" / "index.html").read_text(encoding="utf-8")
 
 
 def test_over_its_time_limit_training_goes_on_from_its_checkpoint(cluster, made, again):

@@ -1,0 +1,48 @@
+"""The benchmark of submissions: its plans are the workflow's, and a small one runs to its end on a real SLURM."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.slurm.cluster import missing
+
+from crossalign.catalog import Catalog
+from crossalign.config import load
+from crossalign.plan.jobs import Jobs
+from crossalign.plan.targets import wanted
+
+PROGRAM = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from slurm_scale import make_plan
+print(json.dumps(make_plan(sys.argv[2])))
+"""
+
+
+def test_the_plan_is_the_workflow_without_downloads(root):
+    command = [sys.executable, "-c", PROGRAM, str(root / "benchmarks"), "paper"]
+    plan = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    jobs = Jobs(Catalog(load([])))
+    wanted(jobs, ["all"])
+    expected: dict[str, int] = {}
+    for job in jobs.found.values():
+        if not job.rule.startswith("download_"):
+            expected[job.rule] = expected.get(job.rule, 0) + 1
+    assert {rule: len(rows) for rule, rows in plan.items()} == expected
+    # Every evaluation waits for its own fine-tuning, and so is one submission with it.
+    trained = [[need for need in needs if need.startswith("finetune")] for needs in plan["evaluate"]]
+    assert all(len(needs) == 1 for needs in trained)
+    assert len({needs[0] for needs in trained}) == len(trained)
+
+
+@pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes a minute; set CROSSALIGN_SLOW=1")
+def test_a_small_plan_runs_to_its_end(root):
+    if absent := missing(accounting=True):
+        pytest.skip(f"no SLURM: {', '.join(absent)} not installed")
+    command = [sys.executable, str(root / "benchmarks" / "slurm_scale.py"), "6"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    plan, jobs, submissions, *_ = [cell.strip() for cell in done.stdout.splitlines()[-1].strip("| ").split("|")]
+    assert (plan, jobs, submissions) == ("6", "6", "6")
