@@ -27,7 +27,7 @@ rule align_bitext:
 rule align_pieces:
     input:
         pool=f"{RESULTS}/data/bitext/{{name}}/{{split}}.tsv",
-        model=model_file(Base(config["adjust"]["base"])),
+        model=vocabulary_file(config["adjust"]["base"]),
     output:
         f"{RESULTS}/links/{{name}}/{{split}}.pieces.pharaoh",
     log:

@@ -23,8 +23,10 @@ from crossalign.commands import (
     mlm_options,
     monolingual_options,
     options,
+    own_model_options,
     prepare_options,
     pretraining_options,
+    vocabulary_options,
     way_options,
 )
 from crossalign.config import check, pair_count
@@ -33,7 +35,8 @@ from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.files import write_atomic
 from crossalign.items import ITEMS
-from crossalign.items.adjust import knows
+from crossalign.items.adjust import knows, pool_set
+from crossalign.own import own_models, own_vocabularies, texts_of
 from crossalign.recipe import recipe
 from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
@@ -54,6 +57,8 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
+OWN_MODELS = own_models(config)
+OWN_VOCABULARIES = own_vocabularies(config)
 RESULTS = f"results/{config['run']}"
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"
@@ -94,6 +99,7 @@ def data_products(paper=None):
     return (
         [f"{RESULTS}/{data.path()}" for data in sets]
         + [links for data in sets if data.kind == "bitext" for links in links_of(data)]
+        + [f"{RESULTS}/vocabularies/{name}/tokenizer.json" for name in CATALOG.vocabularies(items_of(paper))]
         + [downloaded_model(name) for name in models(items_of(paper))]
     )
 

@@ -42,7 +42,7 @@ def embedded_model(run):
 
 def distance_inputs(wildcards):
     """A model and held-out sentence pairs of a language with their links."""
-    pool = DataSet("bitext", f"wikimatrix_{wildcards.lang}", "pool")
+    pool = pool_set(config, wildcards.lang)
     files = {"pool": f"{RESULTS}/{pool.path()}", "links": links_file(pool)}
     return files | embedded_model(run_at(wildcards.address))
 
@@ -65,7 +65,14 @@ def tuned_of(wildcards):
 
 def made_here(name):
     """Whether a base model is pretrained by this workflow."""
-    return name.startswith("mono-") or name in CATALOG.pretrained
+    return name.startswith("mono-") or name in CATALOG.pretrained or name in OWN_MODELS
+
+
+def vocabulary_file(name):
+    """A file beside which the vocabulary of a base model lies: one's own is there before the model is trained."""
+    if name in OWN_MODELS:
+        return f"{RESULTS}/vocabularies/{OWN_MODELS[name]['vocabulary']}/tokenizer.json"
+    return model_file(Base(name))
 
 
 def model_file(start):
@@ -95,7 +102,7 @@ def finetune_inputs(wildcards):
 
 def pulled_inputs(base, made):
     """The sentence pairs and links of an adjustment, and the model as it was before."""
-    pool = DataSet("bitext", f"wikimatrix_{made.lang}", "pool")
+    pool = pool_set(config, made.lang)
     links = links_file(pool, pieces=made.aggregation == "subword")
     return {"original": model_file(Base(base)), "bitext": f"{RESULTS}/{pool.path()}", "links": links}
 

@@ -1,4 +1,7 @@
-"""Models from scratch: of one language (`talk`), and of one norm scheme where no checkpoint is to be taken (`anc`)."""
+"""Models from scratch: of one language (`talk`), of one norm scheme where no checkpoint is to be taken (`anc`), and those
+that a config describes (`own_models`)."""
+
+import re
 
 
 rule train_vocabulary:
@@ -58,7 +61,7 @@ rule pretrain_monolingual:
 
 rule pretrain_norm_scheme:
     input:
-        vocabulary=model_file(Base(config["pretraining"]["vocabulary"])),
+        vocabulary=vocabulary_file(config["pretraining"]["vocabulary"]),
         texts=lambda wildcards: text_files(Base(f"scale-{wildcards.scheme}")),
         dev=lambda wildcards: text_files(Base(f"scale-{wildcards.scheme}"), "dev"),
     output:
@@ -68,7 +71,9 @@ rule pretrain_norm_scheme:
     benchmark:
         f"{BENCHMARKS}/pretrain_norm_scheme/scale-{{scheme}}.tsv"
     wildcard_constraints:
-        scheme="(post|pre|normformer)(-v2)?",
+        # A model that the config describes under `own_models` is none of this rule's.
+        scheme="".join(f"(?!{re.escape(name.removeprefix('scale-'))}/)" for name in OWN_MODELS)
+        + "(post|pre|normformer)(-v2)?",
     conda:
         "../envs/torch.yaml"
     resources:
@@ -87,3 +92,64 @@ rule pretrain_norm_scheme:
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
         " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
+
+
+if OWN_VOCABULARIES:
+
+    rule train_own_vocabulary:
+        input:
+            texts=lambda wildcards: [f"{RESULTS}/{data.path()}" for data in texts_of(OWN_VOCABULARIES[wildcards.own])],
+        output:
+            f"{RESULTS}/vocabularies/{{own}}/tokenizer.json",
+        log:
+            f"{LOGS}/train_own_vocabulary/{{own}}.log",
+        wildcard_constraints:
+            own="|".join(map(re.escape, OWN_VOCABULARIES)),
+        conda:
+            "../envs/torch.yaml"
+        resources:
+            mem_mb=growing(8000),
+            runtime=growing(60),
+        params:
+            program=program("train_vocabulary.py"),
+            recipe=code("train_vocabulary.py"),
+            options=lambda wildcards: vocabulary_options(config, wildcards.own),
+            texts=lambda wildcards, input: named_texts(input.texts),
+        shell:
+            "{params.program} --texts {params.texts} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
+
+
+if OWN_MODELS:
+
+    rule pretrain_own:
+        input:
+            tokenizer=lambda wildcards: vocabulary_file(wildcards.own),
+            texts=lambda wildcards: [f"{RESULTS}/{data.path()}" for data in texts_of(OWN_MODELS[wildcards.own])],
+            dev=lambda wildcards: [f"{RESULTS}/{data.path()}" for data in texts_of(OWN_MODELS[wildcards.own], "dev")],
+        output:
+            **model_outputs("{own}"),
+        log:
+            f"{LOGS}/pretrain_own/{{own}}.log",
+        benchmark:
+            f"{BENCHMARKS}/pretrain_own/{{own}}.tsv"
+        wildcard_constraints:
+            own="|".join(map(re.escape, OWN_MODELS)),
+        conda:
+            "../envs/torch.yaml"
+        resources:
+            gpu=1,
+            mem_mb=growing(16000),
+            runtime=growing(480),
+        params:
+            program=program("pretrain.py"),
+            recipe=code("pretrain.py"),
+            options=lambda wildcards: own_model_options(config, wildcards.own),
+            texts=lambda wildcards, input: named_texts(input.texts),
+            dev=lambda wildcards, input: named_texts(input.dev),
+            out=lambda wildcards, output: str(Path(output.training).parent),
+            checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/{wildcards.own}",
+            # Models of one vocabulary read the same texts: they are encoded once. File names tell both.
+            tokens=lambda wildcards, output: f"{RESULTS}/tokens",
+        shell:
+            "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev}"
+            " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"

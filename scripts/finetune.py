@@ -46,6 +46,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--task", required=True, help="pos, parsing, ner, nli or qa")
     parser.add_argument("--train", required=True, type=Path)
     parser.add_argument("--dev", type=Path)
+    parser.add_argument("--examples", type=int, help="train on the first so many examples only")
     parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", required=True, type=Path)
@@ -90,6 +91,10 @@ def main() -> None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
     task = get_task(args.task)
     train = task.read(args.train)
+    if args.examples is not None:
+        if args.examples < 1:
+            raise UserError(f"--examples {args.examples}: at least 1 is needed")
+        train = train[: args.examples]
     task = get_task(args.task, labels_from(args.task, train))
     dev = task.read(args.dev) if args.dev else []
     encoder, tokenizer = load_encoder(args.model)

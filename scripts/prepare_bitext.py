@@ -1,6 +1,7 @@
 """Prepare a pool of sentence pairs: scored pairs in, the best of them, tokenised, out as tab-separated lines.
 
-A corpus with fewer pairs than the pool has places gives all it has; the report says so.
+A corpus with fewer pairs than the pool has places gives all it has; the report says so. Pairs of `--format mix`, which
+people have translated, have no score: all have 1, and those that are read first go before.
 """
 
 from argparse import Namespace
@@ -8,6 +9,7 @@ from argparse import Namespace
 from crossalign.data.bitext import Pool, read_scored
 from crossalign.data.command import check_kept, only_source, parser, positive, write_report
 from crossalign.data.lines import Source
+from crossalign.data.mixture import read_pairs
 from crossalign.data.report import Report
 from crossalign.data.tokenise import tokeniser
 from crossalign.errors import run_main
@@ -17,6 +19,7 @@ from crossalign.files import write_atomic
 def parse_args() -> Namespace:
     """The command line."""
     args = parser(__doc__)
+    args.add_argument("--format", choices=("wikimatrix", "mix"), default="wikimatrix")
     args.add_argument("--lang", required=True, help="the other language; English stands first")
     args.add_argument("--pool", type=positive, default=250_000, help="how many pairs to keep")
     args.add_argument("--max-words", type=positive, default=64, help="longest side, in words after tokenisation")
@@ -28,10 +31,14 @@ def main() -> None:
     args = parse_args()
     report = Report()
     pool = Pool(args.pool, args.max_words, tokeniser("en"), tokeniser(args.lang), report)
-    source = Source(only_source(args))
-    with source.open() as stream:
-        for row in read_scored(stream, source.name):
-            pool.add(*row)
+    if args.format == "mix":
+        for number, (english, other) in enumerate(read_pairs(args.source), 1):
+            pool.add(number, "1.0", english, other)
+    else:
+        source = Source(only_source(args))
+        with source.open() as stream:
+            for row in read_scored(stream, source.name):
+                pool.add(*row)
     scores = []
     with write_atomic(args.out) as out:
         for score, english, other in pool.rows():

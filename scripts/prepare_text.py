@@ -10,6 +10,7 @@ from pathlib import Path
 
 from crossalign.data.command import parser
 from crossalign.data.lines import Source
+from crossalign.data.mixture import read_text
 from crossalign.data.report import Report, report_path
 from crossalign.data.text import (
     MAX_CHARACTERS,
@@ -41,8 +42,9 @@ def parse_args() -> argparse.Namespace:
     args = parser(__doc__, out=False)
     args.add_argument("--out-train", required=True, type=Path)
     args.add_argument("--out-dev", required=True, type=Path)
-    args.add_argument("--format", choices=("wikipedia", "cc100", "lines"), required=True)
+    args.add_argument("--format", choices=("wikipedia", "cc100", "lines", "mix"), required=True)
     args.add_argument("--lang", required=True)
+    args.add_argument("--skip-rows", type=int, default=0, help="of a translated NLI set, which others compare")
     args.add_argument("--dev-share", type=share, default=0.05, help="share of the sentences held out")
     args.add_argument("--dev-seed", type=int, default=1)
     args.add_argument("--max-sentences", type=int, default=0, help="stop after so many were kept (0: never)")
@@ -54,9 +56,15 @@ def parse_args() -> argparse.Namespace:
     return args.parse_args()
 
 
-def read(path: Path, form: str, report: Report) -> Iterator[str]:
-    """The raw sentences of one source."""
-    return read_articles(path, report) if form == "wikipedia" else read_lines(Source(path).lines(), report)
+def read(path: Path, args: argparse.Namespace, report: Report) -> Iterator[str]:
+    """The raw sentences of one source; `mix` goes by the folder that each lies in, and counts by it."""
+    form = args.format
+    if form == "mix":
+        for sentence in read_text(path, args.lang, args.skip_rows):
+            report.counts[f"from {path.parent.name}"] += 1
+            yield sentence
+        return
+    yield from read_articles(path, report) if form == "wikipedia" else read_lines(Source(path).lines(), report)
 
 
 def part_report(whole: Report, kept: int, other: str) -> Report:
@@ -76,7 +84,7 @@ def main() -> None:
     if args.transliterate:
         report.facts["transliterated"] = args.transliterate
     change = transliterator(args.transliterate).line if args.transliterate else None
-    raw = chain.from_iterable(read(path, args.format, report) for path in args.source)
+    raw = chain.from_iterable(read(path, args, report) for path in args.source)
     rules = Cleaning(args.min_characters, args.max_characters, args.max_sentences)
     kept = [0, 0]
     with write_atomic(args.out_train) as train, write_atomic(args.out_dev) as dev:

@@ -9,8 +9,10 @@ from functools import cached_property
 
 from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
 from crossalign.items import ITEMS, PAPERS
+from crossalign.items.adjust import pool_set
 from crossalign.items.needs import Item, Needs
 from crossalign.items.talk import text_set
+from crossalign.own import own_models, own_vocabularies, texts_of
 from crossalign.sets import DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
 
@@ -27,7 +29,8 @@ class Catalog:
         """The chosen tables and figures by name, `align-predict/table1`."""
         chosen = self.config["items"]
         names = [f"{paper}/{item.id}" for paper in self.config["papers"] for item in PAPERS[paper]]
-        return {name: ITEMS[name] for name in names if chosen == "all" or name in chosen}
+        left_out = self.config.get("skip") or {}
+        return {name: ITEMS[name] for name in names if (chosen == "all" or name in chosen) and name not in left_out}
 
     def needs(self, item: str) -> Needs:
         """What one item needs; worked out once."""
@@ -58,11 +61,14 @@ class Catalog:
         if isinstance(run, Tuned):
             return [*training_sets(self.config, run).values(), *evaluation_sets(self.config, run)]
         if isinstance(run, Adapted) and isinstance(run.adaptation, Adjustment):
-            return [DataSet("bitext", f"wikimatrix_{run.adaptation.lang}", "pool")]
+            return [pool_set(self.config, run.adaptation.lang)]
         if isinstance(run, Adapted):
             return self._texts(run.adaptation.text)
         if run.name.startswith("mono-"):
             return self._texts(run.name.removeprefix("mono-").replace(".", "+"))
+        if own := own_models(self.config).get(run.name):
+            learnt = own_vocabularies(self.config)[own["vocabulary"]]
+            return list(dict.fromkeys([*texts_of(own), *texts_of(own, "dev"), *texts_of(learnt)]))
         if run.name in self.pretrained:
             languages = ["en", *self.config["anc"]["norm_languages"]]
             return [DataSet("text", f"cc100_{lang}", split) for lang in languages for split in ("train", "dev")]
@@ -75,7 +81,8 @@ class Catalog:
     def pretrained(self) -> set[str]:
         """The models of `anc` that this workflow pretrains itself."""
         anc = self.config["anc"]
-        return {*anc["schemes"], anc["second_normformer"]} if anc["norm_models"] == "pretrain" else set()
+        names = {*anc["schemes"], anc["second_normformer"]} if anc["norm_models"] == "pretrain" else set()
+        return names - own_models(self.config).keys()
 
     def files(self, items: Iterable[str] | None = None) -> list[str]:
         """The register's paths of every file to download for the items."""
@@ -84,7 +91,13 @@ class Catalog:
     def models(self, items: Iterable[str] | None = None) -> list[str]:
         """The names of every model to download for the items."""
         bases = {run.name for run in self.runs(items) if isinstance(run, Base)}
-        return sorted(name for name in bases - self.pretrained if not name.startswith("mono-"))
+        here = self.pretrained | own_models(self.config).keys()
+        return sorted(name for name in bases - here if not name.startswith("mono-"))
+
+    def vocabularies(self, items: Iterable[str] | None = None) -> list[str]:
+        """The vocabularies that the items' own models start with."""
+        own = own_models(self.config)
+        return sorted({own[run.name]["vocabulary"] for run in self.runs(items) if getattr(run, "name", "") in own})
 
 
 def kind_of(run: Run) -> str:

@@ -5,6 +5,7 @@ import shlex
 from crossalign.addresses import Adapted, Adjustment, Tuned, model_of
 from crossalign.config import pair_count
 from crossalign.fetch.register import Dataset
+from crossalign.own import own_models, own_vocabularies
 from crossalign.sets import SEVERAL_ROOTS, DataSet
 from crossalign.targets import recipe
 
@@ -47,13 +48,18 @@ def prepare_options(config: dict, data: DataSet) -> str:
             return options(format=form, question_lang=question, context_lang=context, split=data.split)
         case "bitext":
             adjust = config["adjust"]
-            return options(lang=data.languages[0], pool=adjust["pool"], max_words=adjust["max_words"])
+            form = "mix" if data.family == "mix" else None
+            return options(format=form, lang=data.languages[0], pool=adjust["pool"], max_words=adjust["max_words"])
         case "text":
             form = "lines" if data.family == "narabizi" else data.family
             # CC100 is far larger than what is read of it: every language gives the same number of sentences.
             anc = config["anc"]
             share = anc["pretraining_sentences"] // (1 + len(anc["norm_languages"])) if form == "cc100" else None
-            return options(format=form, lang=data.languages[0], max_sentences=share, transliterate=latin)
+            # The rows whose similarity is measured are not learnt.
+            skip = anc["sentences"] if form == "mix" else None
+            return options(
+                format=form, lang=data.languages[0], skip_rows=skip, max_sentences=share, transliterate=latin
+            )
         case _:
             form = {"xnliext": "extension"}.get(data.name, data.name)
             rows = config["anc"]["sentences"] if form == "extension" else None
@@ -103,6 +109,7 @@ def finetune_options(config: dict, run: Tuned) -> str:
         max_length=values["max_length"],
         selection=values["selection"],
         patience=values["patience"] or None,
+        examples=values.get("examples"),
     )
 
 
@@ -179,6 +186,28 @@ def pretraining_options(config: dict, name: str) -> str:
         # ANC 4.1: all languages alike.
         exponent="0.0",
         seed=2 if second else 1,
+    )
+
+
+def vocabulary_options(config: dict, name: str) -> str:
+    """Size and special tokens of a vocabulary of one's own."""
+    values = own_vocabularies(config)[name]
+    return options(size=values["size"], style=values["style"], most_lines=values["lines"])
+
+
+def own_model_options(config: dict, name: str) -> str:
+    """Shape and training of a model of one's own."""
+    values = own_models(config)[name]
+    shape = ("layers", "hidden", "heads", "intermediate", "block", "batch", "steps", "learning_rate")
+    return options(
+        objective=values["objective"],
+        # A causal model has one form only.
+        norm=values["norm"] if values["objective"] == "mlm" else None,
+        **{key: values[key] for key in shape},
+        **{key: str(values[key]) for key in ("warmup", "weight_decay", "dropout", "exponent")},
+        hidden_share=values["masking"],
+        seed=values["seed"],
+        store=values["store"],
     )
 
 

@@ -16,6 +16,7 @@ import yaml
 from crossalign.errors import UserError
 from crossalign.fetch.register import read_models
 from crossalign.items import ITEMS
+from crossalign.own import own_models, wrong_entries
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "resources" / "schemas" / "config.schema.yaml"
@@ -103,6 +104,7 @@ def meaning_problems(config: dict) -> Iterator[str]:
     yield from layers_beyond(config)
     yield from missing_treebanks(config)
     yield from wrong_recipes(config)
+    yield from wrong_entries(config, set(known_languages()), set(read_models(MODELS)))
     if config["downloads"]["mirror_checksums"] == "mirror" and config["downloads"]["mirror"] is None:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
     if config["adjust"]["pool"] < (largest := max(map(pair_count, all_pairs(config)))):
@@ -138,6 +140,11 @@ def unknown_items(config: dict) -> Iterator[str]:
             yield f"items[{place}]: unknown item '{item}'{suggestion(item, sorted(ITEMS))}"
         elif paper not in config["papers"]:
             yield f"items[{place}]: '{item}' belongs to '{paper}', which is not among papers"
+    for item in config["skip"]:
+        if item not in ITEMS:
+            yield f"skip: unknown item '{item}'{suggestion(item, sorted(ITEMS))}"
+        elif config["items"] != "all" and item in config["items"]:
+            yield f"skip: '{item}' stands among items too; one of the two must go"
 
 
 # Keys that hold language codes: a list, a mapping by language, or one code.
@@ -172,7 +179,8 @@ def unknown_languages(config: dict) -> Iterator[str]:
 
 
 def unknown_models(config: dict) -> Iterator[str]:
-    known = list(read_models(MODELS))
+    own = own_models(config)
+    known = [*read_models(MODELS), *own]
     anc = config["anc"]
     chosen = {"align-predict.base": [config["align-predict"]["base"]], "adjust.base": [config["adjust"]["base"]]}
     chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]], "talk.base": [config["talk"]["base"]]}
@@ -192,7 +200,8 @@ def layers_beyond(config: dict) -> Iterator[str]:
     """Layers that the base model does not have."""
     base = config["align-predict"]["base"]
     models = read_models(MODELS)
-    layers = models[base].layers if base in models else None
+    own = own_models(config).get(base)
+    layers = own["layers"] if own else models[base].layers if base in models else None
     for key in ("layer_pairs", "layer_sets"):
         for place, name in enumerate(config["align-predict"][key]):
             numbers = [int(number) for number in re.findall(r"\d+", name)]

@@ -1,11 +1,12 @@
 """Data sets: what a prepared set is called, where it lies, and which downloaded files it is made of.
 
-Names are `<kind>/<name>/<split>`; see docs/data.md for the list. Nothing here reads a file.
+Names are `<kind>/<name>/<split>`; see docs/data.md for the list. Nothing here reads a file but the list of mixtures.
 """
 
 from dataclasses import dataclass
 
 from crossalign.errors import UserError
+from crossalign.mixtures import mixture
 
 EXTENSIONS = {
     "trees": "conllu",
@@ -75,7 +76,7 @@ def parse_set(path: str) -> DataSet:
 
 
 # Tweets: one entry may hold several sentences, each with its own root.
-SEVERAL_ROOTS = {"en_lexnorm"}
+SEVERAL_ROOTS = {"en_lexnorm", "en_tweebank"}
 
 # Treebanks whose few training sentences are pooled with the test sentences before the folds are cut.
 POOLED = {"bxr_bdt": ("train", "test"), "olo_kkpp": ("train", "test")}
@@ -112,6 +113,8 @@ def raw_files(data: DataSet) -> list[str]:
             return [f"text/wikipedia/{languages[0]}.parquet"]
         case "text", "cc100":
             return [f"text/cc100/{languages[0]}.txt.xz"]
+        case "bitext" | "text", "mix":
+            return list(mixture(f"{data.kind}/{data.plain}"))
         case "text", "narabizi":
             return ["text/narabizi/narabizi.txt"]
         case "parallel", "pud":

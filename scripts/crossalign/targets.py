@@ -48,7 +48,8 @@ def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
         sets = [DataSet("ner", f"wikiann_{lang}", "test") for lang in paper["languages"]]
         if run.source == "wikiann_en":
             # Table 2: newswire; table 5: the dev set beside the test set.
-            sets += [DataSet("ner", "conll2003_en", "test"), DataSet("ner", "wikiann_en", "dev")]
+            sets += [DataSet("ner", name, "test") for name in paper["domains"]["ner"]]
+            sets.append(DataSet("ner", "wikiann_en", "dev"))
         elif run.source.removeprefix("wikiann_") not in paper["languages"]:
             sets.append(DataSet("ner", run.source, "test"))
         return sets
@@ -80,7 +81,7 @@ def _adjust_sets(config: dict, run: Tuned) -> list[DataSet]:
             if run.source == f"squadmt_{lang}":
                 sets.append(DataSet("qa", f"mlqa_{lang}", "test"))
         else:
-            sets += _qa_sets(lang)
+            sets += [data for data in _qa_sets(lang) if data.family in config["adjust"]["qa"]]
     if run.source == "squad_en":
         sets.append(DataSet("qa", "squad_en", "dev"))
     return sets

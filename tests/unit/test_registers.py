@@ -132,7 +132,7 @@ def test_non_commercial_data_say_so(datasets: list[dict[str, str]]) -> None:
 
 def test_manual_rows_explain_themselves(datasets: list[dict[str, str]]) -> None:
     manual = {row["path"]: row for row in datasets if row["url"].startswith("manual:")}
-    assert {PurePosixPath(path).parent.name for path in manual} == {"conll2003", "en_lexnorm", "narabizi"}
+    assert {PurePosixPath(path).parent.name for path in manual} == {"bible", "conll2003", "en_lexnorm", "narabizi"}
     for row in manual.values():
         assert not row["mirror"]
         assert ";" in row["use"], f"{row['path']}: says what it is for, but not what to do"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from crossalign.claims.evidence import Evidence, NotRun, command_of
+from crossalign.claims.evidence import NO_COMMAND, Evidence, NotRun, command_of
 from crossalign.claims.predicates import Facts, Finding, Predicate, Truth, equals
 from crossalign.claims.quantities import Quantity, Value, setting
 from crossalign.claims.values import Curve, Group, Number
@@ -107,6 +107,7 @@ def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) 
         findings, notes = asked(claim, Facts(values, row["value"]), evidence)
     except NotRun as missing:
         command = missing.command or command_of(evidence.config, claim.item)
+        command = "" if command == NO_COMMAND else command
         return Judged(**shared, verdict=NOT_RUN, detail=missing.reason, command=command)
     notes += [finding.note for finding in findings if finding.note]
     notes += [partial] if (partial := incomplete(values)) else []

@@ -16,6 +16,10 @@ Row = dict[str, str]
 OUTSIDE = "not part of this configuration"
 
 
+# Instead of the command that makes an item, where none does.
+NO_COMMAND = "-"
+
+
 class NotRun(Exception):
     """What a claim needs is not there: the item that would hold it, and what of it is missing."""
 
@@ -28,7 +32,7 @@ def command_of(config: dict, item: str) -> str:
     """The command that makes an item of this run."""
     paper, _, name = item.partition("/")
     folder, form = ("figures", "svg") if name.startswith("figure") else ("tables", "html")
-    profile = "demo" if config.get("world") else "gpu"
+    profile = "demo" if config.get("world") else "small" if config["run"] == "small" else "gpu"
     return f"snakemake --profile profiles/{profile} results/{config['run']}/{folder}/{paper}/{name}.{form}"
 
 
@@ -62,7 +66,9 @@ class Evidence:
         return self._rows[item]
 
     def absent(self, item: str, reason: str) -> NotRun:
-        """The error that says what is missing of an item and how it is made."""
+        """The error that says what is missing of an item and how it is made, or why it never will be."""
+        if why := (self.config.get("skip") or {}).get(item):
+            return NotRun(item, f"{item} is not part of this run: {why}", NO_COMMAND)
         return NotRun(item, f"{item} {reason}", command_of(self.config, item))
 
     def select(self, item: str, keys: dict[str, str | Sequence[str]]) -> list[Row]:

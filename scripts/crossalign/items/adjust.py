@@ -28,6 +28,11 @@ def tuned(
             yield Tuned(model, f"adjust-{task}", TRAINED_ON[task], init, seed)
 
 
+def pool_set(config: dict, lang: str) -> DataSet:
+    """The sentence pairs of a language."""
+    return DataSet("bitext", f"{config[PAPER]['bitext']}_{lang}", "pool")
+
+
 def arms(task: str):
     """The three arms: original, adjusted, adjusted with continual learning."""
 
@@ -89,7 +94,7 @@ def histograms(languages: list[str] | None, tasks: list[str] | None):
             made = adjustment(config, lang)
             runs |= {Adapted(paper["base"], made, seed), *tuned(one_seed, chosen_tasks, made)}
             runs |= set(tuned(one_seed, chosen_tasks, made, "continual"))
-        return needs(runs, [DataSet("bitext", f"wikimatrix_{lang}", "pool") for lang in chosen])
+        return needs(runs, [pool_set(config, lang) for lang in chosen])
 
     return declared
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
 from crossalign.analysis.wanted import wanted_languages
 from crossalign.catalog import Catalog
-from crossalign.items.adjust import knows
+from crossalign.items.adjust import knows, pool_set
+from crossalign.own import own_models, own_vocabularies, texts_of
 from crossalign.sets import DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
 
@@ -98,7 +99,7 @@ class Jobs:
         """The word links of a bitext, or those of its word pieces."""
         name = self._path("links", data.name, f"{data.split}{'.pieces' if pieces else ''}.pharaoh")
         if name not in self.found:
-            needs = (self.prepared(data), *(self.model(Base(self.config["adjust"]["base"])) if pieces else ()))
+            needs = (self.prepared(data), *(self.vocabulary_of(self.config["adjust"]["base"]) if pieces else ()))
             rule = "align_pieces" if pieces else "align_bitext"
             benchmark = f"{rule}/{data.name}-{data.split}.tsv"
             self._add(Job(rule, (name,), needs, data, threads=2, benchmark=benchmark))
@@ -115,16 +116,34 @@ class Jobs:
             return [self._adapted(name, run)]
         if run.name.startswith("mono-"):
             return [self._monolingual(name, run)]
+        if run.name in own_models(self.config):
+            needs = (*self.vocabulary_of(run.name), *self._texts(run))
+            return [
+                self._add(Job("pretrain_own", (name,), needs, run, gpus=1, benchmark=f"pretrain_own/{run.name}.tsv"))
+            ]
         if run.name in self.catalog.pretrained:
-            vocabulary = self.model(Base(self.config["pretraining"]["vocabulary"]))
+            vocabulary = self.vocabulary_of(self.config["pretraining"]["vocabulary"])
             needs = (*vocabulary, *self._texts(run))
             gpus = self.config["pretraining"]["gpus"]
             benchmark = f"pretrain_norm_scheme/{run.name}.tsv"
             return [self._add(Job("pretrain_norm_scheme", (name,), needs, run, gpus=gpus, benchmark=benchmark))]
         return self.published(run.name)
 
+    def vocabulary_of(self, model: str) -> list[str]:
+        """The job behind a base model's vocabulary: a model of one's own has it before it is trained."""
+        own = own_models(self.config)
+        return [self.vocabulary(own[model]["vocabulary"])] if model in own else self.model(Base(model))
+
+    def vocabulary(self, vocabulary: str) -> str:
+        """A vocabulary of one's own."""
+        name = self._path("vocabularies", vocabulary, "tokenizer.json")
+        if name not in self.found:
+            texts = map(self.prepared, texts_of(own_vocabularies(self.config)[vocabulary]))
+            self._add(Job("train_own_vocabulary", (name,), tuple(texts), vocabulary))
+        return name
+
     def _texts(self, run: Run) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.prepared(data) for data in self.catalog.sets_of(run)))
+        return tuple(dict.fromkeys(self.prepared(data) for data in self.catalog.sets_of(run) if data.kind == "text"))
 
     def _adapted(self, name: str, run: Adapted) -> str:
         if isinstance(run.adaptation, Adjustment):
@@ -135,7 +154,7 @@ class Jobs:
 
     def _pulled(self, run: Adapted) -> tuple[str, ...]:
         """Sentence pairs, their links and the model as it was before."""
-        pool = DataSet("bitext", f"wikimatrix_{run.adaptation.lang}", "pool")
+        pool = pool_set(self.config, run.adaptation.lang)
         links = self.links(pool, pieces=run.adaptation.aggregation == "subword")
         return (*self.model(Base(run.base)), self.prepared(pool), links)
 
@@ -203,7 +222,7 @@ class Jobs:
         """Distances of linked words in one model, and the vectors behind them."""
         name = self._path("distances", run.path(), f"{lang}.csv")
         if name not in self.found:
-            pool = DataSet("bitext", f"wikimatrix_{lang}", "pool")
+            pool = pool_set(self.config, lang)
             needs = (self.prepared(pool), self.links(pool), *self._embedded(run))
             folder = self._path("embeddings", run.path(), "words")
             outputs = tuple(f"{folder}/{lang}-{kind}.npy" for kind in ("related", "unrelated"))

@@ -56,6 +56,7 @@ def _data(jobs: Jobs, items: list[str]) -> list[str]:
             names.append(jobs.links(data))
             if data.languages == (study["lang"],) and "subword" in study["values"]:
                 names.append(jobs.links(data, pieces=True))
+    names += [jobs.vocabulary(name) for name in jobs.catalog.vocabularies(items)]
     return names + [name for model in jobs.catalog.models(items) for name in jobs.published(model)]
 
 

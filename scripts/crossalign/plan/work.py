@@ -13,6 +13,7 @@ from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog
 from crossalign.config import pair_count
 from crossalign.fetch.register import Dataset, Model
+from crossalign.own import own_models, own_vocabularies, texts_of
 from crossalign.plan.disk import USUAL
 from crossalign.plan.jobs import Job
 from crossalign.plan.sizes import Sizes
@@ -60,6 +61,13 @@ class Works:
                 return self._adjust(job.subject)
             case "adapt_to_text" | "pretrain_monolingual" | "train_vocabulary":
                 return self._text(job)
+            case "train_own_vocabulary":
+                sets = texts_of(own_vocabularies(self._config)[job.subject])
+                return Work(job.rule, units=PIECES * sum(map(self._sizes.of, sets)) / 1000)
+            case "pretrain_own":
+                values = own_models(self._config)[job.subject.name]
+                tokens = values["steps"] * values["batch"] * values["block"]
+                return Work(job.rule, units=tokens / 1000, shape=self.shape(job.subject), group=job.subject.name)
             case "pretrain_norm_scheme":
                 values = self._config["pretraining"]
                 tokens = values["steps"] * values["batch"] * values["block"] / values["gpus"]
@@ -76,11 +84,12 @@ class Works:
         values = recipe(self._config, run.recipe)
         batch = int(run.init.split("-")[1]) if run.init.startswith("grid-") else values["batch"]
         task = run.task + "-continual" * (run.init == "continual")
-        steps = self._steps(run, batch, values["epochs"])
+        steps = self._steps(run, batch, values["epochs"], values.get("examples"))
         return Work("finetune", task, steps, batch, self.shape(run), f"{run.recipe}-{run.source}-{batch}-{task}")
 
-    def _steps(self, run: Tuned, batch: int, epochs: int) -> int:
-        return math.ceil(self._sizes.of(training_sets(self._config, run)["train"]) / batch) * epochs
+    def _steps(self, run: Tuned, batch: int, epochs: int, most: int | None = None) -> int:
+        examples = self._sizes.of(training_sets(self._config, run)["train"])
+        return math.ceil(min(examples, most or examples) / batch) * epochs
 
     def _evaluate(self, run: Tuned) -> Work:
         units = sum(map(self._sizes.of, evaluation_sets(self._config, run)))
@@ -129,6 +138,8 @@ class Works:
 
     def _shape(self, name: str) -> tuple[int, int]:
         usual = (USUAL.layers, USUAL.neurons)
+        if own := own_models(self._config).get(name):
+            return own["layers"], own["hidden"]
         if name.startswith("mono-") or name in self._catalog.pretrained:
             values = self._config["mlm"]["monolingual"] if name.startswith("mono-") else self._config["pretraining"]
             return values["layers"], values["hidden"]

@@ -4,6 +4,8 @@ import json
 import struct
 from pathlib import Path
 
+from crossalign.own import own_models
+
 # Of the names that model families give to the same thing.
 LAYERS = ("num_hidden_layers", "num_layers", "n_layer")
 NEURONS = ("hidden_size", "d_model", "n_embd")
@@ -13,6 +15,8 @@ HEADS = ("cls.", "lm_head.", "classifier.", "qa_outputs.", "pooler.")
 
 def model_folder(config: dict, name: str) -> Path:
     """Where the files of a base model lie."""
+    if name in own_models(config):
+        return Path("results") / config["run"] / "models" / name
     if config["models"] != "hub":
         return Path(config["models"]) / name
     return Path(config["downloads"]["folder"]) / "models" / name

@@ -26,7 +26,7 @@ FORMATS = {"table": ("html", "csv", "tex"), "figure": ("svg", "pdf", "png", "csv
 
 @dataclass(frozen=True)
 class Entry:
-    """One table or figure. Without `table` or `picture` it was not made yet."""
+    """One table or figure. Without `table` or `picture` it was not made yet; `left_out` says why it never will be."""
 
     name: str
     title: str
@@ -40,6 +40,7 @@ class Entry:
     readings: list[dict] = field(default_factory=list)
     verdicts: dict[str, int] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
+    left_out: str = ""
 
     @property
     def paper(self) -> str:
@@ -95,6 +96,8 @@ def base_command(config: dict) -> str:
     command = f"snakemake --profile profiles/{'demo' if config.get('world') else 'gpu'}"
     if run in ("demo", "paper"):
         return command
+    if run == "small":
+        return "snakemake --profile profiles/small"
     return f"{command} --configfile {shlex.quote(f'results/{run}/config.json')}"
 
 
@@ -141,7 +144,7 @@ def read_verdicts(results: Path) -> dict[str, dict[str, int]]:
 def gather(config: dict, results: Path, out: Path) -> Report:
     """All that is known of the run in `results`, for a page at `out`."""
     # Every item is shown, also those that this config leaves out.
-    catalog = Catalog(config | {"papers": list(PAPERS), "items": "all"})
+    catalog = Catalog(config | {"papers": list(PAPERS), "items": "all", "skip": {}})
     sources = Sources(catalog, results)
     claims = read_claims(results)
     verdicts = read_verdicts(results)
@@ -166,6 +169,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
                 readings=gather_readings(paths["csv"]) if made and kind == "figure" and "csv" in paths else [],
                 verdicts=verdicts.get(name, {}),
                 claims=[claim for claim in claims if name in claim.items],
+                left_out=(config.get("skip") or {}).get(name, ""),
             )
         )
     return Report(

@@ -31,9 +31,13 @@ def article(entry: Entry) -> str:
     parts = [f"<article{found}>", header(entry)]
     if entry.made:
         parts += [tools(entry), entry.table and f'<div class="body">{entry.table}</div>', picture(entry)]
+    elif entry.left_out:
+        parts.append(f'<p class="absent">Not part of this run: {text(entry.left_out)}</p>')
     else:
         parts.append(f'<p class="absent">Not made yet. {missing(entry)}This command makes it:</p>')
-    parts += [command(entry.command, entry.name), claims_of(entry), provenance(), "</article>"]
+    if entry.made or not entry.left_out:
+        parts.append(command(entry.command, entry.name))
+    parts += [claims_of(entry), provenance(), "</article>"]
     return "\n".join(part for part in parts if part)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from crossalign.addresses import Adapted, Adjustment, Mlm, Run, Tuned
 from crossalign.catalog import Catalog
+from crossalign.own import own_models
 from crossalign.report.files import read_json
 
 # The talk shows items of this paper again.
@@ -73,7 +74,8 @@ class Sources:
     def trained(self, run: Run) -> bool:
         """Whether this workflow makes the model, and does not fetch it."""
         made = isinstance(run, Tuned | Adapted)
-        return made or run.name.startswith("mono-") or run.name in self.catalog.pretrained
+        here = run.name.startswith("mono-") or run.name in self.catalog.pretrained if not made else False
+        return made or here or run.name in own_models(self.catalog.config)
 
     def inputs(self, item: str) -> list[str]:
         """The result files that are there and that the item was rendered from."""
@@ -102,6 +104,8 @@ class Sources:
         scratch = any(run.path().startswith("models/mono-") for run in runs)
         if scratch or any(isinstance(made, Mlm) for made in adaptations):
             keys.append("mlm")
+        own = own_models(self.catalog.config)
+        keys += sorted(f"own_models.{run.name}" for run in runs if getattr(run, "name", "") in own)
         if any(run.model == "bilstm" for run in tuned):
             keys.append("bilstm")
         return [key for key in keys if _at(self.catalog.config, key) is not None]

@@ -8,6 +8,7 @@ from crossalign.report.escape import text
 from crossalign.report.gather import Entry, Report
 
 SCALES = {"demo": "demo: artificial languages", "paper": "the papers at full scale"}
+SCALES["small"] = "real languages, small models that were pretrained here"
 PAPER_TITLES = {
     "align-predict": "First Align, then Predict: Understanding the Cross-Lingual Ability of Multilingual BERT",
     "anc": "Cross-lingual Similarity of Multilingual Representations Revisited",

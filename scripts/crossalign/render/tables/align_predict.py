@@ -35,6 +35,7 @@ DOMAINS = {
     "en_lines": ("literature", "en_lines"),
     "en_ewt": ("web", "en_ewt"),
     "en_lexnorm": ("ugc", "en lexnorm"),
+    "en_tweebank": ("tweets", "en_tweebank"),
     "fr_partut": ("translation of in-domain test", "fr_partut test (110 sentences)"),
     "fr_gsd": ("wiki", "fr_gsd"),
     "wikiann_en": ("in-domain (WikiANN)", "wikiann en"),
@@ -73,7 +74,7 @@ def table2(context: Context) -> Table:
     rows = []
     for name in TASKS:
         train = None if name == "ner" else domains["train"]
-        tests = ["wikiann_en", "conll2003_en", "wikiann_fr"] if name == "ner" else domains["test"]
+        tests = domains["ner"] if name == "ner" else domains["test"]
         for test in tests:
             data = DataSet("ner" if name == "ner" else "trees", test, "test")
             domain, wording = DOMAINS.get(test, (test, test))
