@@ -3,6 +3,8 @@
 # make plan     what the papers need: jobs, time, disk, downloads, licences
 # make paper    the papers at full scale on this machine
 # make slurm    the same on a cluster
+# make small    real languages and small models pretrained here, on one GPU (docs/small-run/README.md)
+# make small-mirror FROM=folder  a mirror of its data from a folder of samples, for make small MIRROR=results/small/mirror
 # make report   the page of a run as far as it is: make report RUN=paper
 # make bench    measure the workflow against its peers
 # make demo-models       pretrain the demo's models again, on whatever GPU or CPU is there
@@ -16,7 +18,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo test test-slow plan paper slurm report snakemake-report demo-models bench lint clean environment dev-environment
+.PHONY: small small-mirror demo test test-slow plan paper slurm report snakemake-report demo-models bench lint clean environment dev-environment
 .DEFAULT_GOAL := demo
 
 demo: environment
@@ -40,6 +42,16 @@ plan: environment
 
 paper: environment
 	snakemake --profile profiles/gpu $(TARGETS)
+
+# Jobs that share the card, as `gpu` of profiles/small says; make small TARGETS=data needs no GPU at all.
+small: export CROSSALIGN_CARD_SHARE ?= 6
+small: environment
+	@mkdir -p results/small
+	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
+	python scripts/warm.py -- snakemake --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
+
+small-mirror: environment
+	python scripts/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml
 
 slurm: environment
 	snakemake --profile profiles/slurm $(TARGETS)
