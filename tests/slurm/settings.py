@@ -56,7 +56,7 @@ SelectTypeParameters=CR_CPU_Memory
 GresTypes=gpu
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=2,sched_min_interval=0,bf_interval=2,batch_sched_delay=0
-KillWait=5
+KillWait=30
 MinJobAge=300
 SlurmdTimeout=30
 JobRequeue=0
