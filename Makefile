@@ -8,7 +8,7 @@
 # make report   the page of a run as far as it is: make report RUN=paper
 # make bench    measure the workflow against its peers
 # make demo-models       pretrain the demo's models again, on whatever GPU or CPU is there
-# make snakemake-report  Snakemake's own report of the demo (fetches its viewer from the network)
+# make snakemake-report  Snakemake's own report of the demo
 
 PYTHON ?= python3
 VENV := .venv

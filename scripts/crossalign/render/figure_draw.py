@@ -230,5 +230,5 @@ def draw_histogram(axes: Axes, panel: Panel) -> None:
     axes.set_ylim(0, axes.get_ylim()[1] * 1.22)
     axes.set_yticks([])
     axes.grid(False)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
     axes.margins(x=0)
