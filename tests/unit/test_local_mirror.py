@@ -140,6 +140,7 @@ def test_what_the_folder_lacks_is_told(laid):
         ("ntrex/eng.txt.gz", b"plain", "text/ntrex/eng.txt", "not a gzip file"),
         ("bible/eng.tsv.gz", gzip.compress(b"Genesis\tIn\n"), "text/bible/eng.txt", "'Genesis' is no verse"),
     ],
+    ids=["tatoeba", "ntrex", "bible"],  # not of the bytes: parallel processes must find the same names
 )
 def test_damaged_samples_are_told(tmp_path, name, data, path, message):
     file = tmp_path / "samples" / name
