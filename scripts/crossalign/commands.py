@@ -204,7 +204,7 @@ def own_model_options(config: dict, name: str) -> str:
         # A causal model has one form only.
         norm=values["norm"] if values["objective"] == "mlm" else None,
         **{key: values[key] for key in shape},
-        **{key: str(values[key]) for key in ("warmup", "weight_decay", "dropout", "exponent")},
+        **{key: str(values[key]) for key in ("initializer_range", "warmup", "weight_decay", "dropout", "exponent")},
         hidden_share=values["masking"],
         seed=values["seed"],
         store=values["store"],

@@ -9,7 +9,7 @@ from crossalign.sets import DataSet
 
 DEFAULTS = "defaults"
 TEXTS = ("text", "languages")
-SHAPE = ("objective", "norm", "layers", "hidden", "heads", "intermediate", "dropout")
+SHAPE = ("objective", "norm", "layers", "hidden", "heads", "intermediate", "initializer_range", "dropout")
 TRAINING = ("block", "batch", "steps", "learning_rate", "warmup", "weight_decay", "masking", "exponent")
 NEEDED = {
     "own_models": ("vocabulary", *TEXTS, *SHAPE, *TRAINING, "seed", "store"),
