@@ -1,7 +1,8 @@
 """The server behind `scripts/warm.py`: has the large libraries imported and becomes, fork by fork, the jobs.
 
 A job is served only if the result is sure to be that of a fresh Python: no project file changed since it was imported,
-the environment is the server's own, one thread, no GPU. Everything else is left to the client, which then runs cold.
+the environment is the server's own, one thread, no GPU looked at. Everything else is left to the client, which then
+runs cold.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ LIBRARIES = (
     "torch", "tokenizers", "safetensors.torch", "scipy.linalg", "scipy.stats", "matplotlib.figure",
     "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg",
 )  # fmt: skip
+GPUS = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 # Libraries count their threads when they are loaded, so a job must want what the server has.
 THREADS = {
     f"{name}_THREADS": "1"
@@ -62,10 +64,6 @@ def become_server(listener: socket.socket, ended: int, folder: Path) -> None:
 
 def load() -> dict[str, tuple[int, int]] | None:
     """Import everything; the project's files with their times and sizes, or None if jobs must not be forks."""
-    import torch
-
-    if torch.cuda.is_available():
-        return None  # a GPU that was looked at before a fork cannot be used after it
     files = set().union(*(closure(SCRIPTS / program) for program in PROGRAMS))
     modules = (".".join(file.relative_to(SCRIPTS).with_suffix("").parts) for file in files if file.parent != SCRIPTS)
     for name in (*LIBRARIES, *sorted(modules)):
@@ -75,8 +73,19 @@ def load() -> dict[str, tuple[int, int]] | None:
     gc.freeze()  # the collector of a fork would copy all that the forks share
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         return None  # a fork has one thread only, and would wait for the others for ever
+    if opened(GPUS):
+        return None  # a GPU that was looked at before a fork cannot be used after it; mere imports look at none
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return {file: state(file) for file in files if file and Path(file).is_relative_to(SCRIPTS)}
+
+
+def opened(prefixes: tuple[str, ...]) -> bool:
+    """Whether a file whose name begins so is open in this process."""
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the one by which the folder itself is read is closed again
+            if str(link.readlink()).startswith(prefixes):
+                return True
+    return False
 
 
 def state(file: str) -> tuple[int, int]:

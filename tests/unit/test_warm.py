@@ -39,7 +39,7 @@ worker = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=sub
 print(os.getpid(), worker.pid, torch.SERVER != os.getpid(), flush=True)
 time.sleep(60)
 """
-TORCH = "import os\nSERVER = os.getpid()\nclass cuda:\n    is_available = staticmethod(lambda: {cuda})\n"
+TORCH = "import os\nSERVER = os.getpid()\n"
 
 
 class Warm:
@@ -92,7 +92,7 @@ def children(parent: int) -> list[int]:
     return found
 
 
-def toy_scripts(folder: Path, cuda: bool = False, thread: bool = False) -> Path:
+def toy_scripts(folder: Path, gpu: bool = False, thread: bool = False) -> Path:
     """A folder of scripts with the real server and imitations of the libraries, which load in no time."""
     (folder / "crossalign").mkdir()
     for name in ("warm.py", "crossalign/errors.py", "crossalign/__init__.py", "crossalign/recipe.py"):
@@ -107,7 +107,11 @@ def toy_scripts(folder: Path, cuda: bool = False, thread: bool = False) -> Path:
         (folder / name).write_text("from crossalign import toy\n")
     (folder / "crossalign" / "toy.py").write_text("VALUE = 'old'\n")
     waiter = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-    (folder / "torch.py").write_text(TORCH.format(cuda=cuda) + waiter * thread)
+    # A GPU that is looked at is an open file below /dev, here one in the folder.
+    server = folder / "crossalign" / "warm.py"
+    server.write_text(server.read_text().replace("/dev/nvidia", f"{folder}/nvidia"))
+    look = f"HELD = open({str(folder / 'nvidia0')!r}, 'w')\n"
+    (folder / "torch.py").write_text(TORCH + waiter * thread + look * gpu)
     (folder / "probe.py").write_text(PROBE)
     (folder / "wait.py").write_text(WAIT)
     return folder
@@ -270,7 +274,7 @@ def test_a_dead_server_means_cold_jobs(tmp_path):
     shutil.rmtree(warm.private)
 
 
-@pytest.mark.parametrize("trouble", ["cuda", "thread"])
+@pytest.mark.parametrize("trouble", ["gpu", "thread"])
 def test_what_must_not_be_forked_is_not(tmp_path, trouble):
     warm = Warm(toy_scripts(tmp_path, **{trouble: True}))
     assert not warm.probe()["warm"]
