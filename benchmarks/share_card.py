@@ -2,12 +2,15 @@
 
 Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
 one card and share it by CROSSALIGN_CARD_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
-as long as those of an English treebank, weights of mBERT's shape): what a step costs does not depend on them.
+as long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend
+on them.
 
-Prints one Markdown row per way. The ratio is the time of one after another over that of this way: above 1, sharing
-pays. The last column checks that sharing changes no result.
-Usage: python benchmarks/share_card.py [--runs 4] [--at-once 1 2 4] [--card 0] [--device cuda|cpu] [--small]
-[--out FILE.json]
+Prints one Markdown row per way. The ratio is the time per fine-tuning of one after another over that of this way: above
+1, sharing pays. Busy is the mean of what nvidia-smi calls utilisation, from the first start to the last end. The last
+column checks that sharing changes no result.
+Usage: python benchmarks/share_card.py [--runs 4] [--at-once 1 2 4] [--card 0] [--device cuda|cpu]
+[--model-size mbert|small|tiny] [--out FILE.json]
+With --waves N each way makes N times as many fine-tunings as share the card, so that many ways take little time.
 """
 
 import argparse
@@ -27,25 +30,31 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]
-# Shape, words, sentences, epochs: mBERT and a treebank, or what a laptop does in seconds.
-LARGE = ({}, 30_000, 10_000, 2)
-SMALL = ({"hidden": 16, "layers": 2, "heads": 2, "intermediate": 32}, 200, 60, 1)
+# Shape, words, sentences, epochs, batch: mBERT and a treebank, the base model of config.small.yaml with about as many
+# steps as its fine-tunings have, or what a laptop does in seconds.
+SIZES = {
+    "mbert": ({}, 30_000, 10_000, 2, 16),
+    "small": ({"hidden": 384, "heads": 6, "intermediate": 1536}, 30_000, 12_500, 4, 32),
+    "tiny": ({"hidden": 16, "layers": 2, "heads": 2, "intermediate": 32}, 200, 60, 1, 16),
+}
+NAMES = ("at_once", "runs", "seconds", "ratio", "training_seconds_of_one", "steps_of_one", "busy", "peak_mb")
 
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=4, help="fine-tunings of each way")
+    parser.add_argument("--waves", type=int, help="instead: so many times what share the card")
     parser.add_argument("--at-once", type=int, nargs="+", default=[1, 2, 4], help="how many share the card; 1 is added")
     parser.add_argument("--card", default="0", help="the card, as nvidia-smi numbers them")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
-    parser.add_argument("--small", action="store_true", help="a tiny model and few sentences")
+    parser.add_argument("--model-size", default="mbert", choices=list(SIZES))
     parser.add_argument("--sentences", type=int, help="examples of a fine-tuning")
     parser.add_argument("--epochs", type=int, help="passes over them")
     parser.add_argument("--out", type=Path, help="also write the numbers as JSON")
     args = parser.parse_args()
-    if args.runs < 1 or min(args.at_once) < 1:
-        parser.error("--runs and --at-once are numbers from 1")
+    if args.runs < 1 or min(args.at_once) < 1 or (args.waves is not None and args.waves < 1):
+        parser.error("--runs, --waves and --at-once are numbers from 1")
     return args
 
 
@@ -75,10 +84,10 @@ def make_data(file: Path, words: int, sentences: int) -> None:
 
 
 class Card:
-    """The memory that is taken on a card, looked at twice a second."""
+    """The memory that is taken on a card, and how busy the driver says it is, looked at a few times a second."""
 
     def __init__(self, number: str, device: str) -> None:
-        self.number, self.peak, self.over = number, 0, threading.Event()
+        self.number, self.peak, self.shares, self.over = number, 0, [], threading.Event()
         self.watcher = threading.Thread(target=self._watch) if device == "cuda" else None
 
     def __enter__(self) -> "Card":
@@ -91,15 +100,25 @@ class Card:
         if self.watcher:
             self.watcher.join()
 
+    @property
+    def busy(self) -> float | None:
+        """The mean share, in percent, of the time in which at least one kernel ran; None where nobody measured it."""
+        return round(sum(self.shares) / len(self.shares), 1) if self.shares else None
+
     def _watch(self) -> None:
-        command = ["nvidia-smi", f"--id={self.number}", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-        while not self.over.wait(0.5):
+        asked = "--query-gpu=memory.used,utilization.gpu"
+        command = ["nvidia-smi", f"--id={self.number}", asked, "--format=csv,noheader,nounits"]
+        while not self.over.wait(0.25):
             done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode == 0:
-                self.peak = max(self.peak, int(done.stdout.split()[0]))
+            # Each is a number or, where the driver does not tell, a word in brackets.
+            memory, _, share = (word.strip() for word in done.stdout.partition(","))
+            if memory.isdigit():
+                self.peak = max(self.peak, int(memory))
+            if share.isdigit():
+                self.shares.append(int(share))
 
 
-def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs: int) -> subprocess.Popen:
+def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs: int, batch: int) -> subprocess.Popen:
     """One fine-tuning; seed 0 is the one before the first measurement, which finds the caches empty."""
     out = folder / f"{share}-at-once" / f"seed{seed}"
     out.mkdir(parents=True)
@@ -110,7 +129,7 @@ def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs:
     command = [
         *(sys.executable, str(ROOT / "scripts" / "finetune.py"), "--task", "ner", "--selection", "last"),
         *("--model", str(folder / "model"), "--train", str(folder / "train.jsonl"), "--out", str(out)),
-        *("--batch", "16", "--epochs", str(epochs), "--seed", str(seed), "--device", args.device),
+        *("--batch", str(batch), "--epochs", str(epochs), "--seed", str(seed), "--device", args.device),
     ]
     with (out / "log").open("w") as stream:
         return subprocess.Popen(command, env=environment, stdout=stream, stderr=stream)
@@ -121,13 +140,14 @@ def said(folder: Path, seed: int, share: int) -> str:
     return (folder / f"{share}-at-once" / f"seed{seed}" / "log").read_text(encoding="utf-8")
 
 
-def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int) -> tuple[dict, list[str]]:
+def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int, batch: int) -> tuple[dict, list[str]]:
     """All runs, `share` of them at the same time: what they took, and the checksums of the weights that they made."""
-    waiting, working, began = list(range(1, args.runs + 1)), {}, time.perf_counter()
+    runs = share * args.waves if args.waves else args.runs
+    waiting, working, began = list(range(1, runs + 1)), {}, time.perf_counter()
     with Card(args.card, args.device) as card:
         while waiting or working:
             while waiting and len(working) < share:
-                working[waiting[0]] = start(folder, waiting[0], args, share, epochs)
+                working[waiting[0]] = start(folder, waiting[0], args, share, epochs, batch)
                 del waiting[0]
             for seed in [seed for seed, process in working.items() if process.poll() is not None]:
                 if working.pop(seed).returncode:
@@ -136,18 +156,16 @@ def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int) -> 
                     sys.exit(said(folder, seed, share))
             time.sleep(0.02)
     seconds = time.perf_counter() - began
-    reports = [
-        json.loads(file.read_text()) for file in sorted(folder.glob(f"{share}-at-once/seed[1-9]*/training.json"))
-    ]
-    weights = [
-        hashlib.sha256((folder / f"{share}-at-once/seed{seed}/model/model.safetensors").read_bytes()).hexdigest()
-        for seed in range(1, args.runs + 1)
-    ]
+    made = [folder / f"{share}-at-once" / f"seed{seed}" for seed in range(1, runs + 1)]
+    reports = [json.loads((place / "training.json").read_text()) for place in made]
+    weights = [hashlib.sha256((place / "model/model.safetensors").read_bytes()).hexdigest() for place in made]
     row = {
         "at_once": share,
+        "runs": runs,
         "seconds": round(seconds, 2),
         "training_seconds_of_one": round(sum(report["seconds"] for report in reports) / len(reports), 2),
         "steps_of_one": reports[0]["steps"],
+        "busy": "not measured" if card.busy is None else card.busy,
         "peak_mb": card.peak,
         "device": reports[0]["device"],
     }
@@ -157,34 +175,29 @@ def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int) -> 
 def main() -> None:
     """Print a table."""
     args = parse_args()
-    shape, words, sentences, epochs = SMALL if args.small else LARGE
+    shape, words, sentences, epochs, batch = SIZES[args.model_size]
     sentences, epochs = args.sentences or sentences, args.epochs or epochs
     rows: list[dict] = []
-    print("| at once | seconds | ratio | training of one, s | steps of one | peak MB | same weights |")
-    print("|---|---|---|---|---|---|---|")
+    print("| at once | runs | seconds | ratio | training of one, s | steps of one | busy, % | peak MB | same weights |")
+    print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
-        folder, expected = Path(name), None
+        folder, expected = Path(name), []
         make_model(folder / "model", shape, words)
         make_data(folder / "train.jsonl", words, sentences)
-        if start(folder, 0, args, 1, 1).wait():
+        if start(folder, 0, args, 1, 1, batch).wait():
             sys.exit(said(folder, 0, 1))
         for share in sorted({1, *args.at_once}):
-            row, weights = measure(folder, args, share, epochs)
+            row, weights = measure(folder, args, share, epochs, batch)
             rows.append(row)
-            expected = expected or weights
-            row |= {"ratio": round(rows[0]["seconds"] / row["seconds"], 2), "same_weights": weights == expected}
-            names = ("at_once", "seconds", "ratio", "training_seconds_of_one", "steps_of_one", "peak_mb")
-            print(
-                "|",
-                " | ".join(str(row[key]) for key in names),
-                "|",
-                "yes" if weights == expected else "no",
-                "|",
-                flush=True,
-            )
-    print(f"\n{args.runs} fine-tunings of {sentences:,} sentences, {epochs} epochs, on {rows[0]['device']}")
-    if args.out:
-        args.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+            # With waves a way also has seeds that none before it had.
+            same = all(one == other for one, other in zip(expected, weights, strict=False))
+            expected += weights[len(expected) :]
+            alone, each = (way["seconds"] / way["runs"] for way in (rows[0], row))
+            row |= {"ratio": round(alone / each, 2), "same_weights": same}
+            print("|", " | ".join(str(row[key]) for key in NAMES), "|", "yes" if same else "no", "|", flush=True)
+            if args.out:
+                args.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    print(f"\n{args.model_size}: {sentences:,} sentences, {epochs} epochs, batches of {batch}, on {rows[0]['device']}")
 
 
 if __name__ == "__main__":
