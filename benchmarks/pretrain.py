@@ -90,10 +90,8 @@ class Bench:
 
     def flops(self, length: int) -> float:
         """What the model needs per token, forward and backward."""
-        hidden, inner, layers = (self.shape[name] for name in ("hidden", "intermediate", "layers"))
-        encoder = 6 * layers * (4 * hidden**2 + 2 * hidden * inner) + 12 * layers * hidden * length
         share = max(1, round(0.15 * length)) / length
-        return encoder + share * 6 * (hidden**2 + hidden * self.vocabulary)
+        return encoder_flops(self.shape, length) + share * head_flops(self.shape, self.vocabulary)
 
     def say(self, text: str) -> None:
         """Print with the time."""
@@ -108,6 +106,17 @@ class Bench:
             "gigabytes": None if memory is None else round(memory, 1),
             **more,
         }
+
+
+def encoder_flops(shape: dict[str, int], length: float) -> float:
+    """What the layers need per token of a sequence of so many, forward and backward."""
+    hidden, inner, layers = (shape[name] for name in ("hidden", "intermediate", "layers"))
+    return 6 * layers * (4 * hidden**2 + 2 * hidden * inner) + 12 * layers * hidden * length
+
+
+def head_flops(shape: dict[str, int], vocabulary: int) -> float:
+    """What the head needs per token that is to be predicted."""
+    return 6 * (shape["hidden"] ** 2 + shape["hidden"] * vocabulary)
 
 
 def make_tokenizer(size: int):

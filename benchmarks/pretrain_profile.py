@@ -1,9 +1,10 @@
 """What a pretraining step spends its time on: its kernels by name, longest first."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as profiler
 
@@ -42,6 +43,29 @@ def kernels(step: Callable[[int], None], device: torch.device) -> list[str]:
         each = took / max(times, 1e-9)
         lines.append(f"| {took:.2f} | {share:.1f} | {times:.0f} | {each:.4f} | {shorten(name)} |")
     return lines
+
+
+def busy_seconds(step: Callable[[int], None], steps: int) -> float:
+    """Seconds per step in which the GPU ran at least one kernel or copy; streams beside each other count once."""
+    with profiler(activities=[ProfilerActivity.CUDA]) as found:
+        for number in range(steps):
+            step(number)
+        torch.cuda.synchronize()
+    return covered(
+        (event.time_range.start, event.time_range.end)
+        for event in found.events()
+        # Names that programs give to stretches of time lie on the device too, idle moments included.
+        if event.device_type == DeviceType.CUDA and not getattr(event, "is_user_annotation", False)
+    ) / 1e6 / steps  # fmt: skip
+
+
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """The length of what these stretches cover together."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
 
 
 def shorten(name: str, most: int = 110) -> str:

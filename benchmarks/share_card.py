@@ -26,7 +26,8 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+# Last: programs there have the names of benchmarks.
+sys.path.append(str(ROOT / "scripts"))
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]

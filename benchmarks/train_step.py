@@ -206,10 +206,12 @@ def peer(bench: Bench, name: str, precision: str) -> float:
     steps, warm = (16, 6) if bench.args.quick else (60, 15)
     if not bench.cuda:
         steps, warm = (4, 1) if name == "qa" else (14, 2)
-    seconds = train_step_peer.measure(
-        name, task, bench.config, examples, batch, precision, bench.device, steps, warm, bench.folder / "trainer"
+    # The optimiser and the schedule that the trainer has if nothing is said.
+    settings = Settings(batch=batch, warmup=0.0, beta2=0.999)
+    pace = train_step_peer.Pace(bench.device, steps, warm)
+    return 1000 * train_step_peer.measure(
+        name, task, bench.config, examples, precision, pace, settings, steps, bench.folder / "trainer"
     )
-    return 1000 * seconds
 
 
 def evaluation(bench: Bench) -> dict:

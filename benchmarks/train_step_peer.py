@@ -1,12 +1,17 @@
 """The usual trainer on the same examples: transformers.Trainer with the library's models, as in its example scripts."""
 
 import contextlib
+import itertools
+import math
 import time
 
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 from crossalign.models.config import EncoderConfig
+from crossalign.training.recipe import Settings
+from crossalign.training.schedule import learning_rates
 
 
 class Parser(nn.Module):
@@ -88,35 +93,85 @@ def collate(rows: list[dict]) -> dict[str, torch.Tensor]:
     return batch
 
 
-def measure(name, task, config, examples, batch, precision, device, steps, warm, folder) -> float:
-    """Seconds per step of the trainer, without its first `warm` steps."""
-    from transformers import Trainer, TrainerCallback, TrainingArguments
+class Pace:
+    """Seconds per step without the first `warm`, until `steps` are made or so many `seconds` have gone since then."""
 
-    def now() -> float:
-        if device.type == "cpu":
+    def __init__(self, device: torch.device, steps: int, warm: int, seconds: float = math.inf) -> None:
+        self.device, self.steps, self.warm, self.seconds = device, steps, warm, seconds
+        self.measured, self.each = 0, math.nan
+
+    def now(self) -> float:
+        """Wall clock of the GPU's work; on the CPU seconds of this process."""
+        if self.device.type == "cpu":
             return time.process_time()
         torch.cuda.synchronize()
         return time.perf_counter()
 
+    def over(self, step: int) -> bool:
+        """To be asked after every step, counted from 1: whether it was the last one."""
+        if step == self.warm:
+            self.began, self.until = self.now(), time.perf_counter() + self.seconds
+        if step <= self.warm or (step < self.steps and time.perf_counter() < self.until):
+            return False
+        self.measured = step - self.warm
+        self.each = (self.now() - self.began) / self.measured
+        return True
+
+
+def measure(name, task, config, examples, precision, pace: Pace, settings: Settings, total, folder, trainer=True):
+    """Seconds per step of the trainer in a training of `total` steps, which ends when the pace is known.
+
+    Without `trainer` a loop written by hand takes its place, for machines without `accelerate`, which it needs.
+    """
+    model, rows = make_model(name, task, config), rows_of(name, examples)
+    work = _with_trainer if trainer else _by_hand
+    work(model, rows, precision, pace, settings, total, folder)
+    return pace.each
+
+
+def _with_trainer(model, rows, precision, pace, settings, total, folder) -> None:
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
     class Clock(TrainerCallback):
-        times: dict[int, float] = {}
-
         def on_step_end(self, args, state, control, **_):
-            if state.global_step in (warm, steps):
-                self.times[state.global_step] = now()
+            if pace.over(state.global_step):
+                control.should_training_stop = True
 
-    clock = Clock()
     arguments = TrainingArguments(
-        output_dir=str(folder), per_device_train_batch_size=batch, max_steps=steps, learning_rate=5e-5,
-        bf16=precision == "bf16", report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
-        use_cpu=device.type == "cpu", remove_unused_columns=False, warmup_steps=0, seed=1,
+        output_dir=str(folder), per_device_train_batch_size=settings.batch, max_steps=total, bf16=precision == "bf16",
+        learning_rate=settings.learning_rate, warmup_steps=math.ceil(total * settings.warmup),
+        adam_beta1=settings.beta1, adam_beta2=settings.beta2, adam_epsilon=settings.eps,
+        weight_decay=settings.weight_decay, max_grad_norm=settings.clip, report_to=[], save_strategy="no",
+        logging_strategy="no", disable_tqdm=True, use_cpu=pace.device.type == "cpu", remove_unused_columns=False,
+        seed=settings.seed,
     )  # fmt: skip
-    model = make_model(name, task, config)
-    rows = rows_of(name, examples)
-    trainer = Trainer(model, arguments, train_dataset=rows, data_collator=collate, callbacks=[clock])
+    trainer = Trainer(model, arguments, train_dataset=rows, data_collator=collate, callbacks=[Clock()])
     with contextlib.redirect_stdout(None):
         trainer.train()
-    return (clock.times[steps] - clock.times[warm]) / (steps - warm)
+
+
+def _by_hand(model, rows, precision, pace, settings, total, folder) -> None:
+    """Mixed precision, clipping, fused AdamW and the schedule, as the trainer has them."""
+    model = model.to(pace.device).train()
+    betas = (settings.beta1, settings.beta2)
+    optimiser = torch.optim.AdamW(
+        model.parameters(), 1.0, betas, settings.eps, settings.weight_decay, fused=pace.device.type == "cuda"
+    )
+    rates = learning_rates(settings.learning_rate, total, settings.warmup, settings.decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rates[min(step, total - 1)])
+    mixed = torch.autocast(pace.device.type, torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()
+    torch.manual_seed(settings.seed)
+    batches = DataLoader(rows, settings.batch, shuffle=True, collate_fn=collate)
+    for step, batch in enumerate(itertools.chain.from_iterable(itertools.repeat(batches)), 1):
+        with mixed:
+            loss = model(**{key: value.to(pace.device) for key, value in batch.items()})["loss"]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+        optimiser.step()
+        schedule.step()
+        optimiser.zero_grad()
+        if pace.over(step):
+            return
 
 
 @torch.inference_mode()
