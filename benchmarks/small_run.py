@@ -102,7 +102,7 @@ class Bench:
 
     def start(self):
         """The model that pretraining begins with."""
-        shape = {name: self.given[name] for name in (*SHAPE, "dropout")}
+        shape = {name: self.given[name] for name in (*SHAPE, "initializer_range", "dropout")}
         given = self.given
         return starting_point(None, self.vocabulary, given["norm"], None, shape, given["seed"], given["objective"])
 
