@@ -1,13 +1,11 @@
-"""What people are told about downloads: lists, missing files, licences."""
+"""What people are told about downloads: missing files, licences."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
-from crossalign.fetch.listing import is_non_commercial, licence_summary, listing, missing, missing_message
-from crossalign.fetch.register import DATASET_COLUMNS, MODEL_COLUMNS, Dataset, Model
+from crossalign.fetch.listing import is_non_commercial, licence_summary, missing, missing_message
+from crossalign.fetch.register import Dataset, Model
 
 FREE = Dataset("ud/a.conllu", "r2.4", "https://example.org/a", None, 1_500_000, None, "CC-BY-SA-4.0", "")
 CLOSED = Dataset("nli/x.zip", "1.0", "https://example.org/x", None, None, None, "CC-BY-NC-4.0", "")
@@ -69,45 +67,3 @@ def test_licences_with_conditions_come_first():
     assert lines[1].endswith("NON-COMMERCIAL use only")
     assert lines[2].split() == ["CC-BY-SA-4.0", "2", "3.0", "MB"]
     assert lines[3].endswith("1 by hand")
-
-
-def test_listing(tmp_path):
-    lines = listing(ROWS, tmp_path).splitlines()
-    assert lines[0].split() == ["path", "size", "licence", "url", "place"]
-    assert lines[2].split() == [
-        "nli/x.zip",
-        "?",
-        "CC-BY-NC-4.0",
-        "(NON-COMMERCIAL)",
-        CLOSED.url,
-        f"{tmp_path}/nli/x.zip",
-    ]
-
-
-def test_program(tmp_path, root):
-    datasets, models = tmp_path / "datasets.tsv", tmp_path / "models.tsv"
-    data = [("a", "1", "https://example.org/a", "", "5", "", "CC-BY-NC-4.0", ""), ("b", "1", *FREE_FIELDS)]
-    datasets.write_text("\n".join("\t".join(row) for row in [DATASET_COLUMNS, *data]) + "\n")
-    model = ("m", "o/m", "main", "", "MIT", "mlm", "", "", "", "", "")
-    models.write_text("\n".join("\t".join(row) for row in [MODEL_COLUMNS, model]) + "\n")
-    (tmp_path / "b").touch()
-
-    def run(*more: str, text: str = "") -> subprocess.CompletedProcess:
-        command = [sys.executable, str(root / "scripts" / "list_downloads.py"), "--register", str(datasets)]
-        command += ["--models", str(models), "--downloads", str(tmp_path), *more]
-        return subprocess.run(command, input=text, capture_output=True, text=True)
-
-    everything = run("--licences")
-    assert everything.returncode == 0
-    assert [line.split()[0] for line in everything.stdout.splitlines()[:4]] == ["path", "a", "b", "models/m"]
-    assert "NON-COMMERCIAL use only" in everything.stdout
-    absent = run("--missing")
-    assert absent.returncode == 1
-    assert absent.stdout.startswith("2 of the files")
-    only = run("--missing", "--only", "-", text="b\n")
-    assert (only.returncode, only.stdout) == (0, "")
-    unknown = run("--only", "-", text="b\nzzz\n")
-    assert (unknown.returncode, unknown.stderr) == (1, "error: -: not in the registers: zzz\n")
-
-
-FREE_FIELDS = ("https://example.org/b", "", "", "", "CC0-1.0", "")

@@ -71,16 +71,6 @@ def licence_summary(rows: Iterable[Dataset | Model]) -> str:
     return columns([("licence", "files", "size", ""), *table])
 
 
-def listing(rows: Iterable[Dataset | Model], downloads: str | Path) -> str:
-    """A table of path, size, licence, address and place."""
-    table = [("path", "size", "licence", "url", "place")]
-    for row in rows:
-        licence = f"{row.licence} ({NON_COMMERCIAL})" if is_non_commercial(row.licence) else row.licence
-        length = "?" if row.bytes is None else size(row.bytes)
-        table.append((row.path, length, licence, address(row), str(place(row, downloads))))
-    return columns(table)
-
-
 def total(rows: Sequence[Dataset | Model]) -> str:
     """The sum of the known sizes."""
     unknown = sum(1 for row in rows if row.bytes is None)
