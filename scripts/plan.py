@@ -9,6 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
+from crossalign.cards import jobs_per_card
 from crossalign.catalog import Catalog
 from crossalign.config import load
 from crossalign.embedding.placement import demand
@@ -32,7 +35,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--targets", nargs="+", default=["all"], help="as for snakemake: all, anc, data, or a table")
     parser.add_argument("--hardware", choices=HARDWARE, help="whose times to take; default: cpu in the demo, else h200")
     parser.add_argument("--gpus", type=number, default=1, help="default: 1")
-    parser.add_argument("--cores", type=number, help="default: 2 without a GPU, else 8, as in the profiles")
+    parser.add_argument(
+        "--share",
+        type=number,
+        help="jobs on one GPU; default: CROSSALIGN_CARD_SHARE, or as in the profile of the run's name, or 1",
+    )
+    parser.add_argument("--cores", type=number, help="default: 2 without a GPU, else as in the profiles")
     parser.add_argument("--mbit", type=number, default=100, help="speed of downloads in Mbit/s; default: 100")
     parser.add_argument(
         "--benchmarks",
@@ -57,8 +65,23 @@ def chosen(given: argparse.Namespace, config: dict) -> Choice:
         raise UserError(f"--benchmarks: there is no folder {benchmarks}; name one such as results/paper/benchmarks")
     if not benchmarks and not given.hardware:
         benchmarks = Path("results") / config["run"] / "benchmarks"
-    cores = given.cores or (2 if hardware == "cpu" else 8)
-    return Choice(given.targets, hardware, given.gpus, cores, given.mbit, benchmarks)
+    profile = read_profile(config["run"])
+    cores = given.cores or (2 if hardware == "cpu" else profile["cores"])
+    share = 1
+    if hardware != "cpu":
+        told = "CROSSALIGN_CARD_SHARE" in os.environ
+        share = given.share or (jobs_per_card(os.environ) if told else profile["resources"]["gpu"])
+    return Choice(given.targets, hardware, given.gpus, cores, given.mbit, benchmarks, min(share, cores))
+
+
+def read_profile(run: str) -> dict:
+    """The profile of the run's name if that is for a machine with a GPU, else that for any such machine."""
+    for name in (run, "gpu"):
+        file = ROOT / "profiles" / name / "config.yaml"
+        found = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        if isinstance(found.get("cores"), int) and "gpu" in found.get("resources", {}):
+            return found
+    return {"cores": 8, "resources": {"gpu": 1}}
 
 
 def disk(config: dict, estimate: Estimate, models: dict[str, Model]) -> Iterator[str]:

@@ -12,13 +12,13 @@ from crossalign.catalog import Catalog
 from crossalign.config import load
 from crossalign.errors import UserError
 from crossalign.fetch.register import read_datasets, read_models
-from crossalign.plan.costs import COLUMNS, HARDWARE, Prices, Row, read_costs
+from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_costs
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.sizes import Sizes
 from crossalign.plan.work import Work
 from crossalign.sets import DataSet
 
-STEP = Row(10, 4, 32, 12, 768, "measured")
+STEP = Row(10, 1, 4, 32, 12, 768, 0, "measured")
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +31,73 @@ def estimate(root, registers, folder, files, **choice):
     return Estimate(catalog, registers, Choice(**choice), root, folder)
 
 
+def seconds_of(row, batch, shape, gpu=True, pieces=0):
+    return row.price(Work("finetune", "nli", 1000, batch, shape, pieces=pieces), gpu).seconds
+
+
 def test_time_grows_with_steps_batch_and_model():
-    assert STEP.price(Work("finetune", "nli", 1000, 32, (12, 768)), False) == pytest.approx(14)
-    assert STEP.price(Work("finetune", "nli", 1000, 64, (12, 768)), False) == pytest.approx(18)
-    assert STEP.price(Work("finetune", "nli", 1000, 32, (24, 1024)), False) == pytest.approx(10 + 4 * 2 * (4 / 3) ** 2)
+    assert seconds_of(STEP, 32, (12, 768)) == pytest.approx(10 + 1 + 4)
+    # The processor's time grows with the entries, half of the card's with the batch.
+    assert seconds_of(STEP, 64, (12, 768)) == pytest.approx(10 + 2 + 6)
+    assert seconds_of(STEP, 32, (24, 1024)) == pytest.approx(10 + 1 + 4 * 2 * (4 / 3) ** 2)
 
 
-def test_a_small_model_is_not_cheaper_on_a_gpu():
-    small = Work("finetune", "nli", 1000, 8, (12, 64))
-    assert STEP.price(small, small_is_cheap=False) == pytest.approx(14)
-    assert STEP.price(small, small_is_cheap=True) == pytest.approx(10 + 4 / 4 / 144)
+def test_a_narrow_model_saves_less_on_a_gpu_than_its_products_do():
+    assert seconds_of(STEP, 32, (12, 384)) == pytest.approx(11 + 4 * 5 / 8)
+    assert seconds_of(STEP, 32, (6, 384)) == pytest.approx(11 + 4 * 5 / 16)
+    assert seconds_of(STEP, 32, (12, 384), gpu=False) == pytest.approx(11 + 4 / 4)
+    assert seconds_of(STEP, 8, (12, 64), gpu=False) == pytest.approx(10 + 1 / 4 + 4 / 4 / 144)
+
+
+def test_a_small_vocabulary_is_cheaper():
+    row = Row(0, 0, 2, 0, 12, 768, 37500, "measured")
+    layers, scores = 12 * 12 * 768**2, 768 * 37500
+    assert seconds_of(row, 0, (12, 768), pieces=37500) == pytest.approx(2)
+    assert seconds_of(row, 0, (12, 768), pieces=4500) == pytest.approx(2 * (layers + scores * 0.12) / (layers + scores))
+
+
+@pytest.mark.parametrize(("layers", "neurons", "pieces", "milliseconds"), [(12, 64, 900, 6.2), (12, 768, 37500, 30.3)])
+def test_pretraining_steps_that_were_measured_come_out(root, layers, neurons, pieces, milliseconds):
+    # docs/performance.md, Planning: 16,384 tokens a step.
+    row = read_costs(root / "resources" / "costs.tsv")["h200", "pretrain_own", ""]
+    price = row.price(Work("pretrain_own", units=16.384, shape=(layers, neurons), pieces=pieces), gpu=True)
+    assert 1000 * (price.seconds - price.idle) == pytest.approx(milliseconds, rel=0.2)
+
+
+def test_jobs_that_share_a_card_start_side_by_side_and_train_hardly_faster():
+    price = Price(30, "measured", idle=12)
+    assert price.shared(1) == 30
+    assert price.shared(6) == pytest.approx(12 / 6 + 18 / SHARING)
+    assert 1.1 < SHARING < 1.3
+
+
+def test_sharing_cards_shortens_the_small_run(root, registers, tmp_path):
+    alone, shared = (
+        estimate(root, registers, tmp_path, ["config.small.yaml"], share=many, cores=16) for many in (1, 6)
+    )
+    assert alone.totals().gpu_seconds == alone.totals().alone == pytest.approx(shared.totals().alone)
+    assert alone.totals().alone / 6 < shared.totals().gpu_seconds < alone.totals().alone / SHARING
+    assert alone.wall_time() / 6 < shared.wall_time() < alone.wall_time()
+    # No number of machines or of jobs on them shortens the longest chain.
+    many = estimate(root, registers, tmp_path, ["config.small.yaml"], share=16, cores=999, gpus=999)
+    assert many.wall_time() == pytest.approx(sum(map(many.seconds, many.critical_path())))
+    assert many.wall_time() == pytest.approx(sum(map(alone.seconds, alone.critical_path())))
+
+
+def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path):
+    plan = estimate(root, registers, tmp_path, ["config.small.yaml"])
+    made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain_own"}
+    assert made["small-4x128"] < made["small-8x256"] < made["small"]
+    assert made["small-causal-4x128"] > made["small-4x128"] / 2  # half the steps, but all tokens are guessed
+    assert 180 < made["small"] < 480  # a trial of this shape: 1.0 million tokens/s, here 328 million
+    name = "results/small/tuned/small/adjust-nli-multinli_en/ref/seed1/model/model.safetensors"
+    report = tmp_path / "results/small/data/nli/multinli_en/train.report.json"
+    report.parent.mkdir(parents=True)
+    report.write_text('{"read": 15001, "kept": 15001}')
+    fewer = estimate(root, registers, tmp_path, ["config.small.yaml"])
+    start = 8
+    # 50,000 by `examples` of the config, or what is there.
+    assert (plan.price(name).seconds - start) / (fewer.price(name).seconds - start) == pytest.approx(50 / 15, rel=0.01)
 
 
 def test_a_parser_on_an_h200_costs_what_was_measured(root, registers, tmp_path):
@@ -64,7 +121,7 @@ def test_the_papers_hours_come_out(root, registers, tmp_path):
     assert plan.price(name).basis == "paper"
 
 
-@pytest.mark.parametrize("files", [[], ["config.demo.yaml"]])
+@pytest.mark.parametrize("files", [[], ["config.demo.yaml"], ["config.small.yaml"]])
 @pytest.mark.parametrize("hardware", HARDWARE)
 def test_every_job_has_a_price_on_all_hardware(root, registers, tmp_path, hardware, files):
     plan = estimate(root, registers, tmp_path, files, hardware=hardware)
@@ -81,8 +138,8 @@ def test_every_row_says_where_it_comes_from(root):
 
 
 def costs_file(tmp_path, **changes):
-    row = {"hardware": "h200", "rule": "r", "task": "", "seconds": "1", "milliseconds": "2", "unit": "step"}
-    row |= {"batch": "", "layers": "", "neurons": "", "basis": "measured", "source": "here"} | changes
+    row = {"hardware": "h200", "rule": "r", "task": "", "seconds": "1", "host": "", "milliseconds": "2", "unit": "step"}
+    row |= {"batch": "", "layers": "", "neurons": "", "pieces": "", "basis": "measured", "source": "here"} | changes
     file = tmp_path / "costs.tsv"
     file.write_text("\t".join(COLUMNS) + "\n" + "\t".join(row[name] for name in COLUMNS) + "\n")
     return file
@@ -195,6 +252,20 @@ def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
         assert words in done.stdout
     assert ("GPU-hours" in done.stdout) != demo
     assert ("NON-COMMERCIAL" in done.stdout) != demo
+
+
+def test_the_small_runs_jobs_share_a_card(root, tmp_path, monkeypatch):
+    monkeypatch.delenv("CROSSALIGN_CARD_SHARE", raising=False)
+    small = str(root / "config.small.yaml")
+    told = run_plan(root, tmp_path, small).stdout
+    assert "with 6 jobs on each" in told  # profiles/small
+    assert "and 16 cores: about" in told
+    assert "between half and twice" in told
+    monkeypatch.setenv("CROSSALIGN_CARD_SHARE", "3")
+    assert "with 3 jobs on each" in run_plan(root, tmp_path, small).stdout
+    alone = run_plan(root, tmp_path, small, "--share", "1").stdout
+    assert "jobs on each" not in alone
+    assert "jobs on each" not in run_plan(root, tmp_path, small, "--hardware", "cpu").stdout
 
 
 def test_a_closed_pipe_is_no_fault(root, tmp_path):

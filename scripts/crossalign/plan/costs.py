@@ -19,45 +19,83 @@ HARDWARE = ("h200", "v100", "t4", "cpu")
 # Rows of this name hold for what runs on the processor beside any GPU.
 HOST = "host"
 BASES = ("measured", "paper", "estimate")
+# Neurons of the model whose times on GPUs are known: mBERT and XLM-R base.
+BASE = 768
+# How much sooner trainings are done that share a card: 430 s one after another, 361 s three at a time.
+SHARING = 430 / 361
 COLUMNS = (
     "hardware",
     "rule",
     "task",
     "seconds",
+    "host",
     "milliseconds",
     "unit",
     "batch",
     "layers",
     "neurons",
+    "pieces",
     "basis",
     "source",
 )
 
 
 @dataclass(frozen=True)
-class Row:
-    """Seconds per job, milliseconds per unit of work, and the batch size and model for which these hold."""
+class Price:
+    """Seconds of a job, and what they rest on: benchmark, measured, paper or estimate.
+
+    In `idle` of them it leaves the card to others: while it starts, reads, and works on the processor.
+    """
 
     seconds: float
+    basis: str
+    idle: float = 0.0
+
+    def shared(self, jobs: int) -> float:
+        """Seconds of the card that the job costs where so many share it."""
+        return self.idle / jobs + (self.seconds - self.idle) / min(jobs, SHARING)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Seconds to start; per unit of work milliseconds of the processor and of the card; batch and model of the latter.
+
+    `pieces` are the scores over the vocabulary that a token costs in language modelling.
+    """
+
+    seconds: float
+    host: float
     milliseconds: float
     batch: int
     layers: int
     neurons: int
+    pieces: int
     basis: str
 
-    def price(self, work: Work, small_is_cheap: bool) -> float:
-        """Seconds for a piece of work: time grows with the batch and with the products of the layers.
-
-        A GPU waits for its host when little is asked of it, so less than the row's model or batch is not cheaper there.
-        """
-        factor = 1.0
+    def price(self, work: Work, gpu: bool) -> Price:
+        """The price of a piece of work: time grows with the model and with the batch, on a GPU less than these do."""
+        factor = entries = 1.0
         if self.neurons and work.shape:
-            factor *= work.shape[0] * work.shape[1] ** 2 / (self.layers * self.neurons**2)
+            pieces = work.pieces if self.pieces else 0
+            factor *= token_cost(*work.shape, pieces, gpu) / token_cost(self.layers, self.neurons, self.pieces, gpu)
         if self.batch and work.batch:
-            factor *= work.batch / self.batch
-        if not small_is_cheap:
-            factor = max(1.0, factor)
-        return self.seconds + self.milliseconds / 1000 * work.units * factor
+            entries = work.batch / self.batch
+            # Half of a GPU's step is there for any batch.
+            factor *= (1 + entries) / 2 if gpu else entries
+        idle = self.seconds + self.host / 1000 * work.units * entries
+        return Price(idle + self.milliseconds / 1000 * work.units * factor, self.basis, idle)
+
+
+def token_cost(layers: int, neurons: int, pieces: int, gpu: bool) -> float:
+    """Products for a token, the inner part of a layer being four times as wide as the outer, and scores of pieces.
+
+    A GPU's time falls less than these below 768 neurons, where it does more else than products: with a twelfth of the
+    neurons a token took a quarter of the time (docs/performance.md, Planning).
+    """
+    square = neurons**2
+    if gpu:
+        square = max(square, BASE * (BASE + 3 * neurons) / 4)
+    return 12 * layers * square + neurons * pieces
 
 
 Table = Mapping[tuple[str, str, str], Row]
@@ -88,16 +126,8 @@ def _row(line: dict[str, str], known: bool) -> Row:
         raise ValueError(f"basis '{line['basis']}' is not one of {', '.join(BASES)}")
     if not line["source"]:
         raise ValueError("source is empty: say where the numbers come from")
-    counts = (int(line[name] or 0) for name in ("batch", "layers", "neurons"))
-    return Row(float(line["seconds"]), float(line["milliseconds"]), *counts, line["basis"])
-
-
-@dataclass(frozen=True)
-class Price:
-    """Seconds of a job, and what they rest on: benchmark, measured, paper or estimate."""
-
-    seconds: float
-    basis: str
+    counts = (int(line[name] or 0) for name in ("batch", "layers", "neurons", "pieces"))
+    return Row(float(line["seconds"]), float(line["host"] or 0), float(line["milliseconds"]), *counts, line["basis"])
 
 
 class Prices:
@@ -121,10 +151,10 @@ class Prices:
         """The price of a job."""
         work = self._works[name]
         if (work.rule, work.group) in self._groups:
-            return Price(self._groups[work.rule, work.group], "benchmark")
+            return _benchmarked(self._groups[work.rule, work.group])
         known = self._known(work)
         if work.rule in self._ratios:
-            return Price(known.seconds * self._ratios[work.rule], "benchmark")
+            return _benchmarked(known.seconds * self._ratios[work.rule])
         return known
 
     def every_job(self) -> float:
@@ -135,9 +165,14 @@ class Prices:
         for hardware in (self._hardware, HOST):
             row = self._table.get((hardware, work.rule, work.task))
             if row:
-                return Price(row.price(work, hardware in ("cpu", HOST)), row.basis)
+                return row.price(work, gpu=hardware not in ("cpu", HOST))
         task = f" for {work.task}" if work.task else ""
         raise UserError(f"resources/costs.tsv has no row for the rule {work.rule}{task} on {self._hardware}")
+
+
+def _benchmarked(seconds: float) -> Price:
+    """From a run whose jobs shared cards in the same way: all that others did in the meantime is in these seconds."""
+    return Price(seconds, "benchmark", idle=seconds)
 
 
 def read_benchmarks(folder: Path, jobs: Iterable[Job]) -> dict[str, float]:

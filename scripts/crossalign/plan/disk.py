@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from crossalign.addresses import Adapted, Run, Tuned
 from crossalign.fetch.register import Model
+from crossalign.own import own_models
 
 # Word pieces that occur in a training set, hence rows of the embeddings that a fine-tuning writes: English EWT has
 # about 12,000 of mBERT's, MultiNLI 25,000.
@@ -34,10 +35,11 @@ def model_disk(
             label = "fine-tuned, kept" if kept(config, run) else "fine-tuned, deleted after their last use"
             found.setdefault(label, []).append(tuned_bytes(_shape(config, run, shape)))
         else:
-            base = models.get(run.base if isinstance(run, Adapted) else run.name, USUAL)
-            whole = 4 * (base.parameters or USUAL.parameters)
-            # Models in a folder of the user's own may be of any size, whatever the register says of their names.
-            size = whole if config["models"] == "hub" else tuned_bytes(shape(run))
+            name = run.base if isinstance(run, Adapted) else run.name
+            whole = 4 * (models.get(name, USUAL).parameters or USUAL.parameters)
+            # Models that are made here or lie in a folder may have any size, whatever the register says of their names.
+            known = config["models"] == "hub" and name not in own_models(config)
+            size = whole if known else tuned_bytes(shape(run))
             found.setdefault("adapted or pretrained", []).append(size)
     return {label: (len(sizes), sum(sizes)) for label, sizes in sorted(found.items())}
 

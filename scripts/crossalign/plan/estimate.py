@@ -19,7 +19,10 @@ from crossalign.plan.work import Works
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user decides: targets, hardware, machines, the line's speed, and whose benchmark files hold."""
+    """What the user decides: targets, hardware, machines, the line's speed, and whose benchmark files hold.
+
+    `share` is the number of jobs on one GPU.
+    """
 
     targets: Sequence[str] = ("all",)
     hardware: str = "h200"
@@ -27,15 +30,17 @@ class Choice:
     cores: int = 8
     mbit: float = 100
     benchmarks: Path | None = None
+    share: int = 1
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Jobs of one rule, or of all."""
+    """Jobs of one rule, or of all. `alone` is the time on GPUs if no two jobs shared one."""
 
     jobs: int
     left: int
     gpu_seconds: float
+    alone: float
     cpu_seconds: float
     bases: tuple[str, ...]
 
@@ -73,8 +78,14 @@ class Estimate:
         return self._prices[name]
 
     def seconds(self, name: str) -> float:
-        """How long a job holds what it runs on, with Snakemake's share."""
+        """How long a job holds what it runs on if it has that for itself, with Snakemake's part."""
         return self._prices[name].seconds + self._every
+
+    def held(self, name: str) -> float:
+        """The same where several share a GPU: its part of the time."""
+        if not self.on_gpu(self.jobs[name]):
+            return self.seconds(name)
+        return self._prices[name].shared(self.choice.share) + self._every / self.choice.share
 
     def totals(self, names: Collection[str] | None = None) -> Totals:
         """Jobs, and the GPU and CPU time of those that are left; a GPU job's time counts for the GPU alone.
@@ -83,15 +94,16 @@ class Estimate:
         """
         chosen = list(self.jobs) if names is None else list(names)
         left = [name for name in chosen if name in self.left]
-        gpu = cpu = 0.0
+        gpu = alone = cpu = 0.0
         for name in left:
             job, seconds = self.jobs[name], self._prices[name].seconds
             if self.on_gpu(job):
-                gpu += seconds * job.gpus
+                gpu += self._prices[name].shared(self.choice.share) * job.gpus
+                alone += seconds * job.gpus
             elif not job.rule.startswith("download_"):
                 cpu += seconds * min(job.threads, self.choice.cores)
         bases = tuple(sorted({self._prices[name].basis for name in left}))
-        return Totals(len(chosen), len(left), gpu, cpu, bases)
+        return Totals(len(chosen), len(left), gpu, alone, cpu, bases)
 
     def transfer_seconds(self) -> float:
         """What the downloads that are left take, one after another."""
@@ -121,10 +133,11 @@ class Estimate:
         return critical_path(self.jobs, self.left, self.seconds)
 
     def wall_time(self, gpus: int | None = None, cores: int | None = None) -> float:
-        """Seconds until everything is there, by simulation."""
+        """Seconds until everything is there, by simulation: jobs that share a GPU one after another, each shorter."""
         gpus = 0 if self.choice.hardware == "cpu" else gpus or self.choice.gpus
         machines = Machines(gpus, cores or self.choice.cores)
-        return wall_time(self.jobs, self.left, self.seconds, machines)
+        chain = sum(map(self.seconds, self.critical_path()))
+        return max(chain, wall_time(self.jobs, self.left, self.held, machines))
 
     def made(self) -> set[Run]:
         """The models that the jobs make, whether they are done or not."""

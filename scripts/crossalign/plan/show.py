@@ -9,7 +9,7 @@ from crossalign.addresses import Adapted, Base, Tuned
 from crossalign.catalog import Catalog, count
 from crossalign.fetch.listing import NON_COMMERCIAL, address, is_non_commercial, total
 from crossalign.fetch.register import Dataset, Model
-from crossalign.plan.costs import HARDWARE
+from crossalign.plan.costs import HARDWARE, SHARING
 from crossalign.plan.estimate import Estimate, Totals
 from crossalign.plan.jobs import Job
 from crossalign.sets import DataSet
@@ -92,15 +92,18 @@ def times(estimate: Estimate) -> Iterator[str]:
     choice = estimate.choice
     cores = f"{choice.cores} core{'s' * (choice.cores > 1)}"
     where = cores if choice.hardware == "cpu" else f"{choice.gpus} x {NAMES[choice.hardware]} and {cores}"
+    together = f" with {choice.share} jobs on each" * (choice.share > 1)
     if not estimate.left:
         yield "Nothing is left to do."
         return
     totals, transfers = estimate.totals(), estimate.transfer_seconds()
-    parts = [f"{totals.gpu_seconds / 3600:,.1f} GPU-hours"] * (choice.hardware != "cpu")
+    parts = [gpu_time(totals.gpu_seconds) + together] * (choice.hardware != "cpu")
     parts.append(f"{totals.cpu_seconds / 3600:,.2g} CPU-hours")
     if not estimate.made_here:
         parts.append(f"{duration(transfers)} of downloads at {choice.mbit:g} Mbit/s")
     yield f"In all {', '.join(parts)}"
+    if together:
+        yield f"One job at a time: {gpu_time(totals.alone)}"
     yield f"Wall time on {where}: about {duration(estimate.wall_time())}"
     if totals.gpu_seconds:
         numbers = (1, 2, 4, 8, 16, 32)
@@ -123,6 +126,32 @@ def times(estimate: Estimate) -> Iterator[str]:
         "makes again is Snakemake's to say (--dry-run).",
         98,
     )
+    yield ""
+    yield from textwrap.wrap(" ".join(doubts(estimate)), 98)
+
+
+def gpu_time(seconds: float) -> str:
+    """90 GPU-minutes, 27.2 GPU-hours."""
+    return f"{seconds / 60:,.0f} GPU-minutes" if seconds < 6000 else f"{seconds / 3600:,.1f} GPU-hours"
+
+
+def doubts(estimate: Estimate) -> Iterator[str]:
+    """How far to trust the times."""
+    if set(estimate.by_basis()) == {"benchmark"}:
+        yield "Expect the times within a third of these: jobs of this run were measured."
+        return
+    yield "Expect between half and twice these times."
+    if estimate.choice.hardware == "cpu":
+        return
+    yield (
+        "On a GPU each job is taken to start in the seconds that resources/costs.tsv says, whatever the model; models, "
+        "batches and sets of other sizes than were measured are scaled from those that were."
+    )
+    if estimate.choice.share > 1:
+        yield (
+            f"Jobs that share a GPU start, read and score side by side; their training is taken to be "
+            f"{SHARING:.2f} times as fast as one after another, the one gain that was measured."
+        )
 
 
 def licences(rows: Iterable[Dataset | Model]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Run, Tuned, model_of
+from crossalign.addresses import Adapted, Base, Run, Tuned, model_of
 from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog
 from crossalign.config import pair_count
@@ -28,7 +28,10 @@ USUAL_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class Work:
-    """`rule` and `task` find a row of costs, which says what `units` are; jobs of one rule and `group` cost alike."""
+    """`rule` and `task` find a row of costs, which says what `units` are; jobs of one rule and `group` cost alike.
+
+    `pieces` are the scores over the vocabulary for a token of language modelling, on average.
+    """
 
     rule: str
     task: str = ""
@@ -36,6 +39,7 @@ class Work:
     batch: int = 0
     shape: tuple[int, int] | None = None
     group: str = ""
+    pieces: int = 0
 
 
 class Works:
@@ -67,11 +71,11 @@ class Works:
             case "pretrain_own":
                 values = own_models(self._config)[job.subject.name]
                 tokens = values["steps"] * values["batch"] * values["block"]
-                return Work(job.rule, units=tokens / 1000, shape=self.shape(job.subject), group=job.subject.name)
+                return self._language_model(job, tokens, 1 if values["objective"] == "clm" else values["masking"])
             case "pretrain_norm_scheme":
                 values = self._config["pretraining"]
                 tokens = values["steps"] * values["batch"] * values["block"] / values["gpus"]
-                return Work(job.rule, units=tokens / 1000, shape=(values["layers"], values["hidden"]))
+                return self._language_model(job, tokens, values["masking"])
             case "embed_sentences" | "compare_languages":
                 return self._vectors(job)
             case "embed_words":
@@ -113,8 +117,25 @@ class Works:
         if job.rule == "train_vocabulary":
             return Work(job.rule, units=tokens)
         own = self._config["mlm"] if job.rule == "adapt_to_text" else self._config["mlm"]["monolingual"]
-        group = f"{job.subject.name}"
-        return Work(job.rule, units=tokens * own["epochs"], shape=self.shape(job.subject), group=group)
+        return self._language_model(job, 1000 * tokens * own["epochs"], self._config["mlm"]["masking"])
+
+    def _language_model(self, job: Job, tokens: float, share: float) -> Work:
+        """Training on so many tokens, of which a share is guessed."""
+        pieces = round(share * self._vocabulary(job.subject))
+        return Work(job.rule, "", tokens / 1000, 0, self.shape(job.subject), job.subject.name, pieces)
+
+    def _vocabulary(self, run: Base | Adapted) -> int:
+        """Pieces of a vocabulary; a published model has as many as its parameters beyond the layers allow."""
+        name = run.base if isinstance(run, Adapted) else run.name
+        if own := own_models(self._config).get(name):
+            return own_vocabularies(self._config)[own["vocabulary"]]["size"]
+        if name.startswith("mono-"):
+            return self._config["mlm"]["monolingual"]["vocabulary"]
+        if name in self._catalog.pretrained:
+            name = self._config["pretraining"]["vocabulary"]
+        model = self._models.get(name, USUAL)
+        layers, neurons = model.layers or USUAL.layers, model.neurons or USUAL.neurons
+        return ((model.parameters or USUAL.parameters) - 12 * layers * neurons**2) // neurons
 
     def _vectors(self, job: Job) -> Work:
         languages = wanted_languages(self._catalog, job.subject, job.detail)
