@@ -1,5 +1,7 @@
 """Say what a run needs before it starts: jobs, GPU and CPU hours, wall time, disk, files to fetch and their terms.
 
+With --measured: what it has taken, stage by stage.
+
 `python scripts/plan.py [FILE …]` merges further config files over config.yaml, as Snakemake's --configfile does.
 """
 
@@ -22,7 +24,8 @@ from crossalign.plan.costs import HARDWARE
 from crossalign.plan.disk import model_disk, readable
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.jobs import Jobs
-from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, times
+from crossalign.plan.measured import measured
+from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, taken, times
 from crossalign.plan.targets import items_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +49,11 @@ def arguments() -> argparse.Namespace:
         "--benchmarks",
         type=Path,
         help="benchmark files of an earlier run; default: this run's own, or none where --hardware is given",
+    )
+    parser.add_argument(
+        "--measured",
+        action="store_true",
+        help="instead of a plan: what the jobs of the run have taken so far, stage by stage",
     )
     return parser.parse_args()
 
@@ -133,6 +141,9 @@ def main() -> None:
     given = arguments()
     config = load(given.files)
     catalog = Catalog(config)
+    if given.measured:
+        print("\n".join(taken(config["run"], measured(catalog, Path("results") / config["run"], given.gpus))))
+        return
     datasets, models = (
         read_datasets(ROOT / "resources" / "datasets.tsv"),
         read_models(ROOT / "resources" / "models.tsv"),

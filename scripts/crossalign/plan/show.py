@@ -12,6 +12,7 @@ from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HARDWARE, SHARING
 from crossalign.plan.estimate import Estimate, Totals
 from crossalign.plan.jobs import Job
+from crossalign.plan.measured import Measured, Spent, remarks
 from crossalign.sets import DataSet
 
 KINDS = ("fine-tuning", "grid trial", "adjustment", "masked language modelling", "base model")
@@ -152,6 +153,28 @@ def doubts(estimate: Estimate) -> Iterator[str]:
             f"Jobs that share a GPU start, read and score side by side; their training is taken to be "
             f"{SHARING:.2f} times as fast as one after another, the one gain that was measured."
         )
+
+
+def taken(run: str, measured: Measured) -> Iterator[str]:
+    """What a run has taken, stage by stage."""
+    if not measured.stages:
+        yield f"Run '{run}' has left no benchmark files yet: nothing is measured."
+        return
+    devices = ", ".join("CPU" if device == "cpu" else device for device in measured.devices) or "not known"
+    yield f"Time by stage of run '{run}', device: {devices}"
+    yield ""
+    rows = [[stage, *_minutes(spent)] for stage, spent in measured.stages.items()]
+    heads = ["stage", "jobs", "job-minutes", f"{measured.unit}-minutes"]
+    yield from columns([heads, *rows, ["all", *_minutes(measured.total())]])
+    yield ""
+    if measured.begun is not None:
+        yield f"From the first start to the last end: {duration(measured.ended - measured.begun)}"
+    yield from textwrap.wrap(" ".join(remarks(measured)), 98)
+
+
+def _minutes(spent: Spent) -> list[str]:
+    clock = "" if spent.clock is None else f"{spent.clock / 60:,.1f}"
+    return [f"{spent.jobs:,}", f"{spent.seconds / 60:,.1f}", clock]
 
 
 def licences(rows: Iterable[Dataset | Model]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from crossalign.addresses import TASKS, Tuned
 from crossalign.catalog import Catalog
 from crossalign.items import ITEMS, PAPERS
+from crossalign.plan.measured import Measured, measured
 from crossalign.render.published import ROOT, languages, published
 from crossalign.render.verdict import LABELS
 from crossalign.report.checksums import known_checksums
@@ -75,6 +76,7 @@ class Report:
     commit: str
     machine: str
     period: tuple[str, str] | None
+    measured: Measured
 
     @property
     def artificial(self) -> bool:
@@ -181,4 +183,5 @@ def gather(config: dict, results: Path, out: Path) -> Report:
         commit=commit(ROOT),
         machine=machine(),
         period=period(written),
+        measured=measured(Catalog(config), results),
     )

@@ -6,6 +6,7 @@ from crossalign.report import claims
 from crossalign.report.bars import bar
 from crossalign.report.escape import text
 from crossalign.report.gather import Entry, Report
+from crossalign.report.time_html import time_by_stage
 
 SCALES = {"demo": "demo: artificial languages", "paper": "the papers at full scale"}
 SCALES["small"] = "real languages, small models that were pretrained here"
@@ -30,12 +31,13 @@ def facts(report: Report) -> str:
     rows = {
         "Run": f"<b>{text(run)}</b> ({text(scale)})",
         "Trained on": text(devices(report)),
+        "Time": time_by_stage(report.measured),
         "Page made on": text(report.machine),
         "When": when(report),
         "Commit": f"<code>{text(report.commit[:12] + report.commit[40:])}</code> when the page was made",
         "Seeds": text(", ".join(map(str, report.config["seeds"]))),
     }
-    listed = "".join(f"<div><dt>{name}</dt><dd>{told}</dd></div>" for name, told in rows.items())
+    listed = "".join(f"<div><dt>{name}</dt><dd>{told}</dd></div>" for name, told in rows.items() if told)
     return f'<dl class="facts">{listed}</dl>'
 
 

@@ -1,0 +1,183 @@
+"""What a run has taken, stage by stage, from the benchmark files that its jobs leave.
+
+Such a file is written when its job ends and says how long the job took, so both its times are known. Jobs that run at
+once share a card or a machine: each second is divided among them, or the sum would exceed what the clock showed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from crossalign.addresses import Adapted, Base, Tuned
+from crossalign.catalog import Catalog
+from crossalign.plan.costs import read_benchmarks
+from crossalign.plan.jobs import Job, Jobs
+from crossalign.plan.targets import wanted
+from crossalign.report.files import read_json
+
+# Stages by how the names of their rules begin, in order.
+STAGES = {
+    "make_world": "demo world",
+    "prepare": "texts and sentence pairs",
+    "align": "word alignment",
+    "pretrain": "pretraining",
+    "adapt": "language model adaptation",
+    "adjust": "adjustment",
+    "finetune": "fine-tuning",
+    "train_bilstm": "BiLSTM",
+    "evaluate": "evaluation",
+    "embed": "vectors",
+    "compare": "comparison",
+}
+# Seconds by which a job may seem to start before another has ended whose result it reads.
+_LEEWAY = 2
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A job that has run, its seconds and the time at which it ended. `earlier` are seconds of interrupted attempts."""
+
+    stage: str
+    seconds: float
+    end: float
+    card: bool
+    earlier: float = 0.0
+
+    @property
+    def start(self) -> float:
+        return self.end - self.seconds
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One stage. `clock` are its seconds of the card or machine; None where these are not known or it used no card."""
+
+    jobs: int
+    seconds: float
+    clock: float | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run. `begun` and `ended` are None where files do not have the times at which they were written."""
+
+    stages: dict[str, Spent]
+    devices: list[str]
+    begun: float | None
+    ended: float | None
+    resumed: int
+
+    @property
+    def on_cpu(self) -> bool:
+        return not any(device != "cpu" for device in self.devices)
+
+    @property
+    def unit(self) -> str:
+        """What the clock of a stage counts minutes of."""
+        return "machine" if self.on_cpu else "card"
+
+    def total(self) -> Spent:
+        """All stages."""
+        clocks = [each.clock for each in self.stages.values() if each.clock is not None]
+        jobs, seconds = (sum(getattr(each, name) for each in self.stages.values()) for name in ("jobs", "seconds"))
+        return Spent(jobs, seconds, sum(clocks) if clocks else None)
+
+
+def measured(catalog: Catalog, results: Path, cards: int = 1) -> Measured:
+    """What the jobs of a config have taken so far."""
+    planner = Jobs(catalog)
+    wanted(planner, ["all"])
+    return measure(planner.found, results, cards)
+
+
+def measure(jobs: Mapping[str, Job], results: Path, cards: int = 1) -> Measured:
+    """What the jobs that have left benchmark files in `results` took; of several cards each runs as many of them."""
+    folder = results / "benchmarks"
+    seconds = read_benchmarks(folder, jobs.values())
+    notes = {name: _training(jobs[name], results) for name in seconds}
+    devices = sorted({note["device"] for note in notes.values() if isinstance(note.get("device"), str)})
+    gpu = any(device != "cpu" for device in devices)
+    found = {}
+    for name, took in seconds.items():
+        job = jobs[name]
+        stage = next((label for start, label in STAGES.items() if job.rule.startswith(start)), job.rule)
+        end = (folder / job.benchmark).stat().st_mtime
+        found[name] = Ran(stage, took, end, job.gpus > 0 or not gpu, _earlier(notes[name], took))
+    kept = _in_order(jobs, found)
+    clocks = clock((ran for ran in found.values() if ran.card), cards) if kept else {}
+    return Measured(
+        dict(_stages(found.values(), clocks)),
+        devices,
+        min((ran.start for ran in found.values()), default=None) if kept else None,
+        max((ran.end for ran in found.values()), default=None) if kept else None,
+        sum(ran.earlier > 0 for ran in found.values()),
+    )
+
+
+def remarks(measured: Measured) -> Iterator[str]:
+    """What to know about the minutes."""
+    if measured.begun is None:
+        yield (
+            f"How jobs shared the {measured.unit} is not known, as the benchmark files do not have the times at which "
+            "they were written; tar keeps these, a plain copy does not."
+        )
+    else:
+        yield (
+            f"Minutes of the {measured.unit}: each second is divided among the jobs that ran in it. "
+            "Not in it: what writes no benchmark file, such as tables, figures and Snakemake itself."
+        )
+    if measured.resumed:
+        one = measured.resumed == 1
+        yield (
+            f"{measured.resumed} training{'' if one else 's'} went on from a checkpoint: of earlier attempts only the "
+            "time of training counts."
+        )
+
+
+def clock(ran: Iterable[Ran], cards: int = 1) -> dict[str, float]:
+    """Seconds by stage, each second divided among the jobs that ran in it."""
+    changes = [change for job in ran for change in ((job.start, 1, job.stage), (job.end, -1, job.stage))]
+    running, spent, before = Counter[str](), dict.fromkeys((stage for _, _, stage in changes), 0.0), 0.0
+    for now, change, stage in sorted(changes):
+        if many := running.total():
+            for each, jobs in running.items():
+                spent[each] += (now - before) * jobs * min(1.0, cards / many)
+        running[stage] += change
+        before = now
+    return spent
+
+
+def _stages(ran: Iterable[Ran], clocks: Mapping[str, float]) -> Iterator[tuple[str, Spent]]:
+    stages: dict[str, list[Ran]] = {}
+    for job in ran:
+        stages.setdefault(job.stage, []).append(job)
+    order = [*STAGES.values(), *sorted(stages)]
+    for stage in sorted(stages, key=order.index):
+        took = sum(job.seconds for job in stages[stage])
+        whole = took + sum(job.earlier for job in stages[stage])
+        spent = Spent(len(stages[stage]), whole, None)
+        # Interrupted attempts have left no times: they count like the others of their stage.
+        yield stage, replace(spent, clock=clocks[stage] * whole / took) if took and stage in clocks else spent
+
+
+def _training(job: Job, results: Path) -> dict:
+    """What a training says of itself."""
+    if not isinstance(job.subject, Base | Adapted | Tuned) or job.rule.startswith(("evaluate", "embed", "compare")):
+        return {}
+    return read_json(results / job.subject.path() / "training.json") or {}
+
+
+def _earlier(note: dict, took: float) -> float:
+    """Seconds of training before the job went on from a checkpoint; its own file has the last attempt only."""
+    whole = note.get("seconds")
+    return max(0.0, whole - took) if note.get("resumed") and isinstance(whole, int | float) else 0.0
+
+
+def _in_order(jobs: Mapping[str, Job], found: Mapping[str, Ran]) -> bool:
+    """Whether files have the times at which they were written: a copy may not, and then jobs precede what they read."""
+    pairs = [(found[need], ran) for name, ran in found.items() for need in jobs[name].needs if need in found]
+    wrong = sum(after.start < before.end - _LEEWAY for before, after in pairs)
+    return wrong * 10 <= len(pairs)
