@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.claims.evidence import NotRun
+from crossalign.claims.evidence import NotRun, Outside
 from crossalign.claims.groups import count, every, most, only, some
 from crossalign.claims.histograms import area
 from crossalign.claims.predicates import (
@@ -157,7 +157,9 @@ def test_groups():
     assert ask(only("g", ("es",), positive), g=mixed) == YES
     assert ask(only("g", ("es", "ru"), positive), g=mixed) == UNCLEAR
     assert ask(only("g", ("vi",), positive), g=mixed) == NO
-    assert ask(only("g", ("hi",), positive), g=group(es=-5)) == NO
+    # Of a language that the run does not have nothing is said.
+    with pytest.raises(Outside, match="there is no hi, vi among the g of this run"):
+        ask(only("g", ("hi", "es", "vi"), positive), g=group(es=-5))
     assert ask(count("g", positive, "test_sets"), "1", g=mixed) == YES
     assert ask(count("g", positive, "test_sets"), "2", g=mixed) == UNCLEAR
     assert ask(count("g", positive, "test_sets"), "3", g=mixed) == NO

@@ -7,7 +7,7 @@ import pytest
 
 from crossalign.addresses import Base
 from crossalign.catalog import Catalog
-from crossalign.claims.evidence import Evidence, NotRun
+from crossalign.claims.evidence import Evidence, Outside
 from crossalign.commands import finetune_options, own_model_options, prepare_options, vocabulary_options
 from crossalign.config import check, load
 from crossalign.errors import UserError
@@ -114,7 +114,7 @@ def test_the_small_run_stays_small(small):
 
 
 def test_what_is_left_out_says_why(small, root, tmp_path):
-    with pytest.raises(NotRun, match="adjust/table9 is not part of this run: no small model"):
+    with pytest.raises(Outside, match="adjust/table9 is not part of this run: no small model"):
         Evidence(small, tmp_path).rows("adjust/table9")
     report = gather(small, tmp_path, tmp_path / "report" / "index.html")
     shown = {entry.name: article(entry) for entry in report.entries}

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from crossalign.render.published import Printed
 from crossalign.render.values import Value
 from crossalign.render.verdict import (
-    ARTIFICIAL,
     CLOSE,
     CORRELATION,
     DIFFERS,
@@ -19,6 +18,7 @@ from crossalign.render.verdict import (
     Judge,
     significant,
 )
+from crossalign.stand_in import ARTIFICIAL, OWN_MODEL
 
 
 def ours(mean, std=0.3, n=5, wanted=5):
@@ -85,10 +85,17 @@ def test_not_judged():
     judge = Judge("adjust")
     assert judge.number(None, ours(70.0)).label == ""
     assert judge.number(Printed("70", doubt="two copies differ"), ours(70.0)).label == DOUBTFUL
-    demo = Judge("adjust", artificial=True)
-    assert demo.number(Printed("70"), ours(70.0)).label == ARTIFICIAL == "not judged (artificial languages)"
-    assert demo.words(Printed("Latin"), "Latin").label == ARTIFICIAL
-    assert demo.number(Printed("70"), Value(wanted=5)).label == NOT_RUN
+    for what, label in (
+        (ARTIFICIAL, "not judged (artificial languages)"),
+        (OWN_MODEL, "not judged (model pretrained here)"),
+    ):
+        judge = Judge("adjust", stand_in=what)
+        assert label in LABELS
+        assert judge.number(Printed("70", doubt="two copies differ"), ours(70.0)).label == label
+        assert judge.words(Printed("Latin"), "Latin").label == label
+        assert judge.reading(Printed("0.5"), ours(0.5)).label == label
+        assert judge.count(Printed("12"), 12).label == label
+        assert judge.number(Printed("70"), Value(wanted=5)).label == NOT_RUN
 
 
 def test_a_mean_that_its_rows_do_not_give_is_judged_by_the_nearer_reading():

@@ -1,9 +1,9 @@
 """The claims of `adjust` on how its experiments were made: settings, sizes of data, run times."""
 
-from crossalign.claims.claim import Claim, background, made_with, stated
+from crossalign.claims.claim import Claim, background, each_sized, made_with, sized, stated
 from crossalign.claims.groups import every
 from crossalign.claims.predicates import equals, near
-from crossalign.claims.quantities import examples, parameters, runs, sample_sizes
+from crossalign.claims.quantities import parameters, runs
 from crossalign.claims.values import Number
 from crossalign.config import pair_count
 from crossalign.render.significance import LEVEL
@@ -59,53 +59,47 @@ SETUP: dict[str, Claim] = {
         number=near("ours", "exact"),
     ),
     "mnli-size": background("counts all of MultiNLI; this workflow reads its training set alone, 392,702 pairs"),
-    "xnli-dev": Claim(
+    "xnli-dev": sized(
         "anc/table1",
         "{ours} examples",
-        {"ours": examples("anc/table1", DataSet("nli", "xnli_en", "dev"))},
-        number=near("ours", "about", relative=True),
+        [DataSet("nli", "xnli_en", "dev")],
+        near("ours", "about", relative=True),
     ),
-    "xnli-test": Claim(
+    "xnli-test": each_sized(
         T2,
         "examples: {ours}",
-        {"ours": sample_sizes(T2, [DataSet("nli", f"xnli_{lang}", "test") for lang in ("es", "ru", "vi", "hi")])},
-        number=every("ours", lambda name: near(name, "about", relative=True)),
+        [DataSet("nli", f"xnli_{lang}", "test") for lang in ("es", "ru", "vi", "hi")],
+        every("ours", lambda name: near(name, "about", relative=True)),
     ),
-    "wikiann-train": Claim(
-        T3, "{ours} sentences", {"ours": examples(T3, *ner("train", "en"))}, number=near("ours", "about", relative=True)
-    ),
-    "wikiann-test-big": Claim(
+    "wikiann-train": sized(T3, "{ours} sentences", ner("train", "en"), near("ours", "about", relative=True)),
+    "wikiann-test-big": each_sized(
         T3,
         "sentences: {ours}",
-        {"ours": sample_sizes(T3, ner("test", "es", "vi", "ru"))},
-        number=every("ours", lambda name: near(name, "about", relative=True)),
+        ner("test", "es", "vi", "ru"),
+        every("ours", lambda name: near(name, "about", relative=True)),
     ),
-    "wikiann-test-hi": Claim(
-        T3, "{ours} sentences", {"ours": examples(T3, *ner("test", "hi"))}, number=near("ours", "about", relative=True)
-    ),
+    "wikiann-test-hi": sized(T3, "{ours} sentences", ner("test", "hi"), near("ours", "about", relative=True)),
     "wikiann-langs": background("the archive holds more languages than this workflow reads"),
-    "squad-size": Claim(
+    "squad-size": sized(
         T4,
         "{ours} questions in the training and dev sets",
-        {"ours": examples(T4, DataSet("qa", "squad_en", "train"), DataSet("qa", "squad_en", "dev"))},
-        number=near("ours", "about", relative=True),
+        [DataSet("qa", "squad_en", "train"), DataSet("qa", "squad_en", "dev")],
+        near("ours", "about", relative=True),
     ),
     "xquad-paragraphs": background("our prepared sets count questions, not paragraphs"),
-    "xquad-questions": Claim(
+    "xquad-questions": each_sized(
         T4,
         "questions: {ours}",
-        {"ours": sample_sizes(T4, [DataSet("qa", f"xquad_{lang}", "test") for lang in ("es", "ru", "vi", "hi")])},
-        number=every("ours", equals),
+        [DataSet("qa", f"xquad_{lang}", "test") for lang in ("es", "ru", "vi", "hi")],
+        every("ours", equals),
     ),
-    "mlqa-size": Claim(
+    "mlqa-size": each_sized(
         T4,
         "questions: {ours}",
-        {"ours": sample_sizes(T4, [DataSet("qa", f"mlqa_{lang}", "test") for lang in ("es", "vi", "hi")])},
-        number=every("ours", lambda name: near(name, "about", relative=True)),
+        [DataSet("qa", f"mlqa_{lang}", "test") for lang in ("es", "vi", "hi")],
+        every("ours", lambda name: near(name, "about", relative=True)),
     ),
-    "tydi-ru": Claim(
-        T4, "{ours} items", {"ours": examples(T4, DataSet("qa", "tydiqa_ru", "dev"))}, number=equals("ours")
-    ),
+    "tydi-ru": sized(T4, "{ours} items", [DataSet("qa", "tydiqa_ru", "dev")], equals("ours")),
     "wikimatrix-pairs": background("this workflow reads four of the language pairs"),
     "yandex": background(PROSE),
     "sov": background(PROSE),

@@ -1,8 +1,10 @@
 """Quantities that only the tables of `adjust` have: gains by corpus size, and monolingual question answering."""
 
+from crossalign.claims.evidence import Outside
 from crossalign.claims.quantities import Quantity, cells
 from crossalign.claims.values import Group, Number
 from crossalign.config import pair_count
+from crossalign.render.tables.arms import FAMILIES
 
 T5, T8 = "adjust/table5", "adjust/table8"
 
@@ -18,25 +20,31 @@ def by_size(dataset: str) -> Quantity:
     return found
 
 
-def best_size(dataset: str) -> Quantity:
-    """The number of sentence pairs with the largest gain."""
+def datasets(evidence) -> list[str]:
+    """The test sets of question answering that the table has."""
+    rows = evidence.select(T5, {"task": "qa"})
+    return list(dict.fromkeys(row["dataset"] for row in rows))
 
-    def found(evidence) -> Number:
+
+def best_sizes(evidence) -> Group:
+    """The number of sentence pairs with the largest gain, for each test set."""
+    found = {}
+    for dataset in datasets(evidence):
         gained = by_size(dataset)(evidence).members
         best = max(gained, key=lambda name: gained[name].value)
-        return Number(float(best.replace(",", "")), "count")
+        found[FAMILIES[dataset]] = Number(float(best.replace(",", "")), "count")
+    return Group(found)
 
-    return found
 
-
-def fall(dataset: str) -> Quantity:
-    """The best gain minus that of the most sentence pairs; both stand beside the same original model."""
-
-    def found(evidence) -> Number:
-        gained = by_size(dataset)(evidence).numbers()
-        return max(gained, key=lambda number: number.value).minus(gained[-1])
-
-    return found
+def falls(evidence) -> Group:
+    """The best gain from fewer pairs minus that from the most; both stand beside the same original model."""
+    found = {}
+    for dataset in datasets(evidence):
+        *fewer, most = by_size(dataset)(evidence).numbers()
+        if not fewer:
+            raise Outside(f"{T5} of this run has one number of sentence pairs alone")
+        found[FAMILIES[dataset]] = max(fewer, key=lambda number: number.value).minus(most)
+    return Group(found)
 
 
 def monolingual(evidence) -> Group:

@@ -1,6 +1,6 @@
 """The claims of `align-predict`."""
 
-from crossalign.claims.claim import Claim, background, made_with, stated
+from crossalign.claims.claim import Claim, background, each_sized, made_with, sized, stated
 from crossalign.claims.curves import at, curve, curves, drops, part
 from crossalign.claims.groups import every, most
 from crossalign.claims.predicates import (
@@ -14,7 +14,7 @@ from crossalign.claims.predicates import (
     peaks_at,
     rises_then_falls,
 )
-from crossalign.claims.quantities import Quantity, cell, different, examples, runs, sample_sizes, spread
+from crossalign.claims.quantities import Quantity, cell, different, runs, spread
 from crossalign.claims.values import Number
 from crossalign.sets import DataSet
 
@@ -23,6 +23,8 @@ T1, T2, T3, T4, T5, T6 = (f"{PAPER}/table{place}" for place in range(1, 7))
 F1, F3, F5 = (f"{PAPER}/figure{place}" for place in (1, 3, 5))
 RANDOM = [f"{PAPER}/figure{place}" for place in (6, 7, 8)]
 CORRELATION = "correlation of gap and similarity"
+# The languages of the study, and those whose curves are drawn.
+STUDIED, SHOWN = f"{PAPER}.languages", f"{PAPER}.similarity_languages"
 TASKS = {"parsing": "Parsing", "pos": "POS", "ner": "NER"}
 
 
@@ -67,6 +69,7 @@ def correlation_claim(item: str, task: str, doubt: str = "") -> Claim:
         test=correlates("rho", "p"),
         number=near("rho", "correlation"),
         doubt=doubt,
+        over=STUDIED,
     )
 
 
@@ -109,12 +112,14 @@ CLAIMS: dict[str, Claim] = {
             most("curves", lambda name: peaks_at(name, 5)),
             most("curves", rises_then_falls),
         ),
+        over=SHOWN,
     ),
     "cka-lower-reinit": Claim(
         RANDOM[0],
         "re-initialising layers 1-2 changes the mean CKA by {drops:mean+} over {drops:count} language pairs and tasks",
         {"drops": drops(RANDOM, "layers 1-2")},
         test=most("drops", negative),
+        over=SHOWN,
     ),
     **{f"std-{task}-{which}": spread_claim(task, which) for task in TASKS for which in ("min", "median", "max")},
     "spearman-ft-parsing": correlation_claim(T4, "parsing"),
@@ -134,24 +139,46 @@ CLAIMS: dict[str, Claim] = {
         "in the pretrained model the correlation is largest at: {curves}",
         {"curves": curves(F3, "correlation", series=[f"{name}, pretrained" for name in TASKS.values()])},
         test=every("curves", lambda name: peaks_at(name, 6)),
+        over=STUDIED,
     ),
     "spearman-ner-upper": Claim(
         F3,
         "in layers 7-12 the correlation of the NER model goes over {curve:range} with its peak at {curve}",
         {"curve": part(curve(F3, CORRELATION, "NER, fine-tuned", "correlation"), 7, 12)},
         test=rises_then_falls("curve", "sharp"),
+        over=STUDIED,
     ),
     "drop-en-en-parse": Claim(
-        T1, LOWER_SAYS, LOWER, test=greater("english", "elsewhere"), number=near("english", "points")
+        T1,
+        LOWER_SAYS,
+        LOWER,
+        test=greater("english", "elsewhere"),
+        number=near("english", "points"),
+        over=STUDIED,
     ),
     "drop-en-x-parse": Claim(
-        T1, LOWER_SAYS, LOWER, test=greater("english", "elsewhere"), number=near("elsewhere", "points")
+        T1,
+        LOWER_SAYS,
+        LOWER,
+        test=greater("english", "elsewhere"),
+        number=near("elsewhere", "points"),
+        over=STUDIED,
     ),
     "upper-en-en-parse": Claim(
-        T1, UPPER_SAYS, UPPER, test=at_least("english", "harmless", -1), number=near("english", "points")
+        T1,
+        UPPER_SAYS,
+        UPPER,
+        test=at_least("english", "harmless", -1),
+        number=near("english", "points"),
+        over=STUDIED,
     ),
     "upper-en-x-parse": Claim(
-        T1, UPPER_SAYS, UPPER, test=at_least("elsewhere", "harmless", -1), number=near("elsewhere", "points")
+        T1,
+        UPPER_SAYS,
+        UPPER,
+        test=at_least("elsewhere", "harmless", -1),
+        number=near("elsewhere", "points"),
+        over=STUDIED,
     ),
     "domain-lit": Claim(
         T2, DOMAINS_SAYS, DOMAINS, test=greater("literature", "french"), number=near("literature", "points")
@@ -170,18 +197,13 @@ CLAIMS: dict[str, Claim] = {
         equals("ours"),
     ),
     "mbert-languages": background("a fact about how mBERT was pretrained, which none of our results depends on"),
-    "pud-sentences": Claim(
+    "pud-sentences": each_sized(
         F1,
-        "parallel sentences: {sentences}",
-        {"sentences": sample_sizes(F1, [DataSet("parallel", "pud", lang) for lang in ("en", "ru")])},
-        number=every("sentences", equals),
+        "parallel sentences: {ours}",
+        [DataSet("parallel", "pud", lang) for lang in ("en", "ru")],
+        every("ours", equals),
     ),
-    "fr-partut-sentences": Claim(
-        T2,
-        "{sentences} sentences",
-        {"sentences": examples(T2, DataSet("trees", "fr_partut", "test"))},
-        number=equals("sentences"),
-    ),
+    "fr-partut-sentences": sized(T2, "{ours} sentences", [DataSet("trees", "fr_partut", "test")], equals("ours")),
     "grid-batch": made_with(T3, "batch sizes {ours}", PAPER, "grid", "batch"),
     "grid-lr": made_with(T3, "learning rates {ours}", PAPER, "grid", "learning_rate"),
     "warmup": made_with(

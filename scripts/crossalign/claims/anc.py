@@ -11,6 +11,7 @@ from crossalign.claims.predicates import (
     equals,
     greater,
     near,
+    positive,
     rises,
     rises_then_falls,
 )
@@ -20,6 +21,7 @@ from crossalign.claims.values import Group, Number
 PAPER = "anc"
 T1 = f"{PAPER}/table1"
 F1, F2, F3, F5, F6, F7, F8, F9 = (f"{PAPER}/figure{place}" for place in (1, 2, 3, 5, 6, 7, 8, 9))
+NORM_LANGUAGES = f"{PAPER}.norm_languages"
 PRETRAINED = "how the authors pretrained their models, which are fetched or made at another size here"
 
 
@@ -71,6 +73,7 @@ CLAIMS: dict[str, Claim] = {
         "the highest curve reaches {mbert} in mBERT and {xlmr} in XLM-R base",
         {"mbert": highest(F3, "mBERT"), "xlmr": highest(F3, "XLM-R base")},
         number=all_of(near("mbert", "similarity"), near("xlmr", "similarity")),
+        over=f"{PAPER}.known_languages",
     ),
     "match-fr": Claim(
         F2,
@@ -83,12 +86,14 @@ CLAIMS: dict[str, Claim] = {
         "CKA of NormFormer peaks in layers 0-5 at: {lower}",
         {"lower": parts(NORMFORMER, 0, 5)},
         test=every("lower", rises),
+        over=NORM_LANGUAGES,
     ),
     "cka-normformer-zero": Claim(
         F1,
         "CKA of NormFormer in layers 6-12: {upper}",
         {"upper": layers(NORMFORMER, 6, 12)},
         test=every("upper", lambda name: at_most(name, "near_zero")),
+        over=NORM_LANGUAGES,
     ),
     "cka-normformer-v2": Claim(
         F7,
@@ -98,6 +103,7 @@ CLAIMS: dict[str, Claim] = {
             "away": gaps(NORMFORMER, of(F7, "NormFormer, second run")),
         },
         test=all_of(every("upper", lambda name: at_most(name, "near_zero")), at_most("away", "similarity")),
+        over=NORM_LANGUAGES,
     ),
     "cka-tuned": Claim(
         F8,
@@ -112,19 +118,22 @@ CLAIMS: dict[str, Claim] = {
             every("last", lambda name: at_least(name, "high")),
             every("anc", lambda name: at_least(name, "high")),
         ),
+        over=NORM_LANGUAGES,
     ),
     "ccas": Claim(
         F9,
         "PWCCA and SVCCA in layers 6-12: {values}",
         {"values": layers(curves(F9, panel=["PWCCA", "SVCCA"]), 6, 12)},
         number=every("values", lambda name: between(name, 0.5, 0.8, "similarity")),
+        over=NORM_LANGUAGES,
     ),
     "transfer-gap": Claim(
         T1,
         "English is ahead by {gaps} points",
         {"gaps": transfer_gaps},
-        test=every("gaps", lambda name: at_least(name, 0.0)),
+        test=every("gaps", positive),
         number=every("gaps", lambda name: between(name, 7, 9, "points")),
+        over=f"{PAPER}.xnli_languages",
     ),
     "matching-n": made_with(F2, "{ours} sentences", PAPER, "sentences"),
     "parallel-n": made_with(F1, "{ours} sentences", PAPER, "sentences"),
@@ -143,12 +152,14 @@ CLAIMS: dict[str, Claim] = {
         "ANC is largest at: {curves}",
         {"curves": curves([F5, F6])},
         test=every("curves", rises_then_falls),
+        over=f"{PAPER}.scaling_languages",
     ),
     "mbert-vs-xlmr": Claim(
         F3,
         "mean ANC is {mbert} in mBERT and {xlmr} in XLM-R base",
         {"mbert": average(of(F3, "mBERT")), "xlmr": average(of(F3, "XLM-R base"))},
         test=greater("xlmr", "mbert"),
+        over=f"{PAPER}.known_languages",
     ),
     "xnli-langs": made_with(T1, "languages {ours}", PAPER, "xnli_languages"),
 }

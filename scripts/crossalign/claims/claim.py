@@ -1,19 +1,20 @@
 """A claim of a paper as a declaration, and how a verdict comes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from crossalign.claims.evidence import NO_COMMAND, Evidence, NotRun, command_of
+from crossalign.claims.evidence import Evidence, NotRun, Outside, command_of
+from crossalign.claims.languages import other_languages
 from crossalign.claims.predicates import Facts, Finding, Predicate, Truth, equals
-from crossalign.claims.quantities import Quantity, Value, setting
+from crossalign.claims.quantities import Quantity, Value, examples, sample_sizes, setting
 from crossalign.claims.values import Curve, Group, Number
+from crossalign.sets import DataSet
 
 HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
 VERDICTS = (HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED)
 WORDS = {Truth.YES: HOLDS, Truth.NO: FAILS, Truth.UNCLEAR: UNCLEAR}
 
 COLUMNS = ("id", "paper", "item", "claim", "kind", "verdict", "measured", "tolerance", "detail", "command")
-ARTIFICIAL = "the languages of this run are artificial"
 OWN_SETTINGS = "this run has settings of its own size"
 
 
@@ -22,8 +23,9 @@ class Claim:
     """What a sentence of a paper says of our tables.
 
     `given` names the quantities; `test` is what the sentence says in kind, judged in every run; `number` what it says
-    in amount, judged where the languages are real and the printed number is not in `doubt`. `says` tells the
-    quantities in a sentence. A claim with a `reason` cannot be checked.
+    in amount, judged where languages and models are the paper's and the printed number is not in `doubt`. `says` tells
+    the quantities in a sentence. A claim on the sizes of `data` depends on no model. `over` is the place in the config
+    of the languages that a claim speaks of as a whole. A claim with a `reason` cannot be checked.
     """
 
     item: str = ""
@@ -34,6 +36,8 @@ class Claim:
     doubt: str = ""
     reason: str = ""
     is_setting: bool = False
+    data: tuple[DataSet, ...] = ()
+    over: str = ""
 
     @property
     def kind(self) -> str:
@@ -59,6 +63,16 @@ def made_with(item: str, says: str, *path: str, value: str | None = None, **opti
 def stated(item: str, says: str, value: Quantity, number: Predicate) -> Claim:
     """A setting of the paper's that a table of ours shows."""
     return Claim(item, says, {"ours": value}, number=number, is_setting=True)
+
+
+def sized(item: str, says: str, sets: Sequence[DataSet], number: Predicate) -> Claim:
+    """The examples in some sets together."""
+    return Claim(item, says, {"ours": examples(item, *sets)}, number=number, data=tuple(sets))
+
+
+def each_sized(item: str, says: str, sets: Sequence[DataSet], number: Predicate) -> Claim:
+    """The examples in each of some sets."""
+    return Claim(item, says, {"ours": sample_sizes(item, sets)}, number=number, data=tuple(sets))
 
 
 @dataclass(frozen=True)
@@ -105,11 +119,13 @@ def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) 
     try:
         values = {name: quantity(evidence) for name, quantity in claim.given.items()}
         findings, notes = asked(claim, Facts(values, row["value"]), evidence)
+    except Outside as missing:
+        return Judged(**shared, verdict=UNCHECKED, detail=missing.reason)
     except NotRun as missing:
         command = missing.command or command_of(evidence.config, claim.item)
-        command = "" if command == NO_COMMAND else command
         return Judged(**shared, verdict=NOT_RUN, detail=missing.reason, command=command)
     notes += [finding.note for finding in findings if finding.note]
+    notes += [other] if findings and claim.over and (other := other_languages(evidence.config, claim.over)) else []
     notes += [partial] if (partial := incomplete(values)) else []
     verdict = WORDS[min(finding.truth for finding in findings)] if findings else UNCHECKED
     return Judged(
@@ -126,12 +142,21 @@ def asked(claim: Claim, facts: Facts, evidence: Evidence) -> tuple[list[Finding]
     findings = [claim.test.ask(facts)] if claim.test else []
     if claim.number is None:
         return findings, []
-    why = OWN_SETTINGS if claim.is_setting else ARTIFICIAL
-    if evidence.artificial:
+    if why := spared(claim, evidence):
         return findings, [f"not judged in amount: {why}" if findings else f"not judged: {why}"]
     if claim.doubt:
         return findings, [f"doubtful in print, not judged: {claim.doubt}"]
     return [*findings, claim.number.ask(facts)], []
+
+
+def spared(claim: Claim, evidence: Evidence) -> str:
+    """Why amounts are not judged in this run; empty where they are."""
+    if claim.data:
+        return evidence.other_data(claim.data)
+    found = evidence.stand_in(claim.item)
+    if found is None:
+        return ""
+    return OWN_SETTINGS if claim.is_setting else found.reason
 
 
 def incomplete(values: Mapping[str, Value]) -> str:

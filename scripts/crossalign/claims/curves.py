@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from crossalign.claims.evidence import Evidence, NotRun
+from crossalign.claims.evidence import Evidence, Outside
 from crossalign.claims.quantities import Keys, Quantity, Value
 from crossalign.claims.values import Curve, Group, Number
 
@@ -118,4 +118,4 @@ def _part(one: Curve, first: int, last: int) -> Curve:
 
 
 def _lacking(what: str) -> Exception:
-    return NotRun("", f"the models of this run lack {what}")
+    return Outside(f"the models of this run lack {what}")

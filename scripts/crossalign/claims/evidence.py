@@ -3,21 +3,21 @@
 import csv
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from crossalign.catalog import Catalog
 from crossalign.claims.values import Curve, Number
 from crossalign.errors import UserError
+from crossalign.items import PAPERS
 from crossalign.render.results import Results
-from crossalign.sets import DataSet
+from crossalign.sets import DataSet, raw_files
+from crossalign.stand_in import StandIn, artificial, base_name, stand_in
 
 Row = dict[str, str]
 # How a table calls printed numbers that this run has no place for; they are not missing.
 OUTSIDE = "not part of this configuration"
-
-
-# Instead of the command that makes an item, where none does.
-NO_COMMAND = "-"
 
 
 class NotRun(Exception):
@@ -26,6 +26,14 @@ class NotRun(Exception):
     def __init__(self, item: str, reason: str, command: str = "") -> None:
         super().__init__(reason)
         self.item, self.reason, self.command = item, reason, command
+
+
+class Outside(Exception):
+    """What a claim needs is no part of this run, and no command of it makes it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def command_of(config: dict, item: str) -> str:
@@ -46,10 +54,33 @@ class Evidence:
         # Figures have thousands of points; looked up by panel and series.
         self._series: dict[str, dict[tuple[str, str], list[Row]]] = {}
 
-    @property
-    def artificial(self) -> bool:
-        """Whether the languages are those of the demo world."""
-        return bool(self.config.get("world"))
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Of all items, also those that this config leaves out."""
+        return Catalog(self.config | {"papers": list(PAPERS), "items": "all", "skip": {}})
+
+    def stand_in(self, item: str) -> StandIn | None:
+        """What stands here for what the paper measured in an item; own models where there are no others.
+
+        An item without models speaks of its study, whose models are then all that its items have.
+        """
+        paper = item.partition("/")[0]
+        runs = self.catalog.runs([item]) or self.catalog.runs([f"{paper}/{each.id}" for each in PAPERS[paper]])
+        # Models of one language are pretrained in every run.
+        found = [stand_in(self.config, [run]) for run in runs if not base_name(run).startswith(("mono-", "bilstm"))]
+        return artificial(self.config) or (found[0] if found and all(found) else None)
+
+    def other_data(self, sets: Iterable[DataSet]) -> str:
+        """Why the sizes of some sets are not those of the published files; empty where they are."""
+        if found := artificial(self.config):
+            return found.reason
+        if self.config["downloads"]["mirror_checksums"] != "mirror":
+            return ""
+        from crossalign.report.checksums import known_checksums, registered
+
+        known, wanted = known_checksums(self.config, self.results.folder.resolve().parent.parent), registered()
+        other = {path for data in sets for path in raw_files(data) if known.get(path, "") != wanted.get(path)}
+        return f"not known to be the published files: {', '.join(sorted(other))}" if other else ""
 
     def rows(self, item: str) -> list[Row]:
         """The tidy records of an item."""
@@ -65,20 +96,22 @@ class Evidence:
                 raise UserError(f"{path}: no CSV that can be read ({error}); make the item again") from None
         return self._rows[item]
 
-    def absent(self, item: str, reason: str) -> NotRun:
+    def absent(self, item: str, reason: str) -> NotRun | Outside:
         """The error that says what is missing of an item and how it is made, or why it never will be."""
         if why := (self.config.get("skip") or {}).get(item):
-            return NotRun(item, f"{item} is not part of this run: {why}", NO_COMMAND)
+            return Outside(f"{item} is not part of this run: {why}")
         return NotRun(item, f"{item} {reason}", command_of(self.config, item))
+
+    def lacks(self, item: str, what: str) -> NotRun | Outside:
+        """The error that an item, which shows all that its run has, knows nothing of something."""
+        return Outside(f"{item} of this run has no {what}") if self.rows(item) else self.absent(item, "is empty")
 
     def select(self, item: str, keys: dict[str, str | Sequence[str]]) -> list[Row]:
         """The records whose columns have these values (or one of several)."""
         found = [row for row in self.rows(item) if all(_fits(row.get(name), value) for name, value in keys.items())]
         if not found:
-            wanted = ", ".join(
-                f"{name} {value if isinstance(value, str) else '/'.join(value)}" for name, value in keys.items()
-            )
-            raise self.absent(item, f"has nothing for {wanted}" if keys else "is empty")
+            wanted = (value if isinstance(value, str) else "/".join(value) for value in keys.values())
+            raise self.lacks(item, ", ".join(wanted))
         return found
 
     def series(self, item: str, panel: str, series: str) -> list[Row]:
@@ -89,7 +122,7 @@ class Evidence:
                 found.setdefault((row.get("panel") or "", row.get("series") or ""), []).append(row)
             self._series[item] = found
         if (panel, series) not in self._series[item]:
-            raise self.absent(item, f"has nothing for {series} in {panel}")
+            raise self.lacks(item, f"{series} in {panel}")
         return self._series[item][panel, series]
 
     def number(self, item: str, row: Row, scale: str) -> Number:
@@ -112,11 +145,17 @@ class Evidence:
         """How many examples a prepared set has; `item` is one that needs the set."""
         report = self.results.report(data)
         if report is None:
-            raise self.absent(item, f"lacks {data.path()}")
+            raise self.missing_set(item, data)
         kept = report.get("kept")
         if not isinstance(kept, int):
             raise UserError(f"{self.results.folder / data.path()}: its report counts no examples that were kept")
         return kept
+
+    def missing_set(self, item: str, data: DataSet) -> NotRun | Outside:
+        """The error that a prepared set is not there."""
+        if data not in self.catalog.sets():
+            return Outside(f"{data.path()} is not part of this run")
+        return self.absent(item, f"lacks {data.path()}")
 
     def setting(self, keys: Iterable[str]) -> Any:
         """A value of the config."""

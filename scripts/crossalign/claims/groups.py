@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from crossalign.claims.evidence import NotRun
+from crossalign.claims.evidence import NotRun, Outside
 from crossalign.claims.predicates import Facts, Finding, Predicate, Truth, in_words
 from crossalign.claims.tolerances import tolerance
 from crossalign.claims.values import Group
@@ -57,6 +57,9 @@ def only(group: str, members: tuple[str, ...], builder: Builder) -> Predicate:
 
     def ask(facts: Facts) -> Finding:
         truths = answers(facts, group, builder)
+        there = {name.split(" ")[0] for name in truths}
+        if lacking := [lead for lead in members if lead not in there]:
+            raise Outside(f"there is no {', '.join(lacking)} among the {group} of this run")
         inside = {lead: [t for name, t in truths.items() if name.split(" ")[0] == lead] for lead in members}
         outside = [name for name, truth in truths.items() if name.split(" ")[0] not in members and truth == Truth.YES]
         # One test set of a language is enough for it.

@@ -1,14 +1,16 @@
 """Where the values of a claim stand: each function gives a quantity, which is worked out once there is evidence.
 
-A quantity never invents: what is not there raises `NotRun`.
+A quantity never invents: what is not there raises `NotRun`, and what is no part of the run `Outside`.
 """
 
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from crossalign.claims.evidence import Evidence, NotRun, Row
+from crossalign.addresses import Base
+from crossalign.claims.evidence import Evidence, Outside, Row
 from crossalign.claims.values import Curve, Group, Number
 from crossalign.render.measured import measured_model
+from crossalign.render.names import model as model_name
 from crossalign.sets import DataSet
 
 Value = Number | Curve | Group | str
@@ -68,7 +70,7 @@ def chosen(group: Quantity, name: str) -> Quantity:
     def found(evidence: Evidence) -> Value:
         members = group(evidence).members
         if name not in members:
-            raise NotRun("", f"there is no {name} among {', '.join(members)}")
+            raise Outside(f"there is no {name} among {', '.join(members)} of this run")
         return members[name]
 
     return found
@@ -171,6 +173,8 @@ def parameters(item: str, model: str, factor: float) -> Quantity:
     """The parameters that a model's own files hold; `item` is one that needs the model."""
 
     def found(evidence: Evidence) -> Number:
+        if Base(model) not in evidence.catalog.runs():
+            raise Outside(f"{model_name(model)} is not part of this run")
         counted = measured_model(evidence.config, model).get("parameters")
         if counted is None:
             raise evidence.absent(item, f"lacks the files of {model}")

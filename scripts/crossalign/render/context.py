@@ -1,11 +1,14 @@
 """What every declaration of a table or figure is given: the config, the results, and how to judge."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from crossalign.addresses import Run
 from crossalign.catalog import Catalog
 from crossalign.items import ITEMS
 from crossalign.render.results import Results
 from crossalign.render.verdict import POINTS, Judge, Scale
+from crossalign.stand_in import artificial, stand_in
 
 
 @dataclass
@@ -22,12 +25,14 @@ class Context:
     @property
     def artificial(self) -> bool:
         """Whether the languages are those of the demo world."""
-        return bool(self.config.get("world"))
+        return artificial(self.config) is not None
 
     def title(self, item: str) -> str:
         """The item's title, as the catalog has it."""
         return ITEMS[item].title
 
-    def judge(self, paper: str, task: str = "", scale: Scale = POINTS, terms: int = 1) -> Judge:
-        """The judge of numbers of this run."""
-        return Judge(paper, task, scale, terms, self.artificial)
+    def judge(
+        self, paper: str, task: str = "", scale: Scale = POINTS, terms: int = 1, *, runs: Iterable[Run] = ()
+    ) -> Judge:
+        """The judge of numbers that depend on some runs; on none: of facts and counts of data."""
+        return Judge(paper, task, scale, terms, stand_in(self.config, runs))

@@ -54,8 +54,6 @@ INDEXES = {
     "matching": "Matching accuracy",
 }
 
-SYSTEMS = {"bilstm": "BiLSTM", "mono": "MLM from scratch", "mbert": "mBERT", "mlm": "mBERT+MLM"}
-
 
 def language(code: str) -> str:
     """The name of a language; an unknown code is its own name."""
@@ -65,6 +63,11 @@ def language(code: str) -> str:
 def model(name: str) -> str:
     """The name of a model."""
     return MODELS.get(name, name)
+
+
+def systems(base: str) -> dict[str, str]:
+    """The four systems of the talk, of which two begin with the model `base`."""
+    return {"bilstm": "BiLSTM", "mono": "MLM from scratch", "mbert": model(base), "mlm": f"{model(base)}+MLM"}
 
 
 def task(name: str) -> str:

@@ -10,7 +10,8 @@ seeds, the paper's seeds, and the paper's rounding (h, half a unit of its last d
   four draws a conclusion;
 - *differs*: all else;
 - *not run*: no run of ours is there;
-- *not judged*: the printed cell is doubtful, the languages are artificial, or the two measure different things.
+- *not judged*: the printed cell is doubtful, the languages are artificial, a model pretrained here stands for the
+  paper's, or the two measure different things.
 
 `ours` is the sample standard deviation over our seeds. `theirs` is what the paper states: `align-predict` (and the
 talk, which shows the same numbers) gives the median standard deviation per task in the caption of its table 5; where a
@@ -31,13 +32,14 @@ from dataclasses import dataclass
 
 from crossalign.render.published import Printed, claim
 from crossalign.render.values import Value
+from crossalign.stand_in import ARTIFICIAL, OWN_MODEL, StandIn
 
 REPRODUCED, CLOSE, DIFFERS, NOT_RUN = "reproduced", "close", "differs", "not run"
 DOUBTFUL = "not judged (doubtful)"
-ARTIFICIAL = "not judged (artificial languages)"
 OTHER = "not judged (not comparable)"
 JUDGED = (REPRODUCED, CLOSE, DIFFERS)
-LABELS = (REPRODUCED, CLOSE, DIFFERS, NOT_RUN, DOUBTFUL, ARTIFICIAL, OTHER)
+STAND_INS = tuple(f"not judged ({each.words})" for each in (ARTIFICIAL, OWN_MODEL))
+LABELS = (REPRODUCED, CLOSE, DIFFERS, NOT_RUN, DOUBTFUL, *STAND_INS, OTHER)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Judge:
     task: str = ""
     scale: Scale = POINTS
     terms: int = 1
-    artificial: bool = False
+    stand_in: StandIn | None = None
 
     @property
     def spread(self) -> float | None:
@@ -118,8 +120,8 @@ class Judge:
             return Verdict()
         if not there:
             return Verdict(NOT_RUN)
-        if self.artificial:
-            return Verdict(ARTIFICIAL)
+        if self.stand_in:
+            return Verdict(f"not judged ({self.stand_in.words})")
         if printed.doubt:
             return Verdict(DOUBTFUL, printed.doubt)
         return None

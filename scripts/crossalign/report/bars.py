@@ -14,15 +14,14 @@ KINDS = {
     "does not hold": "bad",
     "differs": "bad",
     "cannot be checked": "moot",
-    "not judged (doubtful)": "moot",
-    "not judged (artificial languages)": "moot",
-    "not judged (not comparable)": "moot",
+    "not judged": "moot",
 }
 
 
 def kind_of(verdict: str) -> str:
     """good, fair, bad, moot or none."""
-    return KINDS.get(verdict, "none")
+    # Why a number is not judged stands in brackets.
+    return KINDS.get(verdict.partition(" (")[0], "none")
 
 
 def badge(verdict: str, count: int | None = None) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from crossalign.addresses import TASKS, Tuned
 from crossalign.catalog import Catalog
 from crossalign.items import ITEMS, PAPERS
+from crossalign.own import own_models
 from crossalign.plan.measured import Measured, measured
 from crossalign.render.published import ROOT, languages, published
 from crossalign.render.verdict import LABELS
@@ -21,6 +22,7 @@ from crossalign.report.machine import commit, machine, period
 from crossalign.report.pictures import Picture, read_picture
 from crossalign.report.provenance import Provenance, Sources
 from crossalign.report.readings import gather_readings
+from crossalign.stand_in import base_name
 
 FORMATS = {"table": ("html", "csv", "tex"), "figure": ("svg", "pdf", "png", "csv")}
 
@@ -79,9 +81,10 @@ class Report:
     measured: Measured
 
     @property
-    def artificial(self) -> bool:
-        """Whether the languages are those of the demo world."""
-        return bool(self.config.get("world"))
+    def own_models(self) -> list[str]:
+        """The models of its own that stand behind the run's tables and figures."""
+        own = own_models(self.config)
+        return sorted({base_name(run) for run in Catalog(self.config).runs()} & own.keys())
 
     @property
     def verdicts(self) -> dict[str, int]:

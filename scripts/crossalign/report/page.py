@@ -15,6 +15,7 @@ from crossalign.report.gather import Report
 from crossalign.report.item_html import article
 from crossalign.report.provenance import chosen_settings, summary
 from crossalign.report.summary_html import PAPER_SOURCES, PAPER_TITLES, by_paper, facts, graphic, tiles
+from crossalign.stand_in import artificial
 
 ASSETS = ROOT / "resources" / "report"
 DIFFERENCES = ROOT / "docs" / "differences.md"
@@ -88,6 +89,14 @@ def data(report: Report) -> dict:
     }
 
 
+def banner(report: Report) -> str:
+    """That the run has other languages or models than the papers."""
+    if artificial(report.config):
+        return asset("artificial.html")
+    own = ", ".join(report.own_models)
+    return Template(asset("own-models.html")).substitute(models=text(own)) if own else ""
+
+
 def page(report: Report) -> str:
     """The whole page."""
     style = stylesheet() + "\n" + "\n".join(asset(name) for name in STYLES)
@@ -96,13 +105,12 @@ def page(report: Report) -> str:
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
         f"style-src '{content_hash(style)}'; script-src '{content_hash(code)}'"
     )
-    banner = "" if not report.artificial else asset("artificial.html")
     return Template(asset("page.html")).substitute(
         policy=text(policy),
         run=text(report.config["run"]),
         style=style,
         script=code,
-        banner=banner,
+        banner=banner(report),
         facts=facts(report),
         graphic=graphic(report),
         tiles=tiles(report),

@@ -7,6 +7,7 @@ from crossalign.report.bars import bar
 from crossalign.report.escape import text
 from crossalign.report.gather import Entry, Report
 from crossalign.report.time_html import time_by_stage
+from crossalign.stand_in import artificial
 
 SCALES = {"demo": "demo: artificial languages", "paper": "the papers at full scale"}
 SCALES["small"] = "real languages, small models that were pretrained here"
@@ -27,7 +28,7 @@ PAPER_SOURCES = {
 def facts(report: Report) -> str:
     """Run, place, time, commit, seeds."""
     run = report.config["run"]
-    scale = SCALES["demo"] if report.artificial else SCALES.get(run, "settings of its own")
+    scale = SCALES["demo"] if artificial(report.config) else SCALES.get(run, "settings of its own")
     rows = {
         "Run": f"<b>{text(run)}</b> ({text(scale)})",
         "Trained on": text(devices(report)),

@@ -24,7 +24,7 @@ def panel(
         pair = f"en-{lang}"
         made = curve(context, f"English-{language(lang)}", language_look(lang), runs, CORPUS, [pair], index)
         keys = {"model": PRINTED_MODELS.get(name, name), "pair": pair}
-        series.append(with_readings(context, PAPER, made, printed, keys))
+        series.append(with_readings(context, PAPER, made, runs, printed, keys))
     return Panel(title, series, ylabel=INDEXES[index] if title != INDEXES[index] else "similarity", ylim=(0, 1))
 
 
@@ -58,7 +58,7 @@ def scaling_figure(name: str, key: str, columns: int) -> Callable[[Context], Fig
         for one in paper[key]:
             made = curve(context, "mean over the language pairs", SCALING, [Base(one)], CORPUS, pairs, "anc")
             keys = {"model": PRINTED_MODELS.get(one, one), "pair": "mean"}
-            series = [with_readings(context, PAPER, made, printed, keys)]
+            series = [with_readings(context, PAPER, made, [Base(one)], printed, keys)]
             panels.append(Panel(model(one), series, ylabel=INDEXES["anc"], ylim=(0, 1)))
         notes = ["Bands: standard deviation over the language pairs."]
         return Figure(item, context.title(item), panels, columns, (2.1, 1.7), notes=notes)

@@ -18,9 +18,11 @@ def curve(
     return Series(label, look, points, found.missing, found.wanted)
 
 
-def with_readings(context: Context, paper: str, series: Series, printed: Published, keys: dict[str, str]) -> Series:
+def with_readings(
+    context: Context, paper: str, series: Series, runs: Iterable[Run], printed: Published, keys: dict[str, str]
+) -> Series:
     """The same curve beside the values read off the paper's figure; none of them in a world of its own."""
-    judge = context.judge(paper)
+    judge = context.judge(paper, runs=runs)
     points = []
     for point in series.points:
         read = printed.find(keys | {"layer": str(point.x)})

@@ -9,7 +9,8 @@ from crossalign.render.colours import SYSTEMS as SYSTEM_LOOKS
 from crossalign.render.context import Context
 from crossalign.render.figure import Figure, Panel, Point, Series
 from crossalign.render.figures.align_predict import correlation_figure, tuned_figure
-from crossalign.render.names import METRICS, SYSTEMS, TASKS, language
+from crossalign.render.names import METRICS, TASKS, language
+from crossalign.render.names import systems as system_names
 from crossalign.render.values import Value
 from crossalign.sets import DataSet
 from crossalign.targets import KINDS
@@ -53,14 +54,15 @@ def figure2(context: Context) -> Figure:
     config = context.config
     study = config[PAPER]
     languages = study["languages"] if full(context) else study["profile_languages"]
+    names = system_names(study["base"])
     panels = []
     for task in ("parsing", "pos", "ner") if full(context) else ("parsing",):
         chosen = [lang for lang in languages if task in tasks_of(config, lang)]
         scores = {
             system: {language(lang): score(context, systems(config, lang, [task], [system]), task) for lang in chosen}
-            for system in SYSTEMS
+            for system in names
         }
-        series = [bars(label, SYSTEM_LOOKS[system], scores[system]) for system, label in SYSTEMS.items()]
+        series = [bars(label, SYSTEM_LOOKS[system], scores[system]) for system, label in names.items()]
         kinds = {name: category(*(scores[s][name] for s in ("bilstm", "mbert", "mlm"))) for name in scores["mbert"]}
         labels = {name: f"{name}\n{kind}" for name, kind in kinds.items() if kind}
         title = f"{TASKS[task]}, trained and tested on each language"
@@ -88,15 +90,16 @@ def figure3(context: Context) -> Figure:
 
 def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...], recipe: str) -> Panel:
     """One language and task. The baseline, and MLM on a language that mBERT knows, exist in one script only."""
+    names = system_names(context.config[PAPER]["base"])
     series = []
     for script, suffix in (("original", ""), ("latin", "+latn")):
         values = {}
         for system in models:
             if (system == "bilstm" and suffix) or (not recipe and system == "mlm" and not suffix):
-                values[SYSTEMS[system]] = Value()
+                values[names[system]] = Value()
                 continue
             runs = systems(context.config, lang, [task], [system], suffix, recipe=recipe)
-            values[SYSTEMS[system]] = score(context, runs, task)
+            values[names[system]] = score(context, runs, task)
         label = "original script" if script == "original" else "Latin script"
         series.append(bars(label, SCRIPTS[script], values))
     return Panel(f"{language(lang)}, {TASKS[task]}", series, "bars", "", METRICS[task])

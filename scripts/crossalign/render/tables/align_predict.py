@@ -14,11 +14,11 @@ from crossalign.render.tables.grid import table3
 from crossalign.render.tables.random_init import (
     DELTA_NOTE,
     MEAN_NOTE,
-    SLOVENIAN_NOTE,
     arrow,
     columns,
     pair_cells,
     runs_of,
+    slovenian_note,
     source_row,
     target_name,
 )
@@ -62,7 +62,7 @@ def table1(context: Context) -> Table:
     printed = published(item)
     rows = overview_rows(context, printed, TASKS)
     heads = columns(context.config[PAPER]["layer_pairs"])
-    notes = [DELTA_NOTE, "X: mean over all other languages.", MEAN_NOTE, SLOVENIAN_NOTE]
+    notes = [DELTA_NOTE, "X: mean over all other languages.", MEAN_NOTE, *slovenian_note(context.config)]
     return Table(item, context.title(item), "source-target", heads, rows, notes, PAIRS, published=printed)
 
 
@@ -103,7 +103,7 @@ def correlation_table(context: Context, item: str, models: tuple[str, ...]) -> T
         for model in models:
             found = Correlations(context, name, model == "pretrained")
             layers = [layer for layer in found.layers if layer > 0]
-            judge = context.judge(PAPER, scale=CORRELATION)
+            judge = context.judge(PAPER, scale=CORRELATION, runs=found.runs)
             for with_source in (False, True):
                 rho = found.at(layers, with_source)
                 keys = {"task": name, "model": model, "metric": "spearman"}
@@ -124,8 +124,9 @@ def correlation_table(context: Context, item: str, models: tuple[str, ...]) -> T
         "Spearman's rho of the similarity to English, mean over all layers but the embeddings, and minus the "
         "cross-lingual gap; two-sided p. The larger n counts English itself (gap 0, similarity 1). "
         "± is over the correlations of single seeds.",
-        "Swedish stands in for Slovenian, which has no parallel sentences.",
     ]
+    if {"sl", "sv"} <= set(context.config[PAPER]["languages"]):
+        notes.append("Swedish stands in for Slovenian, which has no parallel sentences.")
     return Table(item, context.title(item), "task", heads, rows, notes, published=printed)
 
 
@@ -141,13 +142,14 @@ def table5(context: Context) -> Table:
             cells = []
             for init in ["ref", *inits(paper["layer_sets"])]:
                 data = own_set(context.config, name, lang, split)
-                value = context.results.sample(runs_of(context, name, "en", init), [data], METRICS[name]).value()
+                runs = runs_of(context, name, "en", init)
+                value = context.results.sample(runs, [data], METRICS[name]).value()
                 keys = {"task": name, "source": "en", "target": lang, "split": split}
                 keys |= {"layers": init.removeprefix("random-"), "metric": METRICS[name], "kind": "score"}
                 match = printed.find(keys)
                 shade = "" if init == "ref" else SETS.classify(value.minus(cells[0].value).mean)
                 theirs = "" if init == "ref" else SETS.classify(loss(match, cells[0].printed))
-                verdict = context.judge(PAPER, name).number(match, value)
+                verdict = context.judge(PAPER, name, runs=runs).number(match, value)
                 cells.append(Cell(keys, value, shade=shade, printed_shade=theirs, printed=match, verdict=verdict))
                 spreads += [] if value.std is None else [value.std]
             rows.append(Row(f"{language(lang)} {split}" if lang == "en" else language(lang), cells, task(name)))
@@ -186,7 +188,7 @@ def by_target(name: str) -> Callable[[Context], Table]:
                 group = f"from {language(source)}"
                 rows.append(source_row(context, printed, printed, name, source, target, group, label))
         heads = columns(paper["layer_pairs"])
-        notes = [DELTA_NOTE, MEAN_NOTE, SLOVENIAN_NOTE]
+        notes = [DELTA_NOTE, MEAN_NOTE, *slovenian_note(context.config)]
         title = f"{context.title(item)} ({METRICS[name]})"
         return Table(item, title, "target", heads, rows, notes, PAIRS, published=printed)
 

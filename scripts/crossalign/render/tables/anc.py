@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from crossalign.addresses import Base
 from crossalign.fetch.register import Model, read_models
 from crossalign.items.anc import PAPER, xnli_tuned
 from crossalign.render.context import Context
@@ -29,7 +30,7 @@ def table1(context: Context) -> Table:
             keys = {"task": "nli", "dataset": "xnli", "split": "validation", "model": PRINTED_MODELS.get(name, name)}
             keys |= {"source": "en", "target": lang, "metric": "accuracy", "kind": "score"}
             match = printed.find(keys)
-            verdict = context.judge(PAPER, scale=SHARE).number(match, value)
+            verdict = context.judge(PAPER, scale=SHARE, runs=runs).number(match, value)
             cells.append(Cell(keys, value, digits=3, printed=match, verdict=verdict))
         rows.append(Row(model(name), cells))
     heads = [Column(language(lang)) for lang in paper["xnli_languages"]]
@@ -59,7 +60,7 @@ def table2(context: Context) -> Table:
         for field in FIELDS:
             keys = {"model": PRINTED_MODELS.get(name, name), "field": field}
             match = printed.find(keys)
-            judge = context.judge(PAPER)
+            judge = context.judge(PAPER, runs=[Base(name)])
             fact = facts.get(field)
             if isinstance(fact, int):
                 value, text = Value(float(fact)), f"{fact:,}"

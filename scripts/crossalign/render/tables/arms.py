@@ -99,7 +99,7 @@ class Board:
         keys = self.keys(system, data, lang, metric, "score") | (changes or {})
         match = self.printed.find(self._wanted(keys, () if self.base == "embert" else ("variant",)))
         value = self.value(system, data, metric)
-        verdict = self.context.judge(PAPER, keys["task"]).number(match, value)
+        verdict = self.context.judge(PAPER, keys["task"], runs=system.runs).number(match, value)
         return Cell(keys, value, mark=mark, printed=match, verdict=verdict)
 
     def gain(self, system: Arm, original: Arm, data: DataSet, lang: str, metric: str) -> Cell:
@@ -107,7 +107,7 @@ class Board:
         keys = self.keys(system, data, lang, metric, "gain over original")
         match = self.printed.find(self._wanted(keys))
         value = self.value(system, data, metric).minus(self.value(original, data, metric))
-        verdict = self.context.judge(PAPER, keys["task"], terms=2).number(match, value)
+        verdict = self.context.judge(PAPER, keys["task"], terms=2, runs=system.runs).number(match, value)
         return Cell(keys, value, signed=True, printed=match, verdict=verdict)
 
     def _wanted(self, keys: dict[str, str], hidden: Sequence[str] = ()) -> dict[str, str]:

@@ -36,6 +36,7 @@ class Search:
 
     def __init__(self, context: Context, task: str) -> None:
         self.grid = trials(context, task)
+        self.runs = [run for runs in self.grid.values() for run in runs]
         kind = "ner" if task == "ner" else "trees"
         dev = DataSet(kind, train_set(context.config, task, "en"), "dev")
         scored = {key: context.results.sample(runs, [dev], METRICS[task]) for key, runs in self.grid.items()}
@@ -46,11 +47,10 @@ class Search:
         # Of equal settings the first of the config.
         self.best: Setting | None = max(known, key=lambda key: known[key]) if known else None
         seconds = {}
-        for runs in self.grid.values():
-            for run in runs:
-                found = (context.results.training(run) or {}).get("seconds")
-                if isinstance(found, int | float):
-                    seconds[len(seconds)] = found / 60
+        for run in self.runs:
+            found = (context.results.training(run) or {}).get("seconds")
+            if isinstance(found, int | float):
+                seconds[len(seconds)] = found / 60
         self.minutes = Sample(seconds).value()
 
     def counted(self, number: float | None) -> Value:
@@ -105,7 +105,7 @@ def best(context: Context, printed: Published, searches: dict[str, Search], task
     match = printed.find(keys)
     value = search.counted(number)
     text = "" if number is None else show(number)
-    verdict = context.judge(PAPER).before(match, number is not None) or exact(number, match)
+    verdict = context.judge(PAPER, runs=search.runs).before(match, number is not None) or exact(number, match)
     return Cell(keys, value, text, printed=match, verdict=verdict)
 
 
@@ -139,7 +139,7 @@ def size(context: Context, printed: Published, search: Search, task: str) -> Cel
     keys = {"parameter": "grid search trials", "column": task}
     match = printed.find(keys)
     number = search.done or None
-    verdict = context.judge(PAPER).before(match, number is not None) or exact(number, match)
+    verdict = context.judge(PAPER, runs=search.runs).before(match, number is not None) or exact(number, match)
     return Cell(keys, search.counted(number), str(number) if number else "", printed=match, verdict=verdict)
 
 

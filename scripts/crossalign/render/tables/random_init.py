@@ -25,6 +25,11 @@ SLOVENIAN_NOTE = (
 )
 
 
+def slovenian_note(config: dict) -> list[str]:
+    """Where Slovenian is part of the study."""
+    return [SLOVENIAN_NOTE] if "sl" in config[PAPER]["languages"] else []
+
+
 def runs_of(context: Context, task: str, source: str, init: str, train: str | None = None) -> list[Tuned]:
     """The seeds of one model; `train` names another training set than the source's usual one."""
     runs = sorted(tuned(context.config, [task], source, [init]))
@@ -71,8 +76,11 @@ def pair_cells(
     task, metric = keys["task"], METRICS[keys["task"]]
     paper = context.config[PAPER]
 
+    def runs(init: str) -> list[Tuned]:
+        return runs_of(context, task, keys["source"], init, train)
+
     def value(init: str) -> Value:
-        return context.results.sample(runs_of(context, task, keys["source"], init, train), sets, metric).value()
+        return context.results.sample(runs(init), sets, metric).value()
 
     reference = value("ref")
     cells = []
@@ -81,7 +89,7 @@ def pair_cells(
         ours = reference if score else value(init).minus(reference)
         named = keys | {"layers": init.removeprefix("random-"), "metric": metric, "kind": "score" if score else "delta"}
         printed = find(named)
-        judge = context.judge(PAPER, task, terms=1 if score else 2)
+        judge = context.judge(PAPER, task, terms=1 if score else 2, runs=runs(init))
         shade = "" if score else shading.classify(ours.mean)
         theirs = "" if score or printed is None else shading.classify(printed.number)
         verdict = judge.number(printed, ours)
