@@ -56,8 +56,8 @@ class Evidence:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """Of all items, also those that this config leaves out."""
-        return Catalog(self.config | {"papers": list(PAPERS), "items": "all", "skip": {}})
+        """Of all items that this config can make, also those that it does not choose."""
+        return Catalog(self.config | {"papers": list(PAPERS), "items": "all"})
 
     def stand_in(self, item: str) -> StandIn | None:
         """What stands here for what the paper measured in an item; own models where there are no others.

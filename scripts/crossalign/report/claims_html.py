@@ -43,18 +43,27 @@ def row(claim: Claim, entries: Mapping[str, Entry]) -> str:
     )
     # Already escaped by claim_anchor, whose alphabet escaping leaves as it is.
     links = ", ".join(f'<a href="#{entry.anchor}">{words(entry)}</a>' for entry in about)
-    measured = text(claim.measured) or "–"
+    measured = text(claim.measured)
+    if shows_reason(claim):
+        tag = "p" if measured else "span"
+        measured += f'<{tag} class="muted small">{text(claim.detail)}</{tag}>'
     return (
         f'<tr role="row"{found}><td role="cell">{badge(claim.verdict)}</td>'
         f'<td role="cell" class="sentence">{text(claim.claim)}{more(claim)}</td>'
-        f'<td role="cell" class="measured">{measured}</td><td role="cell">{links or "–"}</td></tr>'
+        f'<td role="cell" class="measured">{measured or "–"}</td><td role="cell">{links or "–"}</td></tr>'
     )
+
+
+def shows_reason(claim: Claim) -> bool:
+    """Whether the detail stands open: it is all that there is to say of a claim that cannot be checked."""
+    return claim.verdict == "cannot be checked" and bool(claim.detail)
 
 
 def more(claim: Claim) -> str:
     """How the claim was checked, folded."""
     tolerance = claim.tolerance and f"Tolerance: {claim.tolerance}"
-    told = "".join(f"<p>{text(part)}</p>" for part in (claim.detail, tolerance) if part)
+    detail = "" if shows_reason(claim) else claim.detail
+    told = "".join(f"<p>{text(part)}</p>" for part in (detail, tolerance) if part)
     if claim.command:
         told += f'<p class="small"><code>{text(claim.command)}</code></p>'
     return f'<details class="inline"><summary>how it is checked</summary>{told}</details>' if told else ""

@@ -1,7 +1,7 @@
 """The first screen: what was run, where, when, and how much of it holds."""
 
 from crossalign.render.verdict import JUDGED as NUMBERS_JUDGED
-from crossalign.render.verdict import LABELS, NOT_RUN
+from crossalign.render.verdict import LABELS, NOT_RUN, STAND_INS
 from crossalign.report import claims
 from crossalign.report.bars import bar
 from crossalign.report.escape import text
@@ -82,12 +82,14 @@ def graphic(report: Report) -> str:
     numbers = {label: found[label] for label in order if label in found}
     compared = sum(numbers.get(label, 0) for label in NUMBERS_JUDGED)
     same = numbers.get("reproduced", 0)
-    if compared:
+    if compared > sum(numbers.get(label, 0) for label in STAND_INS):
         told = f"<b>{same}</b> of {compared} judged numbers reproduced"
     else:
+        # Few if any are judged: of facts about languages, say.
         total = sum(numbers.values())
         told = f"<b>{total - numbers.get(NOT_RUN, 0)}</b> of {total} printed numbers have ours beside them"
-    items = {"made": made, "not made yet": len(report.entries) - made}
+    left_out = sum(bool(entry.left_out) and not entry.made for entry in report.entries)
+    items = {"made": made, "not made yet": len(report.entries) - made - left_out, "left out": left_out}
     return (
         f'<div class="bars">{bar("Claims", counts, held)}{bar("Numbers", numbers, told)}'
         f"{bar('Tables and figures', items, f'<b>{made}</b> of {len(report.entries)} made')}</div>"
@@ -109,7 +111,7 @@ def tiles(report: Report) -> str:
 
 def tile(entry: Entry) -> str:
     """One tile: T1 or F1."""
-    state = "made" if entry.made else "not made yet"
+    state = "made" if entry.made else "left out" if entry.left_out else "not made yet"
     name = f"{entry.kind.capitalize()} {entry.number}: {entry.title} ({state})"
     shape = "yes" if entry.made else "no"
     return (

@@ -1,0 +1,242 @@
+"""Models of a run's own: their numbers are not judged, those of the papers' models are; claims say what they saw."""
+
+import copy
+import json
+
+import pytest
+from tests.unit.made_results import load, make_results, merge
+from tests.unit.test_claims_layout import render
+
+from crossalign.addresses import parse
+from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
+from crossalign.claims.evidence import Evidence
+from crossalign.claims.write import judge_all
+from crossalign.render.context import Context
+from crossalign.render.figures import FIGURES
+from crossalign.render.results import Results
+from crossalign.render.tables import TABLES
+from crossalign.render.verdict import JUDGED, OTHER
+from crossalign.render.verdict import NOT_RUN as NUMBER_NOT_RUN
+from crossalign.report.bars import kind_of
+from crossalign.report.gather import gather
+from crossalign.report.page import banner
+from crossalign.sets import DataSet
+from crossalign.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
+
+OWN = "not judged (model pretrained here)"
+TINY = {"own_models": {"tiny": {}}}
+NOT_JUDGED = "a model pretrained here stands for the paper's"
+# Needs a language, a model or an item that the small run does not have.
+OUTSIDE = {
+    ("anc", "anc-peak"): "anc/figure3 of this run has no mBERT",
+    ("anc", "mbert-vs-xlmr"): "anc/figure3 of this run has no mBERT",
+    ("adjust", "mbert-params"): "mBERT is not part of this run",
+    ("adjust", "mono-diff"): "adjust/table8 is not part of this run: SQuAD translated",
+    ("adjust", "embert-gain"): "adjust/table9 is not part of this run: no small model",
+    ("adjust", "mlqa-size"): "data/qa/mlqa_es/test.jsonl is not part of this run",
+    ("adjust", "tydi-ru"): "data/qa/tydiqa_ru/dev.jsonl is not part of this run",
+    ("align-predict", "grid-batch"): "align-predict/table3 is not part of this run: a search",
+    ("align-predict", "grid-lr"): "align-predict/table3 is not part of this run: a search",
+    ("talk", "narabizi-raw"): "data/text/narabizi_qaf/train.txt is not part of this run",
+    ("talk", "gsw-category"): "Swiss German is not among the languages of this run",
+    ("talk", "hard-count"): "12 of the 15 unseen languages are not part of this run",
+    ("talk", "translit-langs"): "12 of the 15 unseen languages are not part of this run",
+    ("talk", "translit-seen"): "12 of the 15 unseen languages are not part of this run",
+}
+# Judged on other languages than the paper's, which must be told.
+REPLACED = {
+    "without Bulgarian; with Arabic": {"cka-normformer-high", "cka-normformer-zero", "cka-normformer-v2", "cka-tuned"}
+    | {"transfer-gap"},
+    "without Russian; with Arabic": {"scaling-pattern"},
+    "without Czech, Slovenian": {"spearman-ft-parsing", "spearman-ft-pos", "spearman-ft-ner", "spearman-layer"}
+    | {"spearman-ner-upper", "drop-en-en-parse", "drop-en-x-parse", "upper-en-en-parse", "upper-en-x-parse"}
+    | {"spearman-pos"},
+}
+
+
+@pytest.fixture(scope="module")
+def small(root, tmp_path_factory):
+    """A finished small run with made-up numbers."""
+    folder = tmp_path_factory.mktemp("small") / "results" / "small"
+    config = load(root, "config.yaml", "config.small.yaml")
+    make_results(folder, config)
+    for path in folder.glob("distances/**/*.json"):
+        path.write_text(json.dumps({"auc": 0.6, "top10": 0.1, "top100": 0.3, "pairs": 9}), encoding="utf-8")
+    for data in ("parallel/pud/en", "parallel/pud/ru", "ner/wikiann_hi/test"):
+        path = folder / f"data/{data}.report.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"read": 1000, "kept": 1000}), encoding="utf-8")
+    render(config, folder)
+    return config, folder
+
+
+@pytest.fixture(scope="module")
+def claims(small):
+    return {(claim.paper, claim.id): claim for claim in judge_all(Evidence(*small))}
+
+
+def records(config, folder, item):
+    declaration = TABLES.get(item) or FIGURES[item]
+    return list(declaration(Context(config, Results(folder))).tidy())
+
+
+def test_the_base_of_every_kind_of_run():
+    paths = {
+        "models/small": "small",
+        "models/small+mlm-wo/seed1": "small",
+        "tuned/small+adjust-hi-10k-avg-all/adjust-nli-multinli_en/ref/seed1": "small",
+        "tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1": "bilstm",
+    }
+    assert {path: base_name(parse(path)) for path in paths} == paths
+    own = {"own_models": {"defaults": {}, "small": {}}}
+    found = {path: stand_in(own, [parse(path)]) for path in paths}
+    assert set(found.values()) == {OWN_MODEL, None} and found["tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"] is None
+    assert stand_in(own, []) is None
+    assert stand_in(own | {"world": "world.yaml"}, []) == ARTIFICIAL
+    assert stand_in({"own_models": {"defaults": {}}}, [parse("models/defaults")]) is None
+
+
+def test_numbers_of_own_models_are_not_judged_and_facts_are(small):
+    config, folder = small
+    judged, spared = set(), 0
+    for item in Context(config, Results(folder)).catalog.items:
+        for row in records(config, folder, item):
+            assert row["verdict"] in ("", OWN, OTHER, NUMBER_NOT_RUN, *JUDGED), item
+            spared += row["verdict"] == OWN
+            if row["verdict"] in JUDGED:
+                judged.add((item, row["field"]))
+    assert spared > 500
+    fields = ("family", "script", "word_order")
+    assert judged == {("talk/table3", field) for field in fields[:2]} | {("adjust/table1", field) for field in fields}
+    # Counted in another text than the talk's.
+    texts = [row for row in records(config, folder, "talk/table3") if row.get("field") == "raw_sentences"]
+    assert {(row["verdict"], row["reason"]) for row in texts if row["mean"]} == {(OTHER, "another text")}
+    assert kind_of(OWN) == kind_of(OTHER) == "moot"
+
+
+def test_curves_of_own_models_stand_beside_the_papers(small):
+    rows = [row for row in records(*small, "anc/figure4") if row["printed"]]
+    assert {row["series"] for row in rows} == {"English-French", "English-Estonian"}
+    assert {row["verdict"] for row in rows} == {OWN}
+
+
+def test_notes_speak_of_the_languages_that_are_there(small, root):
+    for item in ("table1", "table4", "table6"):
+        notes = {
+            name: " ".join(TABLES[f"align-predict/{item}"](Context(config, Results(small[1]))).notes)
+            for name, config in (("small", small[0]), ("paper", load(root)))
+        }
+        assert "Slovenian" not in notes["small"] and "Slovenian" in notes["paper"]
+    notes = TABLES["talk/table3"](Context(*small[:1], Results(small[1]))).notes
+    assert any("Raw text of Faroese, Wolof, Uyghur: a mixture" in note for note in notes)
+    assert not any("Wikipedia" in note for note in notes)
+
+
+def test_an_own_model_beside_the_papers_takes_nothing_from_them(root, tmp_path):
+    """As docs/extending.md adds one: figures 3 and 5 of `anc` get a panel more."""
+    plain = load(root, items=["anc/figure3", "anc/figure5"])
+    changed = load(root, items=["anc/figure3", "anc/figure5"], **TINY)
+    changed["anc"]["known_models"] = ["tiny", *plain["anc"]["known_models"]]
+    changed["anc"]["xlmr"] = ["tiny", *plain["anc"]["xlmr"]]
+    make_results(tmp_path, changed)
+    for item in ("anc/figure3", "anc/figure5"):
+        before, after = records(plain, tmp_path, item), records(changed, tmp_path, item)
+        assert [row for row in after if row["panel"] != "tiny"] == before
+        assert any(row["panel"] == "tiny" for row in after)
+    assert any(row["verdict"] in JUDGED for row in records(changed, tmp_path, "anc/figure3"))
+    render(changed, tmp_path)
+    found = {claim.id: claim for claim in judge_all(Evidence(changed, tmp_path), ["anc"])}
+    assert found["anc-peak"].verdict in (HOLDS, FAILS, UNCLEAR) and "not judged" not in found["anc-peak"].detail
+
+
+def test_one_study_with_an_own_base_leaves_the_others_judged(root, tmp_path):
+    items = ["align-predict/table4", "talk/table5", "adjust/table2", "adjust/table1"]
+    config = load(root, items=items, **TINY)
+    config["align-predict"]["base"] = "tiny"
+    make_results(tmp_path, config)
+    labels = {item: {row["verdict"] for row in records(config, tmp_path, item)} - {""} for item in items}
+    # The talk shows the same models again.
+    assert labels["align-predict/table4"] == labels["talk/table5"] == {OWN}
+    assert labels["adjust/table2"] <= set(JUDGED) and labels["adjust/table1"] & set(JUDGED)
+    evidence = Evidence(config, tmp_path)
+    standing = {item: evidence.stand_in(item) for item in (*items, "talk/figure2", "align-predict/table1")}
+    own = {"align-predict/table4", "align-predict/table1", "talk/table5"}
+    assert {item for item, found in standing.items() if found} == own
+
+
+def test_claims_of_the_small_run(claims):
+    outside = {key: claim for key, claim in claims.items() if key in OUTSIDE}
+    for key, claim in outside.items():
+        assert claim.verdict == UNCHECKED and claim.detail.startswith(OUTSIDE[key]), claim
+        assert not claim.command and not claim.measured
+    for key, claim in claims.items():
+        if key in OUTSIDE or claim.kind == "background":
+            continue
+        if claim.verdict == NOT_RUN:
+            # Sizes of sets, which this made-up run has not prepared.
+            assert claim.detail.partition(" lacks ")[2].startswith("data/"), claim
+        elif claim.kind == "setting":
+            assert claim.verdict == UNCHECKED and claim.detail == "not judged: this run has settings of its own size"
+        elif claim.kind == "number" and key not in (("align-predict", "pud-sentences"), ("adjust", "wikiann-test-hi")):
+            assert claim.verdict == UNCHECKED and claim.detail.startswith(f"not judged: {NOT_JUDGED}")
+        else:
+            assert claim.verdict in (HOLDS, FAILS, UNCLEAR), claim
+            assert (f"not judged in amount: {NOT_JUDGED}" in claim.detail) == (claim.kind == "both")
+
+
+def test_claims_on_other_languages_say_so(claims):
+    told = {words: set() for words in REPLACED}
+    for claim in claims.values():
+        _, found, rest = claim.detail.partition("other languages than the paper's: ")
+        if found:
+            told[rest].add(claim.id)
+    assert told == REPLACED
+
+
+def test_the_papers_run_has_the_papers_languages(root, tmp_path):
+    config = load(root)
+    for claim in judge_all(Evidence(config, tmp_path)):
+        assert "other languages" not in claim.detail and "not part of this run" not in claim.detail
+
+
+def test_systems_are_called_by_the_model_that_is_there(claims, small):
+    assert claims["talk", "wo-category"].measured.startswith("Wolof: BiLSTM ")
+    assert ", small after MLM " in claims["talk", "wo-category"].measured
+    assert " points in small and " in claims["talk", "translit-effect"].measured
+    assert {row["series"] for row in records(*small, "talk/figure2")} >= {"small", "small+MLM"}
+
+
+def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, claims):
+    config, folder = small
+    assert claims["align-predict", "pud-sentences"].verdict == HOLDS
+    assert claims["adjust", "wikiann-test-hi"].verdict == HOLDS
+    from crossalign.report.checksums import registered
+
+    mirror = folder.parent.parent / "mirror"
+    changed = copy.deepcopy(config)
+    merge(changed, {"downloads": {"mirror": f"file://{mirror}", "mirror_checksums": "mirror"}})
+    pud = [DataSet("parallel", "pud", lang) for lang in ("en", "ru")]
+    wikiann = [DataSet("ner", "wikiann_hi", "test")]
+    unknown = "not known to be the published files: ud/en_pud/test.conllu, ud/ru_pud/test.conllu"
+    assert Evidence(changed, folder).other_data(pud) == unknown
+    mirror.mkdir()
+    sums = {path: registered()[path] for path in ("ud/en_pud/test.conllu", "ud/ru_pud/test.conllu")}
+    sums["ner/wikiann/panx_dataset.zip"] = "sha256:" + "0" * 64
+    lines = [f"{digest.removeprefix('sha256:')}  {path}\n" for path, digest in sums.items()]
+    (mirror / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+    evidence = Evidence(changed, folder)
+    assert evidence.other_data(pud) == ""
+    assert evidence.other_data(wikiann) == "not known to be the published files: ner/wikiann/panx_dataset.zip"
+    found = {claim.id: claim for claim in judge_all(evidence)}
+    assert found["pud-sentences"].verdict == HOLDS
+    assert found["wikiann-test-hi"].verdict == UNCHECKED and found["wikiann-test-hi"].measured == "1,000 sentences"
+
+
+def test_the_page_says_which_models_are_its_own(small, root, tmp_path):
+    config, folder = small
+    shown = banner(gather(config, folder, tmp_path / "index.html"))
+    assert "scale-normformer, scale-normformer-v2, scale-post, scale-pre, small, small-4x128" in shown
+    assert "not judged against the papers" in shown
+    # Described, but behind none of the items.
+    assert banner(gather(load(root, **TINY), tmp_path, tmp_path / "index.html")) == ""
+    assert "Artificial languages" in banner(gather(config | {"world": "w"}, folder, tmp_path / "index.html"))
