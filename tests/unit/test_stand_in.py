@@ -10,16 +10,18 @@ from tests.unit.test_claims_layout import render
 from crossalign.addresses import parse
 from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
 from crossalign.claims.evidence import Evidence
-from crossalign.claims.write import judge_all
+from crossalign.claims.write import judge_all, write_claims
 from crossalign.render.context import Context
 from crossalign.render.figures import FIGURES
 from crossalign.render.results import Results
 from crossalign.render.tables import TABLES
 from crossalign.render.verdict import JUDGED, OTHER
 from crossalign.render.verdict import NOT_RUN as NUMBER_NOT_RUN
+from crossalign.render.verdicts import write_verdicts
 from crossalign.report.bars import kind_of
+from crossalign.report.checksums import registered
 from crossalign.report.gather import gather
-from crossalign.report.page import banner
+from crossalign.report.page import banner, page
 from crossalign.sets import DataSet
 from crossalign.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 
@@ -210,8 +212,6 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
     config, folder = small
     assert claims["align-predict", "pud-sentences"].verdict == HOLDS
     assert claims["adjust", "wikiann-test-hi"].verdict == HOLDS
-    from crossalign.report.checksums import registered
-
     mirror = folder.parent.parent / "mirror"
     changed = copy.deepcopy(config)
     merge(changed, {"downloads": {"mirror": f"file://{mirror}", "mirror_checksums": "mirror"}})
@@ -230,6 +230,19 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
     found = {claim.id: claim for claim in judge_all(evidence)}
     assert found["pud-sentences"].verdict == HOLDS
     assert found["wikiann-test-hi"].verdict == UNCHECKED and found["wikiann-test-hi"].measured == "1,000 sentences"
+
+
+def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small, tmp_path):
+    config, folder = small
+    paths = [path for kind in ("tables", "figures") for path in folder.glob(f"{kind}/*/*.csv")]
+    found = write_verdicts(paths, Context(config, Results(folder)).catalog.items, folder / "verdicts.csv")
+    write_claims(judge_all(Evidence(config, folder)), folder / "claims.csv", folder / "claims.json")
+    shown = page(gather(config, folder, tmp_path / "index.html"))
+    # A few facts about languages are judged; that all of them are right says nothing of a thousand numbers.
+    beside = sum(found.values()) - found[NUMBER_NOT_RUN]
+    assert f"<b>{beside}</b> of {sum(found.values())} printed numbers have ours beside them" in shown
+    assert f"<b>{found[OWN]}</b> {OWN}" in shown and "<b>6</b> left out" in shown
+    assert '<span class="muted small">Swiss German is not among the languages of this run</span>' in shown
 
 
 def test_the_page_says_which_models_are_its_own(small, root, tmp_path):

@@ -28,8 +28,8 @@ def copy(root, tmp_path):
     """The parts of the repository that judge, and a finished run with the papers' numbers."""
     for name in ("scripts", "resources/papers", "resources/schemas"):
         shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for path in (root / "resources").glob("*.tsv"):
-        shutil.copy(path, tmp_path / "resources" / path.name)
+    for path in (root / "config.yaml", *(root / "resources").glob("*.tsv")):
+        shutil.copy(path, tmp_path / path.relative_to(root))
     folder = tmp_path / "results/demo"
     config = paper_config(root, folder)
     write_paper(folder, config)

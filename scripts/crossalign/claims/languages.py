@@ -2,16 +2,14 @@
 
 from functools import cache
 
-import yaml
-
+from crossalign.config import load
 from crossalign.render.names import language
-from crossalign.render.published import ROOT
 
 
 @cache
 def papers_config() -> dict:
     """The config of the papers at full scale."""
-    return yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    return load([])
 
 
 def other_languages(config: dict, key: str) -> str:
