@@ -61,9 +61,9 @@ def main() -> None:
     from crossalign.models.huggingface import load_encoder, save_encoder
     from crossalign.training.adjustment import Adjusting, AdjustmentSettings
     from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.finetune import REQUEUE, InterruptedTraining, Saving
     from crossalign.training.linked import read_sample
     from crossalign.training.recipe import folder_identity
+    from crossalign.training.saving import Saving, requeued
 
     device = choose_device(args.device)
     given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
@@ -75,11 +75,8 @@ def main() -> None:
         encoder, tokenizer, sample, settings, device, args.checkpoints, args.recipe,
         Saving(steps=args.save_steps), identity,
     )  # fmt: skip
-    try:
+    with requeued():
         encoder = adjusting.run()
-    except InterruptedTraining as interruption:
-        print(interruption, file=sys.stderr)
-        sys.exit(REQUEUE)
     save_encoder(args.out, encoder, tokenizer)
     progress = adjusting.progress
     report = {

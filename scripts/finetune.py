@@ -80,8 +80,9 @@ def main() -> None:
     from crossalign.models.huggingface import load_encoder
     from crossalign.tasks import get_task, labels_from
     from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.finetune import REQUEUE, FineTuning, InterruptedTraining, Saving
+    from crossalign.training.finetune import FineTuning
     from crossalign.training.recipe import Settings, folder_identity
+    from crossalign.training.saving import Saving, requeued
     from crossalign.training.tuned import save_tuned
 
     device = choose_device(args.device)
@@ -103,11 +104,8 @@ def main() -> None:
         encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.recipe, auxiliary,
         saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
     )  # fmt: skip
-    try:
+    with requeued():
         model = training.run()
-    except InterruptedTraining as interruption:
-        print(interruption, file=sys.stderr)
-        sys.exit(REQUEUE)
     info = {"init": args.init, "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
     if continual:
         info["continual"] = continual

@@ -9,7 +9,6 @@ import argparse
 import hashlib
 import json
 import logging
-import sys
 from pathlib import Path
 
 from crossalign.errors import run_main
@@ -74,7 +73,7 @@ def main() -> None:
     from crossalign import demo_models, demo_text
     from crossalign.demo_provenance import finished, write_provenance
     from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.finetune import REQUEUE, InterruptedTraining
+    from crossalign.training.saving import requeued
 
     plan = demo_models.read_plan(args.plan, args.settings)
     names = demo_models.chosen_models(plan, args.models)
@@ -96,14 +95,11 @@ def main() -> None:
         texts = demo_text.by_language(work, plan["texts"][plan["models"][name]["texts"]])
         vocabulary = work / f"{demo_models.vocabulary_of(plan, name)}.tokenizer.json"
         logging.info("%s", name)
-        try:
+        with requeued():
             demo_models.train_model(
                 plan, name, texts, vocabulary, args.out, work, device, choose_precision("auto", device), args.recipe,
                 args.factor,
             )  # fmt: skip
-        except InterruptedTraining as interruption:
-            print(interruption, file=sys.stderr)
-            sys.exit(REQUEUE)
         write_provenance(args.out / name, name, plan, f"python scripts/make_demo_models.py --models {name}")
 
 

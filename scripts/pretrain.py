@@ -8,7 +8,6 @@ with status 75. On several GPUs of one machine: torchrun --nproc-per-node N scri
 
 import argparse
 import logging
-import sys
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
@@ -78,9 +77,9 @@ def main() -> None:
 
     from crossalign.training.corpus import named_texts
     from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.finetune import REQUEUE, InterruptedTraining, Saving
     from crossalign.training.pretrain import PretrainSettings
     from crossalign.training.pretrain_job import Job, pretrain, starting_point
+    from crossalign.training.saving import Saving, requeued
     from crossalign.training.team import join_team
 
     team, name = join_team(args.device)
@@ -100,11 +99,8 @@ def main() -> None:
         Saving(steps=args.save_steps), named_texts(args.dev, "--dev"), args.epochs,
     )  # fmt: skip
     try:
-        pretrain(start, job, device, team)
-    except InterruptedTraining as interruption:
-        if team.first:
-            print(interruption, file=sys.stderr)
-        sys.exit(REQUEUE)
+        with requeued(tell=team.first):
+            pretrain(start, job, device, team)
     finally:
         team.leave()
 

@@ -65,8 +65,8 @@ def main() -> None:
     from crossalign.tasks.words import get_word_task
     from crossalign.training.bilstm import WordTraining
     from crossalign.training.device import choose_device
-    from crossalign.training.finetune import REQUEUE, InterruptedTraining, Saving
     from crossalign.training.recipe import Settings
+    from crossalign.training.saving import Saving, requeued
     from crossalign.training.word_model import save_word_model
 
     task = get_word_task(args.task)
@@ -93,11 +93,8 @@ def main() -> None:
         task, Lexicon.of(task.words(train), given), sizes, train, dev, settings, vectors, device, args.checkpoints,
         args.recipe, Saving(steps=args.save_steps), args.least_steps,
     )  # fmt: skip
-    try:
+    with requeued():
         model = training.run()
-    except InterruptedTraining as interruption:
-        print(interruption, file=sys.stderr)
-        sys.exit(REQUEUE)
     info = {"init": "ref", "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
     save_word_model(args.out / "model", model, info)
     scores, rows = evaluate_sets(task, sets, model.lexicon, 0, lambda examples: model.predict(examples, device))

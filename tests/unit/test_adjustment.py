@@ -9,10 +9,10 @@ from crossalign.errors import UserError
 from crossalign.training.adjustment import Adjusting, AdjustmentSettings
 from crossalign.training.arena import AdamW
 from crossalign.training.engine import Engine, Part, batch_inputs
-from crossalign.training.finetune import Saving
 from crossalign.training.linked import Row, Sample, read_sample
 from crossalign.training.pairs import Choice, PairStore, make_pairs
 from crossalign.training.pull import Frozen, PullLoss, english_vectors, freeze
+from crossalign.training.saving import Saving
 
 CPU = torch.device("cpu")
 

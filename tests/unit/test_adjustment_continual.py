@@ -19,9 +19,10 @@ from crossalign.errors import UserError, run_main
 from crossalign.models.huggingface import load_encoder, save_encoder
 from crossalign.training.continual import ContinualSettings, continual, continual_from_files
 from crossalign.training.engine import batch_inputs
-from crossalign.training.finetune import FineTuning, Saving
+from crossalign.training.finetune import FineTuning
 from crossalign.training.linked import read_sample
 from crossalign.training.recipe import Settings
+from crossalign.training.saving import Saving
 
 CPU = torch.device("cpu")
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"

@@ -22,8 +22,8 @@ from crossalign.models.lexicon import Lexicon
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
 from crossalign.training.bilstm import WordTraining
-from crossalign.training.finetune import InterruptedTraining, Saving
 from crossalign.training.recipe import Settings
+from crossalign.training.saving import InterruptedTraining, Saving
 from crossalign.training.word_model import load_word_model
 from crossalign.world import makers
 from crossalign.world.settings import merge
@@ -197,7 +197,7 @@ def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, die
 
 def test_sigterm_writes_a_checkpoint(world, tmp_path):
     run = training(world, folder=tmp_path)
-    run.stop_requested = True
+    run.saver.stop_requested = True
     with pytest.raises(InterruptedTraining, match="stopped by SIGTERM at step 1"):
         run.run()
     again = training(world, folder=tmp_path)

@@ -19,8 +19,9 @@ from crossalign.models.config import EncoderConfig
 from crossalign.models.huggingface import save_encoder, wordpiece_tokenizer
 from crossalign.models.init import fresh_encoder
 from crossalign.training.checkpoints import Checkpoints
-from crossalign.training.finetune import Auxiliary, FineTuning, Saving
+from crossalign.training.finetune import Auxiliary, FineTuning
 from crossalign.training.recipe import Settings
+from crossalign.training.saving import Saving
 from crossalign.training.tuned import load_tuned
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor([3]), "empty": torch.zeros(0)}

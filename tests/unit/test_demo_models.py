@@ -14,8 +14,8 @@ from crossalign import demo_models
 from crossalign.demo_provenance import finished, write_provenance
 from crossalign.errors import UserError
 from crossalign.models.huggingface import load_weights
-from crossalign.training.finetune import InterruptedTraining
 from crossalign.training.pretrain import Pretraining
+from crossalign.training.saving import InterruptedTraining
 
 CPU = torch.device("cpu")
 PLAN = {
@@ -109,7 +109,7 @@ def test_an_interruption_in_either_stage_changes_nothing(place, tmp_path, monkey
         at = (self.settings.block, self.progress.step)
         if at in ((8, 5), (32, 4)) and at not in stops:
             stops.append(at)
-            self.stop_requested = True
+            self.saver.stop_requested = True
         plain(self)
 
     monkeypatch.setattr(Pretraining, "_maybe_save", stop)

@@ -15,9 +15,9 @@ from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 from crossalign.errors import UserError
 from crossalign.models.huggingface import load_encoder, load_weights
 from crossalign.models.lm_heads import MaskedHead, load_head, masked_loss
-from crossalign.training.finetune import InterruptedTraining, Saving
 from crossalign.training.pretrain import PretrainSettings
 from crossalign.training.pretrain_job import Job, new_config, pretrain, starting_point
+from crossalign.training.saving import InterruptedTraining, Saving
 
 CPU = torch.device("cpu")
 
@@ -232,7 +232,7 @@ def test_the_program(place, tmp_path, root):
             process.terminate()
             break
     rest = process.stderr.read()
-    assert process.wait() == 75 and "the checkpoint is written" in rest
+    assert process.wait() == 75 and "stopped by SIGTERM at step" in rest
     assert (tmp_path / "c/checkpoint.safetensors").exists() and not (tmp_path / "m").exists()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "going on at step" in done.stderr

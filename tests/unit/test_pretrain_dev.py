@@ -10,10 +10,10 @@ from crossalign.errors import UserError
 from crossalign.models.huggingface import load_weights
 from crossalign.models.lm_heads import load_head
 from crossalign.training.corpus import encode_texts
-from crossalign.training.finetune import InterruptedTraining, Saving
 from crossalign.training.pretrain import Pretraining
 from crossalign.training.pretrain_job import Job, pretrain, starting_point
 from crossalign.training.pretrain_settings import PretrainSettings
+from crossalign.training.saving import InterruptedTraining, Saving
 
 CPU = torch.device("cpu")
 
@@ -97,7 +97,7 @@ def test_the_best_weights_are_kept_through_an_interruption(place, tmp_path, monk
     def stop(self):
         if self.progress.step in (5, 9) and self.progress.step not in saved:
             saved.append(self.progress.step)
-            self.stop_requested = True
+            self.saver.stop_requested = True
         plain(self)
 
     monkeypatch.setattr(Pretraining, "_maybe_save", stop)

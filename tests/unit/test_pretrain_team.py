@@ -106,7 +106,7 @@ def test_sigterm_and_resumption(root, place, tmp_path):
             process.send_signal(signal.SIGTERM)
             break
     rest = process.stderr.read()
-    assert process.wait() != 0 and rest.count("the checkpoint is written") == 1, rest
+    assert process.wait() != 0 and rest.count("stopped by SIGTERM at step") == 1, rest
     assert not (tmp_path / "parts").exists()
     codes, messages = run(root, place, tmp_path / "parts", *more, processes=2)
     assert codes == [0, 0] and "going on at step" in messages[0], messages

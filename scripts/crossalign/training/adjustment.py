@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +17,11 @@ from crossalign.training.arena import AdamW
 from crossalign.training.batches import Stream
 from crossalign.training.checkpoints import Checkpoints
 from crossalign.training.engine import Engine, Part
-from crossalign.training.finetune import InterruptedTraining, Saving
 from crossalign.training.linked import Sample
 from crossalign.training.pairs import Choice, PairStore, make_pairs
 from crossalign.training.pull import PullLoss, freeze
 from crossalign.training.recipe import fingerprint
+from crossalign.training.saving import Saver, Saving
 from crossalign.training.schedule import learning_rates
 from crossalign.training.seeds import derive
 
@@ -115,7 +113,7 @@ class Adjusting:
         capture: bool | None = None,
         keep: str = "auto",
     ) -> None:
-        self.settings, self.saving, self.device = settings, saving or Saving(), torch.device(device)
+        self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, settings.choice)
         mark = fingerprint(recipe, settings, identity, *content(self.store))
@@ -134,14 +132,11 @@ class Adjusting:
         part = Part(self.store, PullLoss(self.frozen), settings.batch)
         self.engine = Engine(encoder, {}, [part], rates, optimiser, settings.precision, capture=capture)
         self.progress = Progress()
-        self.stop_requested = False
+        self.saver = Saver(self.checkpoints, saving, self.progress)
 
     def run(self) -> Encoder:
         """Train, or go on from a checkpoint; the encoder ends on the CPU, in fp32 and with its whole vocabulary."""
-        previous = signal.getsignal(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
-        self._started = self._last_save = time.monotonic()
-        try:
+        with self.saver.running():
             self.engine.seed_dropout(derive(self.settings.seed, "dropout"))
             self._resume()
             batches = self.stream.endless(self.progress.step)
@@ -151,11 +146,8 @@ class Adjusting:
                 if self.progress.step < self.steps:
                     self._maybe_save()
             self._check()
-        finally:
-            signal.signal(signal.SIGTERM, previous)
         self.engine.arena.detach()
         restore_vocabulary(self.encoder, self._full)
-        self.progress.seconds += time.monotonic() - self._started
         return self.encoder.cpu().eval()
 
     def curve(self) -> list[list[float]]:
@@ -175,25 +167,14 @@ class Adjusting:
             )
 
     def _maybe_save(self) -> None:
-        due = time.monotonic() - self._last_save >= self.saving.seconds
-        if self.saving.steps is not None:
-            due = self.progress.step % self.saving.steps == 0
-        if not due and not self.stop_requested:
-            return
-        self._check()
-        seconds = self.progress.seconds + time.monotonic() - self._started
-        self.checkpoints.save(self.engine.state(), {**vars(self.progress), "seconds": seconds})
-        self._last_save = time.monotonic()
-        if self.stop_requested:
-            raise InterruptedTraining(f"stopped by SIGTERM at step {self.progress.step}; the checkpoint is written")
+        if self.saver.due(self.progress.step):
+            self._check()
+            self.saver.save(self.progress.step, self.engine.state())
 
     def _resume(self) -> None:
-        found = self.checkpoints.load()
+        found = self.saver.resume()
         if found is not None:
-            tensors, notes = found
-            self.engine.load_state(tensors)
-            self.progress = Progress(**{name: notes[name] for name in vars(self.progress)})
-            self.progress.resumed += 1
+            self.engine.load_state(found[0])
             log.info("going on at step %d", self.progress.step + 1)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,8 +18,9 @@ from crossalign.models.lexicon import Lexicon
 from crossalign.tasks.words import WholeWords
 from crossalign.training.batches import Stream
 from crossalign.training.checkpoints import Checkpoints
-from crossalign.training.finetune import History, InterruptedTraining, Saving
+from crossalign.training.finetune import History
 from crossalign.training.recipe import Settings, fingerprint
+from crossalign.training.saving import Saver, Saving
 from crossalign.training.schedule import learning_rates
 from crossalign.training.seeds import derive, torch_seeded
 from crossalign.training.word_model import WordModel
@@ -56,7 +55,7 @@ class WordTraining:
         if not dev and (settings.patience or settings.selection == "best"):
             raise UserError("early stopping needs a development set: give --dev FILE or --patience 0")
         self.task, self.settings, self.dev_records = task, settings, dev
-        self.device, self.saving = torch.device(device), saving or Saving()
+        self.device = torch.device(device)
         with torch_seeded(settings.seed, "bilstm"):
             self.model = WordModel(task, lexicon, sizes, vectors).to(self.device).train()
         self.train_store = store = self.model.store(task.examples(train, lexicon))
@@ -77,9 +76,9 @@ class WordTraining:
             weight_decay=settings.weight_decay,
         )  # fmt: skip
         self.history = History()
+        self.saver = Saver(self.checkpoints, saving, self.history)
         self.losses: list[Tensor] = []
         self.best: dict[str, Tensor] = {}
-        self.stop_requested = False
 
     @property
     def steps(self) -> int:
@@ -88,16 +87,11 @@ class WordTraining:
 
     def run(self) -> WordModel:
         """Train, or go on from a checkpoint; the model ends in the selected state."""
-        previous = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
-        self._started = self._last_save = time.monotonic()
-        try:
-            with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-                self._epochs(*self._resume())
-        finally:
-            signal.signal(signal.SIGTERM, previous)
+        cards = [self.device] if self.device.type == "cuda" else []
+        with self.saver.running(), torch.random.fork_rng(devices=cards):
+            self._epochs(*self._resume())
         if self.best:
             self.model.load_state_dict(self.best)
-        self.history.seconds += time.monotonic() - self._started
         return self.model.eval()
 
     def _epochs(self, first: int, index: int) -> None:
@@ -156,10 +150,7 @@ class WordTraining:
 
     def _maybe_save(self, epoch: int, index: int) -> None:
         step = epoch * self.epoch_steps + index
-        due = time.monotonic() - self._last_save >= self.saving.seconds
-        if self.saving.steps is not None:
-            due = step % self.saving.steps == 0
-        if not due and not self.stop_requested:
+        if not self.saver.due(step):
             return
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
@@ -167,14 +158,10 @@ class WordTraining:
             tensors |= {f"optimiser.{number}.{name}": value for name, value in state.items()}
         if self.losses:
             tensors["losses"] = torch.stack(self.losses)
-        seconds = self.history.seconds + time.monotonic() - self._started
-        self.checkpoints.save(tensors, {"epoch": epoch, "index": index, **vars(self.history), "seconds": seconds})
-        self._last_save = time.monotonic()
-        if self.stop_requested:
-            raise InterruptedTraining(f"stopped by SIGTERM at step {step}; the checkpoint is written")
+        self.saver.save(step, tensors, epoch=epoch, index=index)
 
     def _resume(self) -> tuple[int, int]:
-        found = self.checkpoints.load()
+        found = self.saver.resume()
         if found is None:
             return 0, 0
         tensors, notes = found
@@ -190,7 +177,5 @@ class WordTraining:
             number, _, rest = name.partition(".")
             state["state"].setdefault(int(number), {})[rest] = value
         self.optimiser.load_state_dict(state)
-        self.history = History(**{name: notes[name] for name in vars(self.history)})
-        self.history.resumed += 1
         log.info("going on at epoch %d, batch %d", notes["epoch"] + 1, notes["index"] + 1)
         return notes["epoch"], notes["index"]

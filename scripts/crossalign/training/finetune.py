@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,17 +21,11 @@ from crossalign.training.checkpoints import Checkpoints
 from crossalign.training.engine import Engine, Loss, Part
 from crossalign.training.predict import TaskModel, make_store, predict_all
 from crossalign.training.recipe import Settings, fingerprint
+from crossalign.training.saving import Saver, Saving
 from crossalign.training.schedule import learning_rates
 from crossalign.training.seeds import derive, torch_seeded
 
 log = logging.getLogger(__name__)
-
-# Exit status that asks the scheduler to start the job again (EX_TEMPFAIL).
-REQUEUE = 75
-
-
-class InterruptedTraining(Exception):
-    """The scheduler wants the machine back."""
 
 
 @dataclass
@@ -47,14 +39,6 @@ class Auxiliary:
     loss: Loss
     weight: float
     reference: Encoder | None = None
-
-
-@dataclass
-class Saving:
-    """When to write checkpoints: after so many seconds or steps, and always at SIGTERM."""
-
-    seconds: float = 300.0
-    steps: int | None = None
 
 
 @dataclass
@@ -89,7 +73,7 @@ class FineTuning:
         capture: bool | None = None,
     ) -> None:
         self.task, self.settings, self.dev_records = task, settings, dev
-        self.device, self.auxiliary, self.saving = torch.device(device), auxiliary, saving or Saving()
+        self.device, self.auxiliary = torch.device(device), auxiliary
         random_init(encoder, init, settings.seed)
         with torch_seeded(settings.seed, "head"):
             head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
@@ -113,8 +97,8 @@ class FineTuning:
         self.stream = Stream(self.train_store, settings.batch, settings.seed)
         self.engine = self._make_engine(capture)
         self.history = History()
+        self.saver = Saver(self.checkpoints, saving, self.history)
         self.best: Tensor | None = None
-        self.stop_requested = False
 
     def _slice(self, encoder: Encoder) -> None:
         """Train only the embedding rows that occur. With weight decay all rows change, so all are kept."""
@@ -153,17 +137,11 @@ class FineTuning:
 
     def run(self) -> TaskModel:
         """Train, or go on from a checkpoint; the model ends in the selected state, in fp32 and with its rows sliced."""
-        previous = signal.getsignal(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
-        self._started = self._last_save = time.monotonic()
-        try:
+        with self.saver.running():
             self._epochs(*self._resume())
-        finally:
-            signal.signal(signal.SIGTERM, previous)
         if self.settings.selection == "best" and self.best is not None:
             self.engine.arena.master.copy_(self.best)
         self.engine.arena.detach()
-        self.history.seconds += time.monotonic() - self._started
         return self.model
 
     def _epochs(self, first: int, index: int) -> None:
@@ -228,33 +206,22 @@ class FineTuning:
 
     def _maybe_save(self, epoch: int, index: int) -> None:
         step = epoch * len(self.stream) + index
-        due = time.monotonic() - self._last_save >= self.saving.seconds
-        if self.saving.steps is not None:
-            due = step % self.saving.steps == 0
-        if not due and not self.stop_requested:
+        if not self.saver.due(step):
             return
         # A state that is broken already must not be kept.
         self._check_losses(self.engine.losses[step - index : step].cpu().numpy(), epoch)
         tensors = self.engine.state()
         if self.best is not None:
             tensors["best"] = self.best
-        seconds = self.history.seconds + time.monotonic() - self._started
-        notes = {"epoch": epoch, "index": index, **vars(self.history), "seconds": seconds}
-        self.checkpoints.save(tensors, notes)
-        self._last_save = time.monotonic()
-        if self.stop_requested:
-            where = self.checkpoints.path or "nowhere: no folder for checkpoints was given"
-            raise InterruptedTraining(f"stopped by SIGTERM at step {step}; saved to {where}")
+        self.saver.save(step, tensors, epoch=epoch, index=index)
 
     def _resume(self) -> tuple[int, int]:
-        found = self.checkpoints.load()
+        found = self.saver.resume()
         if found is None:
             return 0, 0
         tensors, notes = found
         self.engine.load_state(tensors)
         if "best" in tensors:
             self.best = tensors["best"].to(self.device)
-        self.history = History(**{name: notes[name] for name in vars(self.history)})
-        self.history.resumed += 1
         log.info("going on at epoch %d, batch %d", notes["epoch"] + 1, notes["index"] + 1)
         return notes["epoch"], notes["index"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,10 +22,10 @@ from crossalign.training.checkpoints import Checkpoints
 from crossalign.training.corpus import Corpus
 from crossalign.training.dev_loss import DevLoss
 from crossalign.training.engine import Engine, Part
-from crossalign.training.finetune import InterruptedTraining, Saving
 from crossalign.training.masking import block_maker
 from crossalign.training.pretrain_settings import PretrainSettings
 from crossalign.training.recipe import fingerprint
+from crossalign.training.saving import Saver, Saving
 from crossalign.training.schedule import learning_rates
 from crossalign.training.seeds import derive
 from crossalign.training.team import Team
@@ -76,7 +75,7 @@ class Pretraining:
             raise UserError(f"blocks of {settings.block} tokens: the model has positions for {config.max_length} only")
         if settings.selection == "best" and not dev:
             raise UserError("--selection best chooses by the loss on dev texts; give --dev NAME=FILE")
-        self.settings, self.saving, self.device = settings, saving or Saving(), torch.device(device)
+        self.settings, self.device = settings, torch.device(device)
         self.team = team or Team()
         self.team.part(settings.batch)
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
@@ -91,9 +90,9 @@ class Pretraining:
         about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, [*about, self.team.world]))
         self.progress = Progress()
+        self.saver = Saver(self.checkpoints, saving, self.progress)
         self._best: torch.Tensor | None = None
         self.tokens_per_second: float | None = None
-        self.stop_requested = False
 
     def _texts(self, files: dict[str, Path]):
         return [(name, files[name], count) for name, count in zip(self.corpus.names, self.corpus.counts, strict=True)]
@@ -126,13 +125,9 @@ class Pretraining:
 
     def run(self) -> None:
         """Train, or go on from a checkpoint. Afterwards encoder and head hold the result in fp32."""
-        previous = signal.getsignal(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
-        try:
+        with self.saver.running():
             self._resume()
             self._steps()
-        finally:
-            signal.signal(signal.SIGTERM, previous)
         if self._best is not None:
             self.engine.arena.master.copy_(self._best)
         self.engine.arena.detach()
@@ -140,7 +135,6 @@ class Pretraining:
 
     def _steps(self) -> None:
         settings, progress = self.settings, self.progress
-        self._started = self._last_save = time.monotonic()
         first, steady, paused = progress.step, None, 0.0
         report_every = max(1, settings.steps // 20)
         dev_every = settings.dev_every or report_every
@@ -167,7 +161,6 @@ class Pretraining:
         if steady is not None and settings.steps - first > 1:
             tokens = (settings.steps - first - 1) * settings.batch * settings.block
             self.tokens_per_second = tokens / (time.monotonic() - steady - paused)
-        progress.seconds += time.monotonic() - self._started
 
     def _wait(self) -> None:
         if self.device.type == "cuda":
@@ -217,25 +210,19 @@ class Pretraining:
     # ---- checkpoints --------------------------------------------------------------------------------------------
 
     def _maybe_save(self) -> None:
-        due = time.monotonic() - self._last_save >= self.saving.seconds
-        if self.saving.steps is not None:
-            due = self.progress.step % self.saving.steps == 0
+        step, saver = self.progress.step, self.saver
         if not self.team.alone:
             # All save at the same step or none; asking at every step would cost too much.
-            if self.saving.steps is None and self.progress.step % _TALK:
+            if saver.saving.steps is None and step % _TALK:
                 return
-            due, stop = self.team.any(due and self.team.first), self.team.any(self.stop_requested)
-            self.stop_requested = stop
-        if not due and not self.stop_requested:
+            saver.stop_requested = self.team.any(saver.stop_requested)
+        if not self.team.any(self.team.first and saver.due(step)):
             return
-        seconds = self.progress.seconds + time.monotonic() - self._started
         state = self._state()
         if self.team.first:
-            self.checkpoints.save(state, {**vars(self.progress), "seconds": seconds})
+            saver.write(state)
         self.team.wait()
-        self._last_save = time.monotonic()
-        if self.stop_requested:
-            raise InterruptedTraining(f"stopped by SIGTERM at step {self.progress.step}; the checkpoint is written")
+        saver.stop(step)
 
     def _state(self) -> dict[str, torch.Tensor]:
         state = self.engine.state()
@@ -248,10 +235,10 @@ class Pretraining:
         return state
 
     def _resume(self) -> None:
-        found = self.team.in_turn(self.checkpoints.load)
+        found = self.team.in_turn(self.saver.resume)
         if found is None:
             return
-        tensors, notes = found
+        tensors, _ = found
         self._best = tensors.pop("best").to(self.device) if "best" in tensors else None
         if not self.team.alone:
             # A copy: generators want their state at the start of a piece of memory.
@@ -260,8 +247,6 @@ class Pretraining:
                 # The first one's are the sums of all.
                 tensors["losses"] = torch.zeros_like(tensors["losses"])
         self.engine.load_state(tensors)
-        self.progress = Progress(**{name: notes[name] for name in vars(self.progress)})
-        self.progress.resumed += 1
         log.info("going on at step %d", self.progress.step + 1)
 
 

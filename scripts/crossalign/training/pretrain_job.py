@@ -21,9 +21,9 @@ from crossalign.models.huggingface import load_tokenizer, load_weights
 from crossalign.models.lm_heads import Head, fresh_head, load_head, save_language_model
 from crossalign.tasks.tokenisation import Specials
 from crossalign.training.corpus import encode_texts, token_count
-from crossalign.training.finetune import Saving
 from crossalign.training.pretrain import Pretraining, PretrainSettings, even_segments, new_model
 from crossalign.training.recipe import folder_identity
+from crossalign.training.saving import Saving
 from crossalign.training.team import Team
 
 if TYPE_CHECKING:
