@@ -1,6 +1,5 @@
 """Helpers of the rules: the checked config, the catalog, and what each target is made of. No rules."""
 
-import json
 import os
 import shlex
 import sys
@@ -33,7 +32,7 @@ from crossalign.config import check, pair_count
 from crossalign.errors import UserError
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
-from crossalign.files import write_atomic
+from crossalign.files import write_json
 from crossalign.items import ITEMS
 from crossalign.items.adjust import knows, pool_set
 from crossalign.own import own_models, own_vocabularies, texts_of
@@ -170,8 +169,7 @@ def start_run():
 
 
 def write_config():
-    with write_atomic(f"{RESULTS}/config.json") as stream:
-        json.dump(config, stream, indent=2, sort_keys=True)
+    write_json(f"{RESULTS}/config.json", config, sort_keys=True)
 
 
 def models(items=None):

@@ -3,12 +3,11 @@
 What was not made yet is shown with the command that makes it. provenance.json is written beside the page.
 """
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 from crossalign.render.command import read_config
 from crossalign.report.claims import HOLDS, JUDGED, count
 from crossalign.report.gather import gather
@@ -33,9 +32,7 @@ def main() -> None:
     report = gather(read_config(args.config), args.results, args.out)
     found = [entry.provenance for entry in report.entries]
     record = full_record(found, args.results, report.checksums, report.commit, report.config)
-    with write_atomic(target_of(args.out)) as stream:
-        json.dump(record, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
+    write_json(target_of(args.out), record, indent=1, ensure_ascii=False)
     with write_atomic(args.out, "wb") as stream:
         # A name that is no text in any encoding must not cost the page.
         stream.write(page(report).encode("utf-8", "replace"))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 from crossalign.models.encoder import Encoder
 from crossalign.training.pretrain_job import Job, Start, pretrain, starting_point
 from crossalign.training.pretrain_settings import PretrainSettings
@@ -171,8 +171,7 @@ def train_model(
         copy_positions(start.encoder, short.block, long.seed)
     job = Job(texts, long, models / name, work / "tokens", work / "checkpoints" / f"{name}-long", recipe, "bf16")
     reports = [first, pretrain(start, job, device)]
-    with write_atomic(models / name / "training.json") as stream:
-        stream.write(json.dumps({"stages": reports}, indent=1) + "\n")
+    write_json(models / name / "training.json", {"stages": reports}, indent=1)
     return reports
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crossalign.demo_models import vocabulary_of
-from crossalign.files import write_atomic
+from crossalign.files import write_json
 
 
 def sha256(path: Path) -> str:
@@ -63,9 +63,8 @@ def describe(folder: Path, name: str, plan: dict[str, Any]) -> dict[str, Any]:
 
 def write_provenance(folder: Path, name: str, plan: dict[str, Any], command: str) -> None:
     """Write provenance.json into a finished model folder, as its last file."""
-    with write_atomic(folder / "provenance.json") as stream:
-        json.dump({**describe(folder, name, plan), "command": command}, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
+    content = {**describe(folder, name, plan), "command": command}
+    write_json(folder / "provenance.json", content, indent=1, ensure_ascii=False)
 
 
 def finished(folder: Path, name: str, plan: dict[str, Any]) -> bool:

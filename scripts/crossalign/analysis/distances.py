@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 
 KINDS = ("related", "unrelated")
 # Fine bins per panel: at least so many up to the largest distance, at most twice as many.
@@ -130,9 +130,7 @@ def write_panel(panel: Panel, table: str | Path, summary: str | Path) -> None:
                 left, right = (repr(float(panel.width * (place + k))) for k in (0, 1))
                 rows.writerow((kind, left, right, int(counts[place])))
     rounded = {key: value if isinstance(value, int) else round(value, 6) for key, value in panel.summary.items()}
-    with write_atomic(summary) as stream:
-        json.dump(rounded, stream, indent=2)
-        stream.write("\n")
+    write_json(summary, rounded)
 
 
 def read_panel(table: str | Path, summary: str | Path) -> Panel:

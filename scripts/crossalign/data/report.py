@@ -1,11 +1,10 @@
 """The account of a prepared file: what was read, kept, dropped and repaired, and why."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from crossalign.files import write_atomic
+from crossalign.files import write_json
 
 
 class Report:
@@ -46,9 +45,7 @@ class Report:
 
     def write(self, path: str | Path) -> None:
         """Write the report as JSON."""
-        with write_atomic(path) as stream:
-            json.dump(self.as_dict(), stream, ensure_ascii=False, indent=2)
-            stream.write("\n")
+        write_json(path, self.as_dict(), ensure_ascii=False)
 
 
 class Names:

@@ -24,7 +24,7 @@ from crossalign.fetch.part import claim
 from crossalign.fetch.progress import size
 from crossalign.fetch.sources import Settings, fill
 from crossalign.fetch.web import SourceError
-from crossalign.files import write_atomic
+from crossalign.files import write_json
 
 
 def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path:
@@ -44,9 +44,8 @@ def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path
     _remove_leftovers(folder, {item.name for item in offer.items})
     if offer.version and not mirror_is_law(settings):
         record(settings.lock, rows)
-    with write_atomic(folder / MODEL_MARK) as stream:
-        content = {"name": name, "hub": hub, "revision": revision, "commit": offer.commit, "files": files}
-        stream.write(json.dumps(content, indent=2) + "\n")
+    content = {"name": name, "hub": hub, "revision": revision, "commit": offer.commit, "files": files}
+    write_json(folder / MODEL_MARK, content)
     print(f"models/{name}: {len(files)} files, {size(sum(row.bytes for row in rows))}", file=sys.stderr)
     return folder / MODEL_MARK
 

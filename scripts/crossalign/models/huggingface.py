@@ -11,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 from crossalign.models.config import EncoderConfig
 from crossalign.models.encoder import Encoder
 from crossalign.models.tensors import Shards
@@ -145,9 +145,7 @@ def save_encoder(
     if tokenizer is not None:
         with write_atomic(folder / "tokenizer.json") as stream:
             stream.write(tokenizer.to_str(pretty=False))
-    with write_atomic(folder / "config.json") as stream:
-        json.dump(encoder.config.to_huggingface(), stream, indent=2, sort_keys=True)
-        stream.write("\n")
+    write_json(folder / "config.json", encoder.config.to_huggingface(), sort_keys=True)
 
 
 def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokenizer:

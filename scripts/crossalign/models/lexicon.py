@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_json
 
 # Number 0 of the words and number 1 of the characters are the unknown ones; character 0 is padding.
 UNKNOWN_WORD, PADDING, UNKNOWN_CHARACTER = 0, 0, 1
@@ -94,10 +94,8 @@ class Lexicon:
 
     def save(self, path: str | Path) -> None:
         """As JSON; the place in a list is the number, less the unknown and padding."""
-        with write_atomic(path) as stream:
-            lists = {"words": self.words, "characters": self.characters, "given": self.given}
-            json.dump(lists, stream, ensure_ascii=False, indent=0)
-            stream.write("\n")
+        lists = {"words": self.words, "characters": self.characters, "given": self.given}
+        write_json(path, lists, ensure_ascii=False, indent=0)
 
     @classmethod
     def load(cls, path: str | Path) -> Lexicon:

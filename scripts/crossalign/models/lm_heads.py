@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 from crossalign.models.config import EncoderConfig
 from crossalign.models.encoder import Encoder
 from crossalign.models.huggingface import library_names
@@ -153,9 +152,7 @@ def save_language_model(
         stream.write(save(tensors, metadata={"format": "pt"}))
     with write_atomic(folder / "tokenizer.json") as stream:
         stream.write(tokenizer.to_str(pretty=False))
-    with write_atomic(folder / "config.json") as stream:
-        json.dump(raw, stream, indent=2, sort_keys=True)
-        stream.write("\n")
+    write_json(folder / "config.json", raw, sort_keys=True)
 
 
 def _head_names(config: EncoderConfig) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -26,9 +26,7 @@ Rows = dict[str, list[dict[str, Any]]]
 def write_scores(path: str | Path, scores: dict[str, dict[str, float]]) -> None:
     """Scores by set and metric, sorted, rounded to 6 digits."""
     rounded = {name: {key: round(value, 6) for key, value in values.items()} for name, values in scores.items()}
-    with write_atomic(path) as stream:
-        json.dump(rounded, stream, indent=2, sort_keys=True, ensure_ascii=False)
-        stream.write("\n")
+    write_json(path, rounded, sort_keys=True, ensure_ascii=False)
 
 
 def write_predictions(path: str | Path, task: str, labels: Iterable[str], sets: Rows) -> None:

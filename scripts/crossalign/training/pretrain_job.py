@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_json
 from crossalign.models.config import XGLM, EncoderConfig
 from crossalign.models.encoder import Encoder
 from crossalign.models.huggingface import load_tokenizer, load_weights
@@ -192,9 +191,7 @@ def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = N
     if start.fresh:
         even_segments(start.encoder)
     save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
-    with write_atomic(job.out / "training.json") as stream:
-        json.dump(report, stream, indent=2)
-        stream.write("\n")
+    write_json(job.out / "training.json", report)
     training.checkpoints.remove()
     return report
 

@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 from crossalign.models.encoder import Encoder
 from crossalign.models.huggingface import load_tokenizer, load_weights
 from crossalign.training.predict import TaskModel
@@ -59,9 +59,7 @@ def save_tuned(
     }
     with write_atomic(folder / "model.safetensors", "wb") as stream:
         stream.write(save(tensors, metadata={"format": "pt"}))
-    with write_atomic(folder / "config.json") as stream:
-        json.dump(config, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
+    write_json(folder / "config.json", config, ensure_ascii=False)
 
 
 def load_tuned(folder: str | Path, base: str | Path) -> Tuned:

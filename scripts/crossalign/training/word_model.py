@@ -15,7 +15,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 from crossalign.models.bilstm import BiLstm, Sizes, Words
 from crossalign.models.lexicon import Lexicon
 from crossalign.tasks.words import WholeWords, get_word_task
@@ -86,9 +86,7 @@ def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) 
         stream.write(save(tensors, metadata={"format": "pt"}))
     model.lexicon.save(folder / "vocabulary.json")
     config = {**info, "sizes": asdict(model.sizes), "task": model.task.name, "labels": list(model.task.labels)}
-    with write_atomic(folder / "config.json") as stream:
-        json.dump(config, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
+    write_json(folder / "config.json", config, ensure_ascii=False)
 
 
 def load_word_model(folder: str | Path) -> WordModel:
