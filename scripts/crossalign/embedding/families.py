@@ -6,7 +6,6 @@ the tensors. Tests hold all of it against the library's models.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from crossalign.errors import UserError
 from crossalign.models.config import XGLM, EncoderConfig
 from crossalign.models.encoder import Encoder
-from crossalign.models.huggingface import library_names
+from crossalign.models.huggingface import library_names, raw_config
 
 _XL = "xlm-roberta-xl"
 LARGE = (_XL, XGLM)
@@ -38,14 +37,7 @@ _OUTSIDE = {
 
 def read_config(folder: str | Path) -> EncoderConfig:
     """The shape of a model of any family that can be embedded."""
-    path = Path(folder) / "config.json"
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: {folder} is not a model folder") from None
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON: {error}") from None
-    return parse_config(raw, str(path))
+    return parse_config(*raw_config(folder))
 
 
 def parse_config(raw: dict[str, Any], where: str = "config.json") -> EncoderConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import save
@@ -91,16 +91,20 @@ def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
     return encoder, load_tokenizer(folder, encoder.config.vocab_size)
 
 
-def load_config(folder: str | Path) -> EncoderConfig:
-    """The config.json of a folder."""
+def raw_config(folder: str | Path) -> tuple[dict[str, Any], str]:
+    """The config.json of a folder as it stands there, and its name for messages."""
     path = Path(folder) / "config.json"
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8")), str(path)
     except FileNotFoundError:
         raise UserError(f"{path} is missing: {folder} is not a model folder") from None
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}") from None
-    return EncoderConfig.from_huggingface(raw, str(path))
+
+
+def load_config(folder: str | Path) -> EncoderConfig:
+    """The shape of the encoder in a folder."""
+    return EncoderConfig.from_huggingface(*raw_config(folder))
 
 
 def load_weights(folder: str | Path) -> Encoder:
