@@ -30,7 +30,28 @@ class Shape:
     filled: bool = False
 
 
-class Store:
+class Packed:
+    """What lies in the vector of a batch; `sizes` names the parts in their order."""
+
+    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Names and sizes of the parts."""
+        raise NotImplementedError
+
+    def vector_size(self, shape: Shape) -> int:
+        """Numbers in the vector of a batch."""
+        return sum(int(np.prod(size)) for _, size in self.sizes(shape))
+
+    def views(self, vector: Any, shape: Shape) -> dict[str, Any]:
+        """The parts of a vector (array or tensor) by name."""
+        views, position = {}, 0
+        for name, size in self.sizes(shape):
+            count = int(np.prod(size))
+            views[name] = vector[position : position + count].reshape(size)
+            position += count
+        return views
+
+
+class Store(Packed):
     """Examples as flat arrays. `fields` maps names to a `pad` value and a `shape` (sequence, words or scalar)."""
 
     def __init__(
@@ -136,7 +157,8 @@ class Store:
                 view.reshape(-1)[word_cell] = self.values[name][word_source]
         return vector
 
-    def _sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Names and sizes of the parts."""
         yield "ids", (shape.tokens,)
         yield "positions", (shape.tokens,)
         yield "rows", (shape.tokens,)
@@ -150,19 +172,6 @@ class Store:
         extent = {"sequence": (shape.length,), "words": (shape.words,), "scalar": ()}
         for name, field in self.fields.items():
             yield name, (shape.batch, *extent[field.shape])
-
-    def vector_size(self, shape: Shape) -> int:
-        """Numbers in the vector of a batch."""
-        return sum(int(np.prod(size)) for _, size in self._sizes(shape))
-
-    def views(self, vector, shape: Shape) -> dict[str, Any]:
-        """The parts of a vector (array or tensor) by name."""
-        views, position = {}, 0
-        for name, size in self._sizes(shape):
-            count = int(np.prod(size))
-            views[name] = vector[position : position + count].reshape(size)
-            position += count
-        return views
 
 
 class Stream:

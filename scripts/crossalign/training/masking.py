@@ -7,7 +7,7 @@ have one shape and a training step is recorded once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from crossalign.models.config import EncoderConfig
 from crossalign.models.vocabulary import mask_token
 from crossalign.tasks.base import IGNORE
 from crossalign.tasks.tokenisation import Specials
-from crossalign.training.batches import Shape
+from crossalign.training.batches import Packed, Shape
 from crossalign.training.corpus import Corpus
 from crossalign.training.seeds import numpy_generator
 
@@ -37,7 +37,7 @@ class _Column:
         return self.of(members)
 
 
-class Blocks:
+class Blocks(Packed):
     """What the engine expects of a store, over an endless corpus: example n belongs to step n // batch.
 
     A block is the start token and `block` - 1 tokens of running text; `predicted` of its tokens have a target. When
@@ -114,7 +114,8 @@ class Blocks:
         part = self.batch // self.world
         return int(counts[self.rank * part : (self.rank + 1) * part].sum()), int(counts.sum())
 
-    def _sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Names and sizes of the parts of a batch's vector."""
         for name in ("ids", "positions", "rows", "cells"):
             yield name, (shape.tokens,)
         yield "lengths", (shape.batch,)
@@ -123,19 +124,6 @@ class Blocks:
         yield "truth", (shape.batch, self.predicted)
         if self.world > 1:
             yield "share", (2,)
-
-    def vector_size(self, shape: Shape) -> int:
-        """Numbers in the vector of a batch."""
-        return sum(int(np.prod(size)) for _, size in self._sizes(shape))
-
-    def views(self, vector: Any, shape: Shape) -> dict[str, Any]:
-        """The parts of a vector (array or tensor) by name."""
-        views, position = {}, 0
-        for name, size in self._sizes(shape):
-            count = int(np.prod(size))
-            views[name] = vector[position : position + count].reshape(size)
-            position += count
-        return views
 
 
 class MaskedBlocks(Blocks):

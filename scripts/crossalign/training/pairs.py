@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crossalign.errors import UserError
 from crossalign.tasks.base import Field
 from crossalign.tasks.tokenisation import CHUNK, Specials, word_pieces
-from crossalign.training.batches import Shape, Store, round_up
+from crossalign.training.batches import Packed, Shape, Store, round_up
 from crossalign.training.linked import Sample
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _partners(links: list[tuple[int, int]], english: int, other: int, tokens: st
     return partners
 
 
-class PairStore:
+class PairStore(Packed):
     """What the engine expects of a store; an example is a pair, and a batch holds two sequences for each.
 
     A batch's fields beside `unit` (of every token): for each pair the row of its English sentence (`english`), the
@@ -200,26 +200,13 @@ class PairStore:
         views["divisors"][:] = total & ((1 << _UNIT) - 1), total >> _UNIT
         return vector
 
-    def _sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The parts of the sentences and, behind them, those of the links."""
+        yield from self.sequences.sizes(replace(shape, words=0))
         pairs = shape.batch // 2
         yield from ((name, (pairs,)) for name in ("english", "count", "first"))
         yield "partner", (pairs, shape.words)
         yield "divisors", (2,)
-
-    def vector_size(self, shape: Shape) -> int:
-        """Numbers in the vector of a batch."""
-        own = sum(int(np.prod(size)) for _, size in self._sizes(shape))
-        return self.sequences.vector_size(replace(shape, words=0)) + own
-
-    def views(self, vector: Any, shape: Shape) -> dict[str, Any]:
-        """The parts of a vector (array or tensor) by name."""
-        position = self.sequences.vector_size(replace(shape, words=0))
-        views = self.sequences.views(vector[:position], replace(shape, words=0))
-        for name, size in self._sizes(shape):
-            count = int(np.prod(size))
-            views[name] = vector[position : position + count].reshape(size)
-            position += count
-        return views
 
 
 def _both(members: np.ndarray) -> np.ndarray:
