@@ -8,12 +8,12 @@ wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be s
 import argparse
 import hashlib
 import logging
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.errors import run_main
+from crossalign.training.programs import add_precision, add_run, add_settings, circumstances, given
 
 SETTINGS = {  # flag: (type, help)
     "pairs": (int, "sentence pairs to sample from the pool"),
@@ -36,17 +36,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--model", required=True, type=Path, help="folder with config.json, safetensors, tokenizer")
     parser.add_argument("--bitext", required=True, type=Path, help="score TAB English words TAB other words")
     parser.add_argument("--links", required=True, type=Path, help="a line of links 'i-j' for each line of the pool")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
-    parser.add_argument("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
-    parser.add_argument(
-        "--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes"
-    )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
-    parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
-    for name, (kind, text) in SETTINGS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    add_run(parser)
+    add_precision(parser)
+    add_settings(parser, SETTINGS)
     return parser.parse_args()
 
 
@@ -54,8 +46,6 @@ def main() -> None:
     """Adjust and write the result."""
     args = parse_args()
     started = time.monotonic()
-
-    import torch
 
     from crossalign.files import write_json
     from crossalign.models.huggingface import load_encoder, save_encoder
@@ -66,8 +56,9 @@ def main() -> None:
     from crossalign.training.saving import Saving, requeued
 
     device = choose_device(args.device)
-    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
-    settings = AdjustmentSettings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
+    settings = AdjustmentSettings(
+        **given(args, SETTINGS), seed=args.seed, precision=choose_precision(args.precision, device)
+    )
     sample = read_sample(args.bitext, args.links, settings.pairs, settings.seed)
     encoder, tokenizer = load_encoder(args.model)
     identity = folder_identity(args.model)
@@ -78,7 +69,6 @@ def main() -> None:
     with requeued():
         encoder = adjusting.run()
     save_encoder(args.out, encoder, tokenizer)
-    progress = adjusting.progress
     report = {
         "recipe": args.recipe,
         "seed": args.seed,
@@ -88,11 +78,7 @@ def main() -> None:
         "steps": adjusting.steps,
         "loss": adjusting.curve(),
         "original_vectors": "computed once" if adjusting.frozen.table is not None else "computed at each step",
-        "seconds": round(progress.seconds, 2),
-        "seconds_in_all": round(time.monotonic() - started, 2),
-        "resumed": progress.resumed,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
+        **circumstances(adjusting.progress, device, started),
     }
     write_json(args.out / "training.json", report)
     adjusting.checkpoints.remove()

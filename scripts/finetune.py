@@ -7,12 +7,12 @@ which asks to be started again.
 
 import argparse
 import logging
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
+from crossalign.training.programs import add_precision, add_run, add_settings, circumstances, given
 
 SETTINGS = {  # flag: (type, help)
     "learning_rate": (float, "peak learning rate"),
@@ -48,24 +48,15 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--dev", type=Path)
     parser.add_argument("--examples", type=int, help="train on the first so many examples only")
     parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
-    parser.add_argument("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
-    parser.add_argument(
-        "--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes"
-    )
     parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
-    parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
-    for name, (kind, text) in SETTINGS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    add_run(parser)
+    add_precision(parser)
+    add_settings(parser, SETTINGS)
     group = parser.add_argument_group("continual learning: a second loss on word-linked sentence pairs")
     group.add_argument("--continual-bitext", type=Path, help="the pool of sentence pairs; switches the loss on")
     group.add_argument("--continual-links", type=Path, help="its links")
     group.add_argument("--continual-reference", type=Path, help="folder of the model as it was before its adjustment")
-    for name, (_, kind, text) in CONTINUAL.items():
-        group.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    add_settings(group, {name: (kind, text) for name, (_, kind, text) in CONTINUAL.items()})
     return parser.parse_args()
 
 
@@ -73,8 +64,6 @@ def main() -> None:
     """Train and write the result."""
     args = parse_args()
     started = time.monotonic()
-
-    import torch
 
     from crossalign.files import write_json
     from crossalign.models.huggingface import load_encoder
@@ -86,8 +75,7 @@ def main() -> None:
     from crossalign.training.tuned import save_tuned
 
     device = choose_device(args.device)
-    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
-    settings = Settings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
+    settings = Settings(**given(args, SETTINGS), seed=args.seed, precision=choose_precision(args.precision, device))
     if settings.selection == "best" and args.dev is None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
     task = get_task(args.task)
@@ -116,14 +104,8 @@ def main() -> None:
         "task": task.name,
         "examples": len(training.train_store),
         "steps": int(training.engine.step_number),
-        "loss": [round(value, 6) for value in history.loss],
-        "dev": [{name: round(value, 4) for name, value in scores.items()} for scores in history.dev],
-        "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
-        "seconds": round(history.seconds, 2),
-        "seconds_in_all": round(time.monotonic() - started, 2),
-        "resumed": history.resumed,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
+        **history.course(),
+        **circumstances(history, device, started),
     }
     write_json(args.out / "training.json", report)
     training.checkpoints.remove()
@@ -132,11 +114,9 @@ def main() -> None:
 def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: str) -> tuple:
     """The second loss and its account, or None twice."""
     files = {name: getattr(args, f"continual_{name}") for name in ("bitext", "links", "reference")}
-    given = {
-        setting: getattr(args, name) for name, (setting, *_) in CONTINUAL.items() if getattr(args, name) is not None
-    }
+    settings = {CONTINUAL[name][0]: value for name, value in given(args, CONTINUAL).items()}
     missing = [f"--continual-{name}" for name, value in files.items() if value is None]
-    if len(missing) == len(files) and not given:
+    if len(missing) == len(files) and not settings:
         return None, None
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
@@ -144,7 +124,7 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     from crossalign.training.continual import ContinualSettings, continual_from_files
 
     return continual_from_files(
-        ContinualSettings(**given), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,
+        ContinualSettings(**settings), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,
         precision=precision,
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ import logging
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
+from crossalign.training.programs import add_precision, add_run, add_settings, given
 
 SETTINGS = {
     "steps": (int, "steps of training"),
@@ -45,7 +46,6 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE")
     parser.add_argument("--dev", nargs="+", default=[], metavar="NAME=FILE", help="texts to measure the loss on")
-    parser.add_argument("--out", required=True, type=Path, help="folder for the model and training.json")
     parser.add_argument("--init", type=Path, help="model to go on from; its shape and its tokenizer are kept")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of a new model")
     parser.add_argument("--objective", help="mlm or clm (causal); if not given, what the model is made for, else mlm")
@@ -53,19 +53,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer, xglm; by norm and objective if not given"
     )
-    for name, (kind, text) in SHAPE.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
-    for name, (kind, text) in SETTINGS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+    add_settings(parser, SHAPE)
+    add_settings(parser, SETTINGS)
     parser.add_argument("--epochs", type=float, help="in place of --steps: times that the texts are gone through")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
-    parser.add_argument("--checkpoints", type=Path, help="folder for the checkpoint")
-    parser.add_argument("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
-    parser.add_argument("--save-steps", type=int, help="write a checkpoint after so many steps, not every 5 minutes")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
-    parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
+    add_run(parser)
+    add_precision(parser)
     return parser.parse_args()
 
 
@@ -86,11 +80,10 @@ def main() -> None:
     device = choose_device(name)
     if not team.first:
         logging.getLogger().setLevel(logging.WARNING)
-    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
     settings = PretrainSettings(
-        **{"steps": 1, **given}, seed=args.seed, precision=choose_precision(args.precision, device)
+        **{"steps": 1, **given(args, SETTINGS)}, seed=args.seed, precision=choose_precision(args.precision, device)
     )
-    shape = {name: getattr(args, name) for name in SHAPE if getattr(args, name) is not None}
+    shape = given(args, SHAPE)
     if args.init is None and args.dropout is not None:
         shape["dropout"] = args.dropout
     start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)

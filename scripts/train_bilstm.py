@@ -8,13 +8,12 @@ again.
 
 import argparse
 import logging
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from crossalign.errors import UserError, run_main
+from crossalign.training.programs import add_run, circumstances
 from evaluate import named_files
 
 log = logging.getLogger("train_bilstm")
@@ -29,7 +28,6 @@ def parse_args() -> argparse.Namespace:
     add("--dev", type=Path, help="decides which epoch is kept and when to stop")
     add("--sets", nargs="+", default=[], metavar="NAME=FILE", help="such as trees/wo_wtb/test=FILE")
     add("--vectors", type=Path, help="word vectors (text format of word2vec and fastText), added to the learnt ones")
-    add("--seed", type=int, default=1)
     add("--layers", type=int, default=3)
     add("--hidden", type=int, default=400, help="neurons of a layer and direction")
     add("--characters", type=int, default=100, help="neurons of the character BiLSTM, and size of a character's vector")
@@ -42,11 +40,7 @@ def parse_args() -> argparse.Namespace:
     add("--decay", default="linear", help="linear or constant")
     add("--patience", type=int, default=10, help="stop after so many epochs without a better dev score; 0: never")
     add("--clip", type=float, default=5.0, help="largest norm of the gradient; 0: no limit")
-    add("--out", required=True, type=Path)
-    add("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
-    add("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
-    add("--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes")
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    add_run(parser)
     return parser.parse_args()
 
 
@@ -56,8 +50,7 @@ def main() -> None:
     started = time.monotonic()
     files = named_files(args.sets)
 
-    import torch
-
+    from crossalign.files import write_json
     from crossalign.models.bilstm import Sizes
     from crossalign.models.lexicon import Lexicon, read_vectors
     from crossalign.tasks.evaluation import evaluate_sets
@@ -101,34 +94,19 @@ def main() -> None:
     for name, values in scores.items():
         log.info("%s: %s %.2f", name, task.metric, values[task.metric])
     write_predictions(args.out / "predictions.jsonl.gz", task.name, task.labels, rows)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    _write_report(args.out / "training.json", training, {**info, "sizes": asdict(sizes)}, name, started)
-    write_scores(args.out / "scores.json", scores)
-    training.checkpoints.remove()
-
-
-def _write_report(path: Path, training: Any, info: dict[str, Any], device: str, started: float) -> None:
-    import torch
-
-    from crossalign.files import write_json
-
-    history = training.history
     report = {
         **info,
-        "task": training.task.name,
+        "sizes": asdict(sizes),
+        "task": task.name,
         "examples": len(training.train_store),
         "steps": training.steps,
         "passes_per_epoch": training.passes,
-        "loss": [round(value, 6) for value in history.loss],
-        "dev": [{name: round(value, 4) for name, value in scores.items()} for scores in history.dev],
-        "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
-        "seconds": round(history.seconds, 2),
-        "seconds_in_all": round(time.monotonic() - started, 2),
-        "resumed": history.resumed,
-        "device": device,
-        "versions": {"python": sys.version.split()[0], "torch": torch.__version__},
+        **training.history.course(),
+        **circumstances(training.history, device, started),
     }
-    write_json(path, report)
+    write_json(args.out / "training.json", report)
+    write_scores(args.out / "scores.json", scores)
+    training.checkpoints.remove()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from crossalign.models.lexicon import Lexicon
 from crossalign.tasks.words import WholeWords
 from crossalign.training.batches import Stream
 from crossalign.training.checkpoints import Checkpoints
-from crossalign.training.finetune import History
+from crossalign.training.history import History
 from crossalign.training.recipe import Settings, fingerprint
 from crossalign.training.saving import Saver, Saving
 from crossalign.training.schedule import learning_rates
@@ -96,7 +96,7 @@ class WordTraining:
 
     def _epochs(self, first: int, index: int) -> None:
         for epoch in range(first, self.settings.epochs):
-            if self._out_of_patience():
+            if self.history.out_of_patience(self.settings.patience):
                 log.info("no better dev score for %d epochs: stopping", self.settings.patience)
                 break
             rounds = range(epoch * self.passes, (epoch + 1) * self.passes)
@@ -135,18 +135,10 @@ class WordTraining:
         if not self.dev_records:
             return
         outputs = self.model.predict(self.dev_store, self.device)
-        history.dev.append(
-            self.task.score(self.dev_records, self.task.decode(self.dev_examples, self.dev_records, outputs))
-        )
-        log.info("dev %s %.2f", metric, history.dev[-1][metric])
-        if history.best_epoch is None or history.dev[-1][metric] > history.dev[history.best_epoch][metric]:
-            history.best_epoch = epoch
-            if self.settings.selection == "best":
-                self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
-
-    def _out_of_patience(self) -> bool:
-        best, patience = self.history.best_epoch, self.settings.patience
-        return patience > 0 and best is not None and len(self.history.dev) - 1 - best >= patience
+        scores = self.task.score(self.dev_records, self.task.decode(self.dev_examples, self.dev_records, outputs))
+        log.info("dev %s %.2f", metric, scores[metric])
+        if history.note(scores, metric) and self.settings.selection == "best":
+            self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def _maybe_save(self, epoch: int, index: int) -> None:
         step = epoch * self.epoch_steps + index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from crossalign.training.arena import AdamW
 from crossalign.training.batches import Stream
 from crossalign.training.checkpoints import Checkpoints
 from crossalign.training.engine import Engine, Loss, Part
+from crossalign.training.history import History
 from crossalign.training.predict import TaskModel, make_store, predict_all
 from crossalign.training.recipe import Settings, fingerprint
 from crossalign.training.saving import Saver, Saving
@@ -39,17 +40,6 @@ class Auxiliary:
     loss: Loss
     weight: float
     reference: Encoder | None = None
-
-
-@dataclass
-class History:
-    """What happened, epoch by epoch."""
-
-    loss: list[float] = field(default_factory=list)
-    dev: list[dict[str, float]] = field(default_factory=list)
-    best_epoch: int | None = None
-    seconds: float = 0.0
-    resumed: int = 0
 
 
 class FineTuning:
@@ -147,7 +137,7 @@ class FineTuning:
     def _epochs(self, first: int, index: int) -> None:
         settings = self.settings
         for epoch in range(first, settings.epochs):
-            if self._out_of_patience():
+            if self.history.out_of_patience(settings.patience):
                 log.info("no better dev score for %d epochs: stopping", settings.patience)
                 break
             batches = self.stream.epoch(epoch)
@@ -171,16 +161,10 @@ class FineTuning:
             outputs = predict_all(self.model, self.task, self.dev_store, self.device)
             predictions = self.task.decode(self.dev_examples, self.dev_records, outputs)
             scores = self.task.score(self.dev_records, predictions)
-            self.history.dev.append(scores)
-            value = scores[self.task.selection_metric]
-            best = self.history.best_epoch
-            if best is None or value > self.history.dev[best][self.task.selection_metric]:
-                self.history.best_epoch = epoch
-                if self.settings.selection == "best":
-                    self.best = self.engine.arena.master.clone()
-            log.info(
-                "epoch %d: loss %.4f, dev %s %.2f", epoch + 1, self.history.loss[-1], self.task.selection_metric, value
-            )
+            metric = self.task.selection_metric
+            if self.history.note(scores, metric) and self.settings.selection == "best":
+                self.best = self.engine.arena.master.clone()
+            log.info("epoch %d: loss %.4f, dev %s %.2f", epoch + 1, self.history.loss[-1], metric, scores[metric])
         else:
             log.info("epoch %d: loss %.4f", epoch + 1, self.history.loss[-1])
 
@@ -195,12 +179,6 @@ class FineTuning:
                 f"training examples {', '.join(map(str, examples))}); "
                 "a smaller learning rate or --precision fp32 may help"
             )
-
-    def _out_of_patience(self) -> bool:
-        best = self.history.best_epoch
-        return bool(self.settings.patience) and best is not None and (
-            len(self.history.dev) - 1 - best >= self.settings.patience
-        )  # fmt: skip
 
     # ---- checkpoints --------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -21,6 +20,7 @@ from crossalign.models.lm_heads import Head, fresh_head, load_head, save_languag
 from crossalign.tasks.tokenisation import Specials
 from crossalign.training.corpus import encode_texts, token_count
 from crossalign.training.pretrain import Pretraining, PretrainSettings, even_segments, new_model
+from crossalign.training.programs import circumstances
 from crossalign.training.recipe import folder_identity
 from crossalign.training.saving import Saving
 from crossalign.training.team import Team
@@ -226,10 +226,5 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
         "dev": [{"step": step, "loss": loss, "texts": each} for step, loss, each in training.progress.dev],
         "processes": training.team.world,
         "tokens_per_second": None if speed is None else round(speed),
-        "seconds": round(training.progress.seconds, 2),
-        "resumed": training.progress.resumed,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "versions": {
-            "python": sys.version.split()[0], "torch": torch.__version__, "tokenizers": tokenizers.__version__,
-        },
-    }  # fmt: skip
+        **circumstances(training.progress, device, versions={"tokenizers": tokenizers.__version__}),
+    }

@@ -1,0 +1,57 @@
+"""What the programs that train have in common: flags, and what stands at the end of training.json."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Flags of one run: its seed, its places, its device."""
+    add = parser.add_argument
+    add("--seed", type=int, default=1)
+    add("--out", required=True, type=Path)
+    add("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
+    add("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
+    add("--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes")
+    add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """The flag of programs whose model may be trained in either."""
+    parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
+
+
+def add_settings(parser: argparse._ActionsContainer, settings: dict[str, tuple[type, str]]) -> None:
+    """A flag for each setting, which has a type and a help text; those that are not given are left to the library."""
+    for name, (kind, text) in settings.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
+
+
+def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """The settings that the command line names."""
+    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+
+
+def circumstances(
+    progress: Any, device: torch.device, started: float | None = None, versions: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Time, interruptions and machine. `started`: when the program was; `versions`: of further libraries."""
+    import torch
+
+    found = {"seconds": round(progress.seconds, 2)}
+    if started is not None:
+        found["seconds_in_all"] = round(time.monotonic() - started, 2)
+    return {
+        **found,
+        "resumed": progress.resumed,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "versions": {"python": sys.version.split()[0], "torch": torch.__version__, **(versions or {})},
+    }
