@@ -12,7 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
+from crossalign.stages import Stages
 from crossalign.training.programs import add_precision, add_run, add_settings, circumstances, given
+
+log = logging.getLogger("finetune")
+stages = Stages()
 
 SETTINGS = {  # flag: (type, help)
     "learning_rate": (float, "peak learning rate"),
@@ -68,16 +72,18 @@ def main() -> None:
     from crossalign.files import write_json
     from crossalign.models.huggingface import load_encoder
     from crossalign.tasks import get_task, labels_from
-    from crossalign.training.device import choose_device, choose_precision
+    from crossalign.training.device import choose_device, choose_precision, wake
     from crossalign.training.finetune import FineTuning
     from crossalign.training.recipe import Settings, folder_identity
     from crossalign.training.saving import Saving, requeued
     from crossalign.training.tuned import save_tuned
 
     device = choose_device(args.device)
+    awake = wake(device)
     settings = Settings(**given(args, SETTINGS), seed=args.seed, precision=choose_precision(args.precision, device))
     if settings.selection == "best" and args.dev is None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
+    stages.end("start")
     task = get_task(args.task)
     train = task.read(args.train)
     if args.examples is not None:
@@ -86,14 +92,19 @@ def main() -> None:
         train = train[: args.examples]
     task = get_task(args.task, labels_from(args.task, train))
     dev = task.read(args.dev) if args.dev else []
+    stages.end("read")
     encoder, tokenizer = load_encoder(args.model)
     auxiliary, continual = _continual(args, encoder, tokenizer, device, settings.precision)
+    awake()
+    stages.end("load")
     training = FineTuning(
         encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.recipe, auxiliary,
         saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
     )  # fmt: skip
+    stages.end("prepare")
     with requeued():
         model = training.run()
+    stages.end("train")
     info = {"init": args.init, "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
     if continual:
         info["continual"] = continual
@@ -109,6 +120,8 @@ def main() -> None:
     }
     write_json(args.out / "training.json", report)
     training.checkpoints.remove()
+    stages.end("write")
+    log.info("seconds: %s", stages)
 
 
 def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: str) -> tuple:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+from collections.abc import Callable
+from threading import Thread
 
 import torch
 
@@ -32,6 +34,22 @@ def choose_device(name: str = "auto") -> torch.device:
         torch.backends.mkldnn.set_flags(False)
         _keep_memory()
     return device
+
+
+def wake(device: torch.device) -> Callable[[], None]:
+    """Let a GPU start and load its libraries while the host goes on; call what is returned before it is used."""
+    if device.type != "cuda":
+        return lambda: None
+
+    def first_product() -> None:
+        with torch.cuda.device(device):  # each thread has a current GPU of its own
+            square = torch.ones(64, 64, device=device)
+            torch.mm(square, square)
+            torch.cuda.synchronize()
+
+    waking = Thread(target=first_product, daemon=True)
+    waking.start()
+    return waking.join
 
 
 def _keep_memory() -> None:
