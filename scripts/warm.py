@@ -17,6 +17,7 @@ from pathlib import Path
 from crossalign.errors import UserError, run_main
 
 USAGE = "usage: python scripts/warm.py -- COMMAND [ARGUMENT ...]"
+SOCKET_NAME = 108  # bytes, with one for the end: Linux's limit
 CLIENT = Path(__file__).resolve().parent / "crossalign" / "warm_client.py"
 
 
@@ -39,9 +40,21 @@ def main() -> None:
         raise UserError(f"{command[0]} cannot be started: {error.strerror}") from None
 
 
+def private_folder() -> Path | None:
+    """A temporary folder for this user's eyes only, in which a socket may lie: those must have short names."""
+    for place in (None, "/tmp"):
+        folder = Path(tempfile.mkdtemp(prefix="crossalign-", dir=place))
+        if len(os.fsencode(folder / "socket")) < SOCKET_NAME:
+            return folder
+        folder.rmdir()
+    return None
+
+
 def start() -> None:
     """Fork the server and put its client on the PATH."""
-    folder = Path(tempfile.mkdtemp(prefix="crossalign-"))  # for this user's eyes only
+    folder = private_folder()
+    if folder is None:
+        return
     shim = folder / "bin" / "python"
     shim.parent.mkdir()
     client = shlex.join([sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket"), str(shim.parent)])

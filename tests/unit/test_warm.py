@@ -45,10 +45,11 @@ TORCH = "import os\nSERVER = os.getpid()\n"
 class Warm:
     """A server whose command waits for us, and jobs of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **more: str) -> None:
         self.folder = folder
         # What the environment of the test run may hold and a job would not.
         self.environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(folder), "OMP_NUM_THREADS": "1"}
+        self.environment |= more
         self.command = subprocess.Popen(
             [sys.executable, folder / "warm.py", "--", "sh", "-c", 'echo "$PATH"; read line; exit 3'],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment,
@@ -247,6 +248,15 @@ def test_nothing_is_left_when_the_command_ends(tmp_path):
     assert warm.command.returncode == 3
     assert gone(server)
     assert not warm.private.exists()
+
+
+def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
+    place = tmp_path / ("long" * 20) / ("longer" * 10)
+    place.mkdir(parents=True)
+    warm = Warm(toy_scripts(tmp_path), TMPDIR=str(place))
+    assert warm.probe()["warm"]
+    assert not list(place.iterdir())
+    warm.close()
 
 
 def test_nothing_is_left_when_the_command_is_killed(tmp_path):
