@@ -63,11 +63,6 @@ def tuned_of(wildcards):
     return Tuned(wildcards.model, wildcards.recipe, wildcards.source, wildcards.init, int(wildcards.seed))
 
 
-def made_here(name):
-    """Whether a base model is pretrained by this workflow."""
-    return name.startswith("mono-") or name in CATALOG.pretrained or name in OWN_MODELS
-
-
 def vocabulary_file(name):
     """A file beside which the vocabulary of a base model lies: one's own is there before the model is trained."""
     if name in OWN_MODELS:
@@ -77,7 +72,7 @@ def vocabulary_file(name):
 
 def model_file(start):
     """The file whose folder is a model to start from: adapted or pretrained here, from the hub, or from a folder."""
-    if isinstance(start, Adapted) or made_here(start.name):
+    if isinstance(start, Adapted) or CATALOG.made_here(start.name):
         return f"{RESULTS}/{start.path()}/model.safetensors"
     if config["models"] == "hub":
         return downloaded_model(start.name)

@@ -84,6 +84,10 @@ class Catalog:
         names = {*anc["schemes"], anc["second_normformer"]} if anc["norm_models"] == "pretrain" else set()
         return names - own_models(self.config).keys()
 
+    def made_here(self, name: str) -> bool:
+        """Whether a base model is pretrained by this workflow, not fetched."""
+        return name.startswith("mono-") or name in self.pretrained or name in own_models(self.config)
+
     def files(self, items: Iterable[str] | None = None) -> list[str]:
         """The register's paths of every file to download for the items."""
         return sorted({path for data in self.sets(items) for path in raw_files(data)})
@@ -91,8 +95,7 @@ class Catalog:
     def models(self, items: Iterable[str] | None = None) -> list[str]:
         """The names of every model to download for the items."""
         bases = {run.name for run in self.runs(items) if isinstance(run, Base)}
-        here = self.pretrained | own_models(self.config).keys()
-        return sorted(name for name in bases - here if not name.startswith("mono-"))
+        return sorted(name for name in bases if not self.made_here(name))
 
     def vocabularies(self, items: Iterable[str] | None = None) -> list[str]:
         """The vocabularies that the items' own models start with."""

@@ -16,10 +16,11 @@ from tests.made_report import NASTY, make_run
 
 from crossalign.errors import UserError
 from crossalign.items import ITEMS
+from crossalign.remake import command_of
 from crossalign.report.differences import differences
 from crossalign.report.escape import attributes, inline_json, link
 from crossalign.report.fragments import ELEMENTS, clean, read_fragment
-from crossalign.report.gather import command_of, gather
+from crossalign.report.gather import gather
 from crossalign.report.page import page
 from crossalign.report.pictures import read_picture
 
@@ -159,6 +160,13 @@ def test_commands_of_other_runs():
     assert command_of(item, {"run": "mine"}, True) == (
         "snakemake --profile profiles/gpu --configfile results/mine/config.json --force "
         "results/mine/tables/anc/table1.html"
+    )
+
+
+def test_the_command_of_the_small_run_finds_its_mirror():
+    assert command_of("adjust/figure1", {"run": "small"}) == (
+        "snakemake --profile profiles/small --configfile results/small/config.json "
+        "results/small/figures/adjust/figure1.svg"
     )
 
 

@@ -14,24 +14,29 @@ def share_card(root, *arguments):
     return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True)
 
 
+def alone_and_two(root, tmp_path, *arguments):
+    """The output, and the rows of one run at a time and of two at once."""
+    file = tmp_path / "rows.json"
+    done = share_card(root, "--device", "cpu", *arguments, "--at-once", 2, "--out", file)
+    assert done.returncode == 0, done.stderr
+    alone, shared = json.loads(file.read_text(encoding="utf-8"))
+    assert (alone["at_once"], shared["at_once"]) == (1, 2)
+    return done.stdout, alone, shared
+
+
 @pytest.mark.slow
 def test_runs_that_share_make_what_runs_after_each_other_make(root, tmp_path):
-    done = share_card(root, "--device", "cpu", "--runs", 2, "--at-once", 2, "--out", tmp_path / "rows.json")
-    assert done.returncode == 0, done.stderr
-    alone, shared = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
-    assert (alone["at_once"], shared["at_once"]) == (1, 2)
+    told, alone, shared = alone_and_two(root, tmp_path, "--runs", 2)
     assert alone["same_weights"] and shared["same_weights"]
     assert alone["steps_of_one"] == shared["steps_of_one"] > 1
     assert shared["ratio"] == round(alone["seconds"] / shared["seconds"], 2)
-    assert done.stdout.count("| yes |") == 2
+    assert told.count("| yes |") == 2
     assert alone["busy"] == "not measured"
 
 
 @pytest.mark.slow
 def test_waves_make_as_many_runs_as_share(root, tmp_path):
-    done = share_card(root, "--device", "cpu", "--waves", 1, "--at-once", 2, "--out", tmp_path / "rows.json")
-    assert done.returncode == 0, done.stderr
-    alone, shared = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    _, alone, shared = alone_and_two(root, tmp_path, "--waves", 1)
     assert (alone["runs"], shared["runs"]) == (1, 2)
     assert shared["ratio"] == round(alone["seconds"] / (shared["seconds"] / 2), 2)
     assert shared["same_weights"]

@@ -4,6 +4,7 @@ from crossalign.claims.claim import Claim, background, each_sized, made_with, si
 from crossalign.claims.curves import at, curve, curves, drops, part
 from crossalign.claims.groups import every, most
 from crossalign.claims.predicates import (
+    Predicate,
     all_of,
     at_least,
     correlates,
@@ -71,6 +72,11 @@ def correlation_claim(item: str, task: str, doubt: str = "") -> Claim:
         doubt=doubt,
         over=STUDIED,
     )
+
+
+def layers_claim(says: str, given: dict[str, Quantity], test: Predicate, amount: str) -> Claim:
+    """What re-initialising a pair of layers does to parsing, with the amount in English or elsewhere."""
+    return Claim(T1, says, given, test=test, number=near(amount, "points"), over=STUDIED)
 
 
 def domain(domain: str, target: str) -> Quantity:
@@ -148,38 +154,10 @@ CLAIMS: dict[str, Claim] = {
         test=rises_then_falls("curve", "sharp"),
         over=STUDIED,
     ),
-    "drop-en-en-parse": Claim(
-        T1,
-        LOWER_SAYS,
-        LOWER,
-        test=greater("english", "elsewhere"),
-        number=near("english", "points"),
-        over=STUDIED,
-    ),
-    "drop-en-x-parse": Claim(
-        T1,
-        LOWER_SAYS,
-        LOWER,
-        test=greater("english", "elsewhere"),
-        number=near("elsewhere", "points"),
-        over=STUDIED,
-    ),
-    "upper-en-en-parse": Claim(
-        T1,
-        UPPER_SAYS,
-        UPPER,
-        test=at_least("english", "harmless", -1),
-        number=near("english", "points"),
-        over=STUDIED,
-    ),
-    "upper-en-x-parse": Claim(
-        T1,
-        UPPER_SAYS,
-        UPPER,
-        test=at_least("elsewhere", "harmless", -1),
-        number=near("elsewhere", "points"),
-        over=STUDIED,
-    ),
+    "drop-en-en-parse": layers_claim(LOWER_SAYS, LOWER, greater("english", "elsewhere"), "english"),
+    "drop-en-x-parse": layers_claim(LOWER_SAYS, LOWER, greater("english", "elsewhere"), "elsewhere"),
+    "upper-en-en-parse": layers_claim(UPPER_SAYS, UPPER, at_least("english", "harmless", -1), "english"),
+    "upper-en-x-parse": layers_claim(UPPER_SAYS, UPPER, at_least("elsewhere", "harmless", -1), "elsewhere"),
     "domain-lit": Claim(
         T2, DOMAINS_SAYS, DOMAINS, test=greater("literature", "french"), number=near("literature", "points")
     ),

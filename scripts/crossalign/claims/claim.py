@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from crossalign.claims.evidence import Evidence, NotRun, Outside, command_of
+from crossalign.claims.evidence import Evidence, NotRun, Outside
 from crossalign.claims.languages import other_languages
 from crossalign.claims.predicates import Facts, Finding, Predicate, Truth, equals
 from crossalign.claims.quantities import Quantity, Value, examples, sample_sizes, setting
 from crossalign.claims.values import Curve, Group, Number
+from crossalign.remake import command_of
 from crossalign.sets import DataSet
 
 HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
@@ -122,7 +123,7 @@ def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) 
     except Outside as missing:
         return Judged(**shared, verdict=UNCHECKED, detail=missing.reason)
     except NotRun as missing:
-        command = missing.command or command_of(evidence.config, claim.item)
+        command = missing.command or command_of(claim.item, evidence.config)
         return Judged(**shared, verdict=NOT_RUN, detail=missing.reason, command=command)
     notes += [finding.note for finding in findings if finding.note]
     notes += [other] if findings and claim.over and (other := other_languages(evidence.config, claim.over)) else []

@@ -11,6 +11,7 @@ from crossalign.catalog import Catalog
 from crossalign.claims.values import Curve, Number
 from crossalign.errors import UserError
 from crossalign.items import PAPERS
+from crossalign.remake import command_of
 from crossalign.render.results import Results
 from crossalign.sets import DataSet, raw_files
 from crossalign.stand_in import StandIn, artificial, base_name, stand_in
@@ -34,14 +35,6 @@ class Outside(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-def command_of(config: dict, item: str) -> str:
-    """The command that makes an item of this run."""
-    paper, _, name = item.partition("/")
-    folder, form = ("figures", "svg") if name.startswith("figure") else ("tables", "html")
-    profile = "demo" if config.get("world") else "small" if config["run"] == "small" else "gpu"
-    return f"snakemake --profile profiles/{profile} results/{config['run']}/{folder}/{paper}/{name}.{form}"
 
 
 class Evidence:
@@ -100,7 +93,7 @@ class Evidence:
         """The error that says what is missing of an item and how it is made, or why it never will be."""
         if why := (self.config.get("skip") or {}).get(item):
             return Outside(f"{item} is not part of this run: {why}")
-        return NotRun(item, f"{item} {reason}", command_of(self.config, item))
+        return NotRun(item, f"{item} {reason}", command_of(item, self.config))
 
     def lacks(self, item: str, what: str) -> NotRun | Outside:
         """The error that an item, which shows all that its run has, knows nothing of something."""

@@ -1,7 +1,6 @@
 """Collect all that the page shows: the 48 items, made or not, with verdicts, claims, curves and provenance."""
 
 import os
-import shlex
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from crossalign.catalog import Catalog
 from crossalign.items import ITEMS, PAPERS
 from crossalign.own import own_models
 from crossalign.plan.measured import Measured, measured
+from crossalign.remake import command_of
 from crossalign.render.published import ROOT, languages, published
 from crossalign.render.verdict import LABELS
 from crossalign.report.checksums import known_checksums
@@ -93,25 +93,6 @@ class Report:
         for entry in self.entries:
             counted.update(entry.verdicts)
         return dict(counted)
-
-
-def base_command(config: dict) -> str:
-    """How Snakemake is called for this run; one with settings of its own names its merged config."""
-    run = config["run"]
-    command = f"snakemake --profile profiles/{'demo' if config.get('world') else 'gpu'}"
-    if run in ("demo", "paper"):
-        return command
-    if run == "small":
-        return "snakemake --profile profiles/small"
-    return f"{command} --configfile {shlex.quote(f'results/{run}/config.json')}"
-
-
-def command_of(item: str, config: dict, made: bool) -> str:
-    """The command that makes an item, or makes it again."""
-    table = "/table" in item
-    target = f"results/{config['run']}/{'tables' if table else 'figures'}/{item}.{'html' if table else 'svg'}"
-    again = "--force " if made else ""
-    return f"{base_command(config)} {again}{shlex.quote(target)}"
 
 
 def item_tasks(catalog: Catalog, item: str) -> list[str]:

@@ -73,9 +73,7 @@ class Sources:
 
     def trained(self, run: Run) -> bool:
         """Whether this workflow makes the model, and does not fetch it."""
-        made = isinstance(run, Tuned | Adapted)
-        here = run.name.startswith("mono-") or run.name in self.catalog.pretrained if not made else False
-        return made or here or run.name in own_models(self.catalog.config)
+        return isinstance(run, Tuned | Adapted) or self.catalog.made_here(run.name)
 
     def inputs(self, item: str) -> list[str]:
         """The result files that are there and that the item was rendered from."""

@@ -9,8 +9,11 @@ from crossalign.report.gather import Entry, Report
 from crossalign.report.time_html import time_by_stage
 from crossalign.stand_in import artificial
 
-SCALES = {"demo": "demo: artificial languages", "paper": "the papers at full scale"}
-SCALES["small"] = "real languages, small models that were pretrained here"
+SCALES = {
+    "demo": "demo: artificial languages",
+    "small": "real languages, small models that were pretrained here",
+    "paper": "the papers at full scale",
+}
 PAPER_TITLES = {
     "align-predict": "First Align, then Predict: Understanding the Cross-Lingual Ability of Multilingual BERT",
     "anc": "Cross-lingual Similarity of Multilingual Representations Revisited",
