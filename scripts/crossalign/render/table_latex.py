@@ -45,7 +45,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 \pagestyle{empty}
 """
 
-MACROS = r"""% Needs booktabs, longtable and xcolor with the option `table`.
+MACROS = r"""% Needs booktabs, longtable and xcolor with the option `table`. Run LaTeX twice: longtable wants it.
 \providecommand{\printedrow}[1]{#1}% hide the paper's numbers: \renewcommand{\printedrow}[1]{}
 \providecommand{\printed}[1]{{\scriptsize\itshape\color{black!65}#1}}
 \providecommand{\std}[1]{{\tiny$\pm$#1}}
@@ -166,7 +166,8 @@ def document(table: Table) -> str:
         f"% ---- {table.item}: paste from here",
         MACROS + "\n".join(colours),
         f"{{{size}\\setlength{{\\tabcolsep}}{{4pt}}",
-        f"\\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
+        # No @{} at the right: the colour of a cell would reach beyond the rules.
+        f"\\begin{{longtable}}{{@{{}}{columns}}}",
         f"\\caption{{{tex(table.title)}}}\\label{{tab:{tex_label(table.item)}}}\\\\",
         *head,
         r"\endfirsthead",
@@ -176,7 +177,7 @@ def document(table: Table) -> str:
         r"\endlastfoot",
         *body(table),
         r"\end{longtable}}",
-        *(f"\\par\\noindent{{\\footnotesize {line}\\par}}" for line in legend(table)),
+        *(f"\\par\\noindent{{\\footnotesize {line}\\par}}\\smallskip" for line in legend(table)),
         "% ---- to here",
         r"\end{document}",
     ]
