@@ -119,8 +119,18 @@ def job_of(process: int) -> str:
 
 def handled(process: int) -> int:
     """The signals that a process handles itself, as bits."""
+    return signals(process, "SigCgt")
+
+
+def pending(process: int) -> int:
+    """The signals that wait for a process to run again, as bits."""
+    return signals(process, "ShdPnd")
+
+
+def signals(process: int, kind: str) -> int:
+    """Some signals of a process, as the system tells them."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("SigCgt:")).split()[1], 16)
+    return int(next(line for line in lines if line.startswith(f"{kind}:")).split()[1], 16)
 
 
 def journal(folder: Path) -> list[dict]:

@@ -1,13 +1,16 @@
 """The workflow itself on a real SLURM: from nothing to scores, over a time limit, and after the death of Snakemake."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import time
+from threading import Thread
 
 import pytest
 import yaml
-from tests.slurm.harness import Run, copy_project, job_of, training
+from tests.slurm.harness import Run, copy_project, job_of, pending, training
 from tests.unit.world_for_tests import SETTINGS, small_override
 
 from crossalign.world.settings import load_settings
@@ -65,12 +68,21 @@ def content(folder, seed=1):
 def hold(run, folder):
     """Stop a training as soon as it is ready for SIGTERM, so that however fast the machine, the fault meets it at work.
 
-    SLURM wakes up what it wants to end.
+    SLURM wakes up what it wants to end, but not what it warns of the end (--signal): then it is for us to do, at once,
+    for the step may be over as soon as its Snakemake has gone.
     """
     run.wait(lambda: training(folder), "a training at work")
     process = training(folder)
     os.kill(process, signal.SIGSTOP)
+    Thread(target=wake_when_told_to_end, args=(process,), daemon=True).start()
     return process
+
+
+def wake_when_told_to_end(process):
+    with contextlib.suppress(OSError):  # it has gone
+        while not pending(process) & 1 << (signal.SIGTERM - 1):
+            time.sleep(0.005)
+        os.kill(process, signal.SIGCONT)
 
 
 def resumed(folder):
