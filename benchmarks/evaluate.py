@@ -7,13 +7,16 @@
    start and the end of the process.
 3. Predictions alone, in tokens per second, against a padded loop of 32 examples at a time over the library's model.
 
-Usage: python benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu] [--tiny]
+Usage: [python scripts/warm.py --] python3 benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu]
+       [--tiny]
+With the first half of the command programs start warm, as `make` has it; without it they import everything anew.
 DIR holds, anywhere below it, *ewt*train.conllu[.gz], *ewt*dev.conllu[.gz], *_pud-*.conllu[.gz] and vocab.txt[.gz].
 """
 
 import argparse
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,7 +75,8 @@ def write_sets(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Path],
 def run(program: str, *arguments: str) -> tuple[float, str]:
     """Seconds that a program of the workflow takes, from its start to its end, and what it says."""
     started = time.perf_counter()
-    command = [sys.executable, str(ROOT / "scripts" / program), *map(str, arguments)]
+    # The first `python` there is, as in the rules: below scripts/warm.py that is the one with the warm start.
+    command = [shutil.which("python") or sys.executable, str(ROOT / "scripts" / program), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{program} failed\n{done.stdout}\n{done.stderr}")

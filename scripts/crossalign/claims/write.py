@@ -1,7 +1,6 @@
 """All claims of all papers: judged in the order of their files, written as CSV and JSON."""
 
 import csv
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from crossalign.claims import adjust, align_predict, anc, talk
 from crossalign.claims.claim import COLUMNS, VERDICTS, Claim, Judged, judge
 from crossalign.claims.evidence import Evidence
 from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.files import write_atomic, write_json
 from crossalign.render.published import PAPERS
 
 CLAIMS: dict[str, dict[str, Claim]] = {module.PAPER: module.CLAIMS for module in (align_predict, anc, adjust, talk)}
@@ -57,9 +56,7 @@ def write_claims(judged: Iterable[Judged], table: Path, document: Path) -> None:
         writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(claim.row() for claim in judged)
-    with write_atomic(document) as stream:
-        json.dump([asdict(claim) for claim in judged], stream, ensure_ascii=False, indent=1, allow_nan=False)
-        stream.write("\n")
+    write_json(document, [asdict(claim) for claim in judged], ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def counts(judged: Iterable[Judged]) -> Mapping[str, int]:

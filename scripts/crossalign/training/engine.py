@@ -213,17 +213,17 @@ class Engine:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
-        shortage = None
+        cause = None
         try:
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 try:
                     self._work(*key, static)
-                except torch.OutOfMemoryError as error:
-                    shortage = error
+                except BaseException as error:
+                    cause = error
                     raise
         except RuntimeError as error:
-            # Ending a capture that broke off may raise an error of its own, in place of the cause.
-            raise shortage or error from None
+            # Ending a capture that broke off, also by Ctrl-C, may raise an error of its own in place of the cause.
+            raise cause or error from None
         return graph, static
 
     def _warm_up(self, key: tuple, static: Tensor) -> None:
