@@ -117,9 +117,8 @@ class Store(Packed):
     def static_shape(self, members: np.ndarray, batch: int) -> Shape:
         """A shape out of a small set that holds these examples; `batch` rows even if there are fewer examples."""
         exact = self.exact_shape(members)
-        step = max(64, 1 << max(0, exact.tokens // 16 - 1).bit_length())
-        tokens, length = round_up(exact.tokens, step), round_up(exact.length, 64)
-        return Shape(batch, tokens, length, round_up(exact.words, 64), filled=True)
+        length, words = round_up(exact.length, 64), round_up(exact.words, 64)
+        return Shape(batch, static_tokens(exact.tokens), length, words, filled=True)
 
     def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
         """The batch of these examples as one vector; `split` is this part's share of all targets of the step."""
@@ -211,6 +210,11 @@ def by_length(store: Store, budget: int) -> Iterator[np.ndarray]:
         count = max(1, budget // int(store.lengths[order[start]]))
         yield order[start : start + count]
         start += count
+
+
+def static_tokens(count: int) -> int:
+    """A number of tokens out of a small set, at least `count`: steps of 64, or of 1/16 to 1/8 of all."""
+    return round_up(count, max(64, 1 << max(0, count // 16 - 1).bit_length()))
 
 
 def round_up(number: int, multiple: int) -> int:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,43 +19,17 @@ from torch import Tensor, nn
 from crossalign.errors import UserError
 from crossalign.models import sinks
 from crossalign.models.encoder import Encoder
-from crossalign.models.layout import Layout
 from crossalign.training.arena import AdamW, Arena
-from crossalign.training.batches import Shape, Store
+from crossalign.training.batches import Shape
+from crossalign.training.joint import Joint, join
+from crossalign.training.parts import Part, batch_inputs
 
 log = logging.getLogger(__name__)
 
-# (encode, batch) -> scalar loss. encode() gives the hidden states of the batch as a grid (sequences, length, hidden),
-# encode(other) those of another encoder with the same vocabulary.
-Loss = Callable[[Callable[..., Tensor], dict[str, Tensor]], Tensor]
-
 # Steps the host may be ahead of the GPU: enough to keep it busy, few enough to react to signals.
 _AHEAD = 32
-
-
-@dataclass
-class Part:
-    """One term of the objective with its own examples. The loss is a mean: over targets, or else over examples."""
-
-    store: Store
-    loss: Loss
-    batch_size: int
-    weight: float = 1.0
-
-
-def batch_inputs(views: dict[str, Tensor], shape: Shape) -> tuple[Layout, dict[str, Tensor]]:
-    """The layout of a batch, and what losses and heads get: the fields, `attention_mask` and `word_mask`."""
-    bound = max(shape.length, 64, shape.tokens // 8 + 1) if shape.filled else shape.length
-    layout = Layout(shape.batch, shape.length, views["lengths"], views["cells"], views["rows"], shape.filled, bound)
-    if layout.lengths.device.type == "cpu" and not shape.filled:
-        layout.group()
-    hidden = {"ids", "positions", "rows", "cells", "lengths", "split", "types", "word_counts"}
-    batch = {name: view for name, view in views.items() if name not in hidden}
-    batch["attention_mask"] = layout.mask
-    if "word_counts" in views:
-        counts = views["word_counts"]
-        batch["word_mask"] = torch.arange(shape.words, device=counts.device) < counts[:, None]
-    return layout, batch
+# Stands for the number of a part: all of them in one pass.
+_JOINT = -1
 
 
 class Engine:
@@ -87,6 +61,8 @@ class Engine:
         self.losses = torch.zeros(len(rates), dtype=torch.float32, device=self.device)
         self.step_number = torch.zeros(1, dtype=torch.long, device=self.device)
         self.micro = 1
+        # Several parts in one pass, where shapes are static; None: always one after another.
+        self.joint: Joint | None = join(self.parts)
         # What several processes that train together do to the gradients before an update: add them up.
         self.reduce: Callable[[list[Tensor]], None] | None = None
         self.capture = self.device.type == "cuda" if capture is None else capture
@@ -119,19 +95,29 @@ class Engine:
                 self.parts[0].batch_size, self.micro,
             )  # fmt: skip
 
-    def _run(self, members: Sequence[np.ndarray]) -> None:
+    def _pieces(self, members: Sequence[np.ndarray]) -> list[tuple[int, Any, tuple[int, int]]]:
+        """What runs one after another: the part's number, its examples, their share of the targets of the step."""
+        if self.joint is not None and self.static and self.micro == 1:
+            return [(_JOINT, members, (1, 1))]
         pieces = []
         for number, (part, batch) in enumerate(zip(self.parts, members, strict=True)):
             total = int(part.store.targets[batch].sum())
             for piece in np.array_split(batch, min(self.micro, len(batch))):
                 count = int(part.store.targets[piece].sum())
                 pieces.append((number, piece, (count, total) if self.micro > 1 else (1, 1)))
+        return pieces
+
+    def _part(self, number: int) -> Part | Joint:
+        return self.joint if number == _JOINT else self.parts[number]
+
+    def _run(self, members: Sequence[np.ndarray]) -> None:
+        pieces = self._pieces(members)
         for index, (number, piece, split) in enumerate(pieces):
             first, last = index == 0, index == len(pieces) - 1
-            store = self.parts[number].store
+            part = self._part(number)
+            store = part.store
             if self.static:
-                rows = -(-self.parts[number].batch_size // self.micro)
-                shape = store.static_shape(piece, rows)
+                shape = part.static_shape(piece, self.micro)
             else:
                 # Within a batch the order does not matter, and neighbours of like length waste less in attention.
                 piece = piece[np.argsort(-store.lengths[piece], kind="stable")]
@@ -150,11 +136,11 @@ class Engine:
 
     def _work(self, number: int, shape: Shape, first: bool, last: bool, vector: Tensor) -> None:
         """Forward and backward of one piece and, after the last piece, the update."""
-        part = self.parts[number]
+        part = self._part(number)
         views = part.store.views(vector, shape)
         self.arena.begin(first)
         with torch.enable_grad():
-            loss = self._loss(part, views, shape) * part.weight
+            loss = self._loss(part, views, shape)
             if self.micro > 1:
                 loss = loss * (views["split"][0] / views["split"][1].clamp(min=1))
             loss.backward()
@@ -171,7 +157,7 @@ class Engine:
                 self.arena.update(self.numbers[self.step_number].view(-1))
                 self.step_number.add_(1)
 
-    def _loss(self, part: Part, views: dict[str, Tensor], shape: Shape) -> Tensor:
+    def _loss(self, part: Part | Joint, views: dict[str, Tensor], shape: Shape) -> Tensor:
         layout, batch = batch_inputs(views, shape)
 
         def encode(encoder: Encoder | None = None) -> Tensor:
@@ -179,7 +165,7 @@ class Engine:
             return layout.to_grid(packed)
 
         with self.mixed():
-            return part.loss(encode, batch)
+            return part.objective(encode, batch, shape)
 
     def mixed(self) -> contextlib.AbstractContextManager:
         """Heads keep fp32 weights and are cast on the fly; they are small."""

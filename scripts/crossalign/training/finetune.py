@@ -18,8 +18,9 @@ from crossalign.models.init import random_init
 from crossalign.training.arena import AdamW
 from crossalign.training.batches import Stream
 from crossalign.training.checkpoints import Checkpoints
-from crossalign.training.engine import Engine, Loss, Part
+from crossalign.training.engine import Engine
 from crossalign.training.history import History
+from crossalign.training.parts import Loss, Part
 from crossalign.training.predict import TaskModel, make_store, predict_all
 from crossalign.training.recipe import Settings, fingerprint
 from crossalign.training.saving import Saver, Saving
@@ -108,9 +109,9 @@ class FineTuning:
         settings, task, head = self.settings, self.task, self.model.head
         parts = [Part(self.train_store, lambda encode, batch: task.loss(head, encode(), batch), settings.batch)]
         if self.auxiliary is not None:
-            stream = self.auxiliary.batches
-            parts.append(Part(stream.store, self.auxiliary.loss, stream.batch_size, self.auxiliary.weight))
-            if self.auxiliary.reference is not None:
+            stream, alone = self.auxiliary.batches, self.auxiliary.reference is not None
+            parts.append(Part(stream.store, self.auxiliary.loss, stream.batch_size, self.auxiliary.weight, alone))
+            if alone:
                 # The reference runs like the trained encoder does, but without dropout and gradients.
                 TaskModel(self.auxiliary.reference, torch.nn.Identity()).place(self.device, settings.precision)
                 self.auxiliary.reference.requires_grad_(False)

@@ -1,0 +1,300 @@
+"""Both losses of a fine-tuning in one pass through the encoder: the same effect as one pass after another."""
+
+import logging
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.engine_toys import ToyTask, toy_records
+from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
+
+from crossalign.models.encoder import Encoder
+from crossalign.tasks import get_task
+from crossalign.training.arena import AdamW
+from crossalign.training.batches import Store
+from crossalign.training.continual import ContinualSettings, continual
+from crossalign.training.engine import Engine
+from crossalign.training.finetune import FineTuning
+from crossalign.training.joint import Joint
+from crossalign.training.linked import read_sample
+from crossalign.training.parts import Part
+from crossalign.training.recipe import Settings
+from crossalign.training.saving import Saving
+from crossalign.training.seeds import torch_seeded
+
+LABELS = ("B-PER", "I-PER", "O")
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("joint")
+    toy_files(folder, 37)
+    toy_tokenizer(folder)
+    return folder
+
+
+def auxiliary(place, keep="table"):
+    sample = read_sample(place / "pool.tsv", place / "pool.pharaoh", 30000, 1)
+    return continual(ContinualSettings(batch=5), sample, toy_model(2), toy_tokenizer(place), 1, CPU, keep=keep)[0]
+
+
+def examples(task, count, longest, typed, seed=5):
+    """Random ids and, for the fields of a task, random targets."""
+    generator = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        length = int(generator.integers(3, longest + 1))
+        words = int(generator.integers(1, length))
+        made.append({"input_ids": generator.integers(4, len(VOCABULARY), length).tolist()})
+        if typed:
+            made[-1]["token_type_ids"] = (np.arange(length) > length // 2).astype(int).tolist()
+        for name, field in task.fields.items():
+            most = {"word_starts": length, "heads": words + 1, "start": length, "end": length}.get(name, 3)
+            size = {"sequence": length, "words": words, "scalar": None}[field.shape]
+            made[-1][name] = generator.integers(0, most, size).tolist()
+    return made
+
+
+def trained(place, task, joint, longest=12, typed=False, steps=8, norm="post"):
+    """An engine after some steps with static shapes; the last batches of both parts are short ones."""
+    encoder = toy_model(1, positions=160, norm=norm)
+    store = Store(examples(task, 8 * (steps - 1) + 3, longest, typed), task.fields, 0, 160)
+    second = auxiliary(place)
+    with torch_seeded(1, "head"):
+        head = task.make_head(16, 0.0)
+    pull = Part(second.batches.store, second.loss, second.batches.batch_size, 0.7)
+    parts = [Part(store, lambda encode, batch: task.loss(head, encode(), batch), 8), pull]
+    # A larger epsilon, or Adam blows up the rounding noise of gradients that are 0, such as that of the keys' bias.
+    optimiser = AdamW(eps=1e-4)
+    engine = Engine(encoder, {"head": head}, parts, np.full(steps, 1e-3), optimiser, capture=False, static=True)
+    if not joint:
+        engine.joint = None
+    stream = second.batches.endless(0)
+    for step in range(steps):
+        engine.step(np.arange(len(store))[8 * step : 8 * step + 8], next(stream))
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("name", "longest", "typed"),
+    [
+        ("toy", 12, False), ("nli", 12, True), ("nli", 100, True), ("nli", 12, False), ("qa", 150, True),
+        ("ner", 12, False), ("ner", 90, True), ("parsing", 12, False), ("pos", 40, False),
+    ],
+)  # fmt: skip
+def test_one_pass_has_the_effect_of_two(place, name, longest, typed):
+    """Losses to 1e-5, weights to 1e-5 of what they moved."""
+    task = ToyTask() if name == "toy" else get_task(name, None if name in ("nli", "qa") else LABELS)
+    one, two = (trained(place, task, joint, longest, typed) for joint in (True, False))
+    np.testing.assert_allclose(one.losses, two.losses, rtol=1e-5)
+    start = trained(place, task, True, longest, typed, steps=0).arena.master
+    moved = (two.arena.master - start).norm()
+    assert moved > 0.1
+    assert (one.arena.master - two.arena.master).norm() < 1e-5 * moved
+
+
+@pytest.mark.parametrize("norm", ["pre", "normformer"])
+def test_the_same_in_other_architectures(place, norm):
+    one, two = (trained(place, get_task("nli"), joint, typed=True, norm=norm) for joint in (True, False))
+    np.testing.assert_allclose(one.losses, two.losses, rtol=1e-5)
+    torch.testing.assert_close(one.arena.master, two.arena.master, atol=1e-6, rtol=0)
+
+
+# ---- the vector -----------------------------------------------------------------------------------------------------
+
+FIELDS = {
+    "labels": SimpleNamespace(pad=-100, shape="sequence"),
+    "heads": SimpleNamespace(pad=-100, shape="words"),
+    "kind": SimpleNamespace(pad=-100, shape="scalar"),
+}
+
+
+def numbered(sizes, first, typed, fields):
+    made = []
+    for number, length in enumerate(sizes, first):
+        words = min(length, 1 + number % 4)
+        made.append(
+            {"input_ids": [100 * number + i for i in range(length)], "labels": [number + i for i in range(length)]}
+        )
+        made[-1] |= {"heads": [number] * words, "kind": number}
+        if typed:
+            made[-1]["token_type_ids"] = [1 + i % 2 for i in range(length)]
+    return Store(made, {name: FIELDS[name] for name in fields}, 2, 600), made
+
+
+sizes = st.lists(st.integers(1, 150), min_size=1, max_size=6)
+names = st.lists(st.sampled_from(sorted(FIELDS)), unique=True)
+
+
+@settings(deadline=None)
+@given(st.tuples(sizes, sizes), st.tuples(st.booleans(), st.booleans()), st.tuples(names, names))
+def test_a_joint_batch_holds_the_examples_of_both(sizes, typed, fields):
+    made = [numbered(*given) for given in zip(sizes, (1, 11), typed, fields, strict=True)]
+    rows = (6, 7)
+    joint = Joint([Part(store, None, count) for (store, _), count in zip(made, rows, strict=True)])
+    members = [np.arange(len(part)) for part in sizes]
+    shape = joint.static_shape(members)
+    assert shape.batch == sum(rows)
+    views = joint.views(joint.assemble(members, shape), shape)
+    grid = views["ids"][views["cells"]].reshape(shape.batch, shape.length)
+    position, lengths = 0, []
+    for number, (_, part) in enumerate(made):
+        own = {name.partition(".")[2]: view for name, view in views.items() if name.startswith(f"{number}.")}
+        assert set(own) == {*fields[number], *({"word_counts"} if "heads" in fields[number] else ())}
+        for row, example in enumerate(part, 6 * number):
+            length, words = len(example["input_ids"]), len(example["heads"])
+            assert grid[row, :length].tolist() == example["input_ids"]
+            span = slice(position, position + length)
+            assert views["ids"][span].tolist() == example["input_ids"]
+            assert views["positions"][span].tolist() == list(range(2, 2 + length))
+            assert views["rows"][span].tolist() == list(range(row * shape.length, row * shape.length + length))
+            if any(typed):
+                assert views["types"][span].tolist() == example.get("token_type_ids", [0] * length)
+            wanted = {
+                "labels": example["labels"],
+                "heads": example["heads"],
+                "kind": example["kind"],
+                "word_counts": words,
+            }
+            for name, view in own.items():
+                value = view[row - 6 * number]
+                found = value.tolist()[: len(wanted[name])] if value.ndim else int(value)
+                assert found == wanted[name]
+                assert value.ndim == 0 or (value[len(wanted[name]) :] == -100).all()
+            position += length
+        lengths += [len(example["input_ids"]) for example in part] + [0] * (rows[number] - len(part))
+        assert all((view[len(part) :] == (0 if name == "word_counts" else -100)).all() for name, view in own.items())
+    assert ("types" in views) == any(typed)
+    assert views["lengths"].tolist() == lengths
+    # Filling only behind all tokens, and no more of it than the attention kernel is told.
+    assert not any(views[name][position:].any() for name in ("ids", "positions", "rows"))
+    assert shape.tokens - position <= max(64, shape.tokens // 8 + 1)
+    assert views["cells"].max() < position
+
+
+def test_joint_shapes_are_few():
+    """Lengths as in MultiNLI and in sentence pairs: so many shapes need a graph."""
+    generator = np.random.default_rng(1)
+    lengths = [np.clip(generator.lognormal(mean, 0.45, 4000).astype(int), 5, 128) for mean in (3.6, 3.55)]
+    stores = [Store([{"input_ids": [1] * length} for length in part], {}, 0, 128) for part in lengths]
+    joint = Joint([Part(store, None, 32) for store in stores])
+    batches = [[generator.permutation(4000)[:32] for _ in stores] for _ in range(1000)]
+    shapes = {joint.static_shape(members) for members in batches}
+    separate = [
+        {part.static_shape(mine) for mine in mines}
+        for part, mines in zip(joint.parts, zip(*batches, strict=True), strict=True)
+    ]
+    assert len(shapes) <= 10
+    assert len(shapes) <= len(separate[0]) + len(separate[1])
+
+
+# ---- when -----------------------------------------------------------------------------------------------------------
+
+
+class Hungry(ToyTask):
+    """No memory for more than so many sequences."""
+
+    largest = 4
+
+    def loss(self, head, hidden_states, batch):
+        if len(batch["labels"]) > self.largest:
+            raise torch.OutOfMemoryError("no memory")
+        return super().loss(head, hidden_states, batch)
+
+
+def tuning(place, static=True, keep="table", task=None, folder=None, saving=None, dropout=0.0):
+    run = FineTuning(
+        toy_model(1, hidden_dropout=dropout, attention_dropout=dropout), None, task or ToyTask(),
+        toy_records(30, vocabulary=len(VOCABULARY)), [],
+        Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", eps=1e-4),
+        auxiliary=auxiliary(place, keep), checkpoints=folder, saving=saving,
+    )  # fmt: skip
+    run.engine.static = static
+    return run
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Notes which encoder ran, and on how many sequences."""
+    noted = []
+    packed = Encoder.packed
+
+    def noting(self, ids, positions, types, layout, all_layers=False):
+        noted.append((self, layout.batch))
+        return packed(self, ids, positions, types, layout, all_layers)
+
+    monkeypatch.setattr(Encoder, "packed", noting)
+    return noted
+
+
+def test_one_pass_a_step_where_shapes_are_static(place, passes):
+    run = tuning(place)
+    passes.clear()
+    run.run()
+    assert passes == [(run.model.encoder, 8 + 2 * 5)] * 8
+    run = tuning(place, static=False)
+    passes.clear()
+    run.run()
+    assert len(passes) == 16
+
+
+def test_a_reference_that_runs_at_each_step_keeps_the_parts_apart(place, passes):
+    run = tuning(place, keep="encoder")
+    assert run.engine.joint is None
+    passes.clear()
+    run.run()
+    encoder, reference = run.model.encoder, run.auxiliary.reference
+    assert passes == [(encoder, 8), (encoder, 10), (reference, 10)] * 8
+    table = tuning(place)
+    table.run()
+    torch.testing.assert_close(run.engine.arena.master, table.engine.arena.master, atol=1e-5, rtol=0)
+
+
+def test_other_encoders_see_the_right_rows_even_so(place):
+    """A part that says nothing of its other encoder costs more, but gets what it asks for."""
+    apart, one = (tuning(place, keep="encoder") for _ in range(2))
+    for part in one.engine.parts:
+        part.alone = False
+    one.engine.joint = Joint(one.engine.parts)
+    for run in (apart, one):
+        run.run()
+    torch.testing.assert_close(one.engine.arena.master, apart.engine.arena.master, atol=1e-6, rtol=0)
+
+
+def test_out_of_memory_cuts_the_parts_apart_with_the_same_effect(place, passes, caplog):
+    plain, hungry = tuning(place), tuning(place, task=Hungry())
+    plain.run()
+    passes.clear()
+    with caplog.at_level(logging.WARNING):
+        hungry.run()
+    assert hungry.engine.micro == 2
+    assert "batches of 8 now run in 2 pieces" in caplog.text
+    # The pass that broke off, then two pieces of 4 examples and two of 3 pairs at each step.
+    assert [size for _, size in passes] == [18, *[4, 4, 6, 6] * 8]
+    np.testing.assert_allclose(hungry.engine.losses, plain.engine.losses, rtol=1e-5)
+    torch.testing.assert_close(hungry.engine.arena.master, plain.engine.arena.master, atol=1e-6, rtol=0)
+
+
+def test_resumed_equals_never_stopped(place, tmp_path):
+    whole = tuning(place, dropout=0.1)
+    whole.run()
+    first = tuning(place, folder=tmp_path, saving=Saving(steps=1), dropout=0.1)
+    step = first.engine.step
+
+    def dying(*members):
+        if int(first.engine.step_number) == 5:
+            raise KeyboardInterrupt
+        step(*members)
+
+    first.engine.step = dying
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    again = tuning(place, folder=tmp_path, dropout=0.1)
+    again.run()
+    assert again.history.resumed == 1
+    assert torch.equal(again.engine.arena.master, whole.engine.arena.master)
+    assert torch.equal(again.engine.losses, whole.engine.losses)
