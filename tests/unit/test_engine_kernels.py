@@ -43,22 +43,23 @@ for low in (False, True):
         # The interpreter cuts where a GPU rounds.
         torch.testing.assert_close(copy.float(), master, rtol=2**-7, atol=0)
 
-def inputs(dtype):
-    x, residual = (torch.randn(37, 48).to(dtype).requires_grad_() for _ in range(2))
+def inputs(dtype, rows):
+    x, residual = (torch.randn(rows, 48).to(dtype).requires_grad_() for _ in range(2))
     weight, bias = torch.randn(48).to(dtype), torch.randn(48).to(dtype)
     sinks = tuple(Sink(torch.full((48,), 7.0, dtype=dtype)) for _ in range(3))
     return x, residual, weight, bias, sinks
 
 for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 0.06)):
-    for fresh in (True, False):
-        x, residual, weight, bias, sinks = inputs(dtype)
+    # Few programs take several tiles each; of many the sums come in more than one piece.
+    for fresh, rows, kernels._PROGRAMS, kernels._MANY_ROWS in ((True, 37, 3, 8192), (False, 530, 1056, 500)):
+        x, residual, weight, bias, sinks = inputs(dtype, rows)
         for sink in sinks:
             sink.fresh = fresh
         y = kernels.AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks)
         reference = [t.detach().float().requires_grad_() for t in (x, residual, weight, bias)]
         want = functional.layer_norm(reference[0] + reference[1], (48,), reference[2], reference[3], 1e-6)
         torch.testing.assert_close(y.float(), want, rtol=tolerance, atol=tolerance)
-        g = torch.randn(37, 48).to(dtype)
+        g = torch.randn(rows, 48).to(dtype)
         dx, dresidual = torch.autograd.grad(y, (x, residual), g)
         grads = torch.autograd.grad(want, reference, g.float())
         torch.testing.assert_close(dx.float(), grads[0], rtol=tolerance, atol=tolerance)
@@ -69,7 +70,7 @@ for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 0.06)):
             assert not sink.fresh
 
 # Dropout: its share is right, the backward pass drops the same numbers, other calls drop others.
-x, residual, weight, bias, sinks = inputs(torch.float32)
+x, residual, weight, bias, sinks = inputs(torch.float32, 37)
 zeros = torch.zeros_like(residual).requires_grad_()
 ones = torch.ones(37, 48, requires_grad=True)
 seed = torch.tensor([123])
@@ -134,7 +135,7 @@ for x, y in zip(*(torch.autograd.grad(result, (matrices, vectors), given) for re
     torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
 
 # The gradient of a residual goes through the branch: added by the product, not by autograd.
-x, residual, weight, bias, sinks = inputs(torch.float32)
+x, residual, weight, bias, sinks = inputs(torch.float32, 37)
 branch = Branch()
 y = kernels.AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks, branch)
 dx, dresidual = torch.autograd.grad(y, (x, residual), torch.ones_like(y), allow_unused=True)
