@@ -27,7 +27,7 @@ SETTINGS = {
     "clip": (float, "largest norm of the gradient, 0: none"),
     "hidden_share": (float, "share of tokens to predict"),
     "exponent": (float, "languages are drawn by their share of the tokens to this power"),
-    "dropout": (float, "while pretraining, and a new model's own; the model's own if not given"),
+    "dropout": (float, "while pretraining; the model's own if not given"),
     "dev_every": (int, "steps between two looks at the dev loss; a twentieth of all if not given"),
     "selection": (str, "last, or best: the weights at the lowest dev loss"),
 }
@@ -38,6 +38,7 @@ SHAPE = {
     "intermediate": (int, "neurons inside the feed-forward block"),
     "positions": (int, "longest sequence"),
     "initializer_range": (float, "standard deviation of new weights"),
+    "position_waves": (float, "height of the sine waves that position vectors begin as; 0 or not given: at random"),
 }
 
 
@@ -55,6 +56,7 @@ def parse_args() -> argparse.Namespace:
     )
     add_settings(parser, SHAPE)
     add_settings(parser, SETTINGS)
+    parser.add_argument("--tuning-dropout", type=float, help="a new model's own, for later; --dropout if not given")
     parser.add_argument("--epochs", type=float, help="in place of --steps: times that the texts are gone through")
     parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
@@ -84,8 +86,9 @@ def main() -> None:
         **{"steps": 1, **given(args, SETTINGS)}, seed=args.seed, precision=choose_precision(args.precision, device)
     )
     shape = given(args, SHAPE)
-    if args.init is None and args.dropout is not None:
-        shape["dropout"] = args.dropout
+    own = args.dropout if args.tuning_dropout is None else args.tuning_dropout
+    if args.init is None and own is not None:
+        shape["dropout"] = own
     start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)
     job = Job(
         named_texts(args.texts), settings, args.out, args.tokens, args.checkpoints, args.recipe, args.store,

@@ -198,13 +198,16 @@ def vocabulary_options(config: dict, name: str) -> str:
 def own_model_options(config: dict, name: str) -> str:
     """Shape and training of a model of one's own."""
     values = own_models(config)[name]
+    masked = values["objective"] == "mlm"
     shape = ("layers", "hidden", "heads", "intermediate", "block", "batch", "steps", "learning_rate")
     return options(
         objective=values["objective"],
-        # A causal model has one form only.
-        norm=values["norm"] if values["objective"] == "mlm" else None,
+        # A causal model has one form only, and its positions are waves anyway.
+        norm=values["norm"] if masked else None,
+        position_waves=str(values["position_waves"]) if masked and values.get("position_waves") else None,
         **{key: values[key] for key in shape},
         **{key: str(values[key]) for key in ("initializer_range", "warmup", "weight_decay", "dropout", "exponent")},
+        tuning_dropout=str(values.get("tuning_dropout", values["dropout"])),
         hidden_share=values["masking"],
         seed=values["seed"],
         store=values["store"],

@@ -180,6 +180,21 @@ def test_segments_that_the_text_lacks_start_like_the_first(place, tmp_path):
     assert len(table) == 2 and torch.equal(table[0], table[1])
 
 
+def test_positions_may_begin_as_waves(place, tmp_path):
+    """Only they differ from a usual start; neighbours are alike; a checkpoint of the one is not taken for the other."""
+    usual, waves = start(place), start(place, position_waves=0.1)
+    table = waves.encoder.embeddings.position.weight.detach()
+    assert table.abs().max() <= 0.1 and table.square().mean().sqrt() == pytest.approx(0.1 / 2**0.5, rel=0.05)
+    near, far = (torch.nn.functional.cosine_similarity(table[5], table[5 + n], 0) for n in (1, 20))
+    assert near > 0.9 > 0.8 > far
+    others = zip(usual.encoder.named_parameters(), waves.encoder.named_parameters(), strict=True)
+    assert [name for (name, a), (_, b) in others if not torch.equal(a, b)] == ["embeddings.position.weight"]
+    assert usual.identity != waves.identity
+    with pytest.raises(UserError, match="--position-waves: the positions of a causal model"):
+        make_tokenizer(tmp_path / "xglm.json", place[1], "xglm")
+        starting_point(None, tmp_path / "xglm.json", "post", None, {**SHAPE, "position_waves": 0.1}, 1, "clm")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -14,7 +14,7 @@ import torch
 
 from crossalign.errors import UserError
 from crossalign.models.config import EncoderConfig
-from crossalign.models.encoder import Encoder
+from crossalign.models.encoder import Encoder, sinusoids
 from crossalign.models.init import fresh_encoder
 from crossalign.models.lm_heads import Head, fresh_head, masked_loss
 from crossalign.training.arena import AdamW
@@ -253,6 +253,16 @@ class Pretraining:
 def new_model(config: EncoderConfig, seed: int) -> tuple[Encoder, Head]:
     """An encoder and a head that were never trained."""
     return fresh_encoder(config, seed), fresh_head(config, seed)
+
+
+def wave_positions(encoder: Encoder, height: float) -> None:
+    """Before training from scratch: position vectors that begin as sine waves of this height, not at random.
+
+    Neighbours are then alike from the start, and attention learns to look at them sooner.
+    """
+    with torch.no_grad():
+        positions = encoder.embeddings.position.weight
+        positions.copy_(height * sinusoids(*positions.shape))
 
 
 def even_segments(encoder: Encoder) -> None:

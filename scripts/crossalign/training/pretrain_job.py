@@ -19,7 +19,7 @@ from crossalign.models.huggingface import load_tokenizer, load_weights
 from crossalign.models.lm_heads import Head, fresh_head, load_head, save_language_model
 from crossalign.tasks.tokenisation import Specials
 from crossalign.training.corpus import encode_texts, token_count
-from crossalign.training.pretrain import Pretraining, PretrainSettings, even_segments, new_model
+from crossalign.training.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
 from crossalign.training.programs import circumstances
 from crossalign.training.recipe import folder_identity
 from crossalign.training.saving import Saving
@@ -95,8 +95,16 @@ def _begin(init, tokenizer, norm, family, shape, seed) -> Start:
     if tokenizer is None:
         raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
     pieces = read_tokenizer(tokenizer)
+    shape = dict(shape)
+    waves = shape.pop("position_waves", 0.0)
     config = new_config(pieces, norm, family, shape)
-    return Start(*new_model(config, seed), pieces, None, True)
+    encoder, head = new_model(config, seed)
+    if waves and config.causal:
+        raise UserError("--position-waves: the positions of a causal model are sine waves anyway, and not trained")
+    if waves:
+        wave_positions(encoder, waves)
+    # The other settings of the shape are in the configuration.
+    return Start(encoder, head, pieces, {"position_waves": waves} if waves else None, True)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
