@@ -9,6 +9,7 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "rules/common.smk"
+include: "rules/graceful.smk"
 include: "rules/models.smk"
 include: "rules/download.smk"
 include: "rules/prepare.smk"

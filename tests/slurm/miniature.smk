@@ -8,6 +8,10 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from crossalign.cluster import end_earlier_jobs, left_behind, use_shims
 
+
+include: ROOT / "rules" / "graceful.smk"
+
+
 use_shims(ROOT / "profiles" / "slurm" / "bin")
 
 
@@ -25,9 +29,11 @@ rule all:
 rule work:
     output:
         "{name}.done",
+    params:
+        saving=config.get("saving", 0),
     resources:
         gpu=1,
         mem_mb=100,
         runtime=30,
     shell:
-        "exec python {workflow.basedir:q}/worker.py {wildcards.name} {output}"
+        "exec python {workflow.basedir:q}/worker.py {wildcards.name} {output} {params.saving}"

@@ -27,6 +27,8 @@ AccountingStoreFlags=job_comment
 AccountingStorageTRES=gres/gpu
 """
     # A job that goes back into the queue waits until its old credentials are out of date: two minutes by default.
+    # Processes are followed by their group, which needs no privilege and kills what is left of a step when its first
+    # process ends, as sites with cgroups do; proctrack/linuxproc loses sight of it.
     (folder / "slurm.conf").write_text(f"""\
 ClusterName=test
 SlurmctldHost={host}({address})
@@ -43,7 +45,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/log/slurmctld.log
 SlurmdLogFile={folder}/log/slurmd.%n.log
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=2
@@ -66,6 +68,7 @@ CPUs={cpus} RealMemory=64000 Gres=gpu:{GPUS} State=UNKNOWN
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName={PARTITION} Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE PriorityTier=1 State=UP
+PartitionName=patient Nodes=n[1-{nodes}] MaxTime=INFINITE PriorityTier=1 GraceTime=60 State=UP
 PartitionName=urgent Nodes=n[1-{nodes}] MaxTime=INFINITE PriorityTier=2 State=UP
 """)
     (folder / "gres.conf").write_text(

@@ -13,10 +13,12 @@ from tests.slurm.settings import GPUS
 MINIATURE = Path(__file__).with_name("miniature.smk")
 NAMES = ["ash", "birch", "cedar", "elm", "fir"]
 LIMIT = 4
+SAVING = 4  # seconds that a checkpoint takes: more than SLURM lets the rest of a step live
 
 
-def start(cluster, folder, *arguments, names=NAMES):
-    return Run(cluster, folder, "--config", f"names={','.join(names)}", *arguments, snakefile=MINIATURE)
+def start(cluster, folder, *arguments, names=NAMES, saving=0):
+    config = [f"names={','.join(names)}", f"saving={saving}"]
+    return Run(cluster, folder, "--config", *config, *arguments, snakefile=MINIATURE)
 
 
 def working(folder):
@@ -27,6 +29,12 @@ def working(folder):
 
 def starts(folder, name):
     return [line for line in journal(folder) if line["name"] == name and line["event"] == "start"]
+
+
+def preempt(cluster, node):
+    """A job of more importance that wants a whole node."""
+    wish = ("--partition=urgent", f"--nodelist={node}", "--exclusive")
+    cluster.run("sbatch", *wish, "--output=/dev/null", "--wrap", "sleep 2")
 
 
 @pytest.fixture(scope="module")
@@ -119,27 +127,21 @@ def test_without_accounting(plain_cluster, tmp_path):
     GPUs are asked for by --gres here, as some sites want it.
     """
     names = ["one", "two", "three"]
-    run = start(plain_cluster, tmp_path, "--set-resources", "work:gpu=0", "work:gres='gpu:1'", names=names)
+    gres = ("--set-resources", "work:gpu=0", "work:gres='gpu:1'")
+    run = start(plain_cluster, tmp_path, *gres, names=names, saving=SAVING)
     run.wait(lambda: len(working(tmp_path)) == 3, "three jobs at work")
     assert len({(line["node"], line["cards"]) for line in working(tmp_path).values()}) == 3
     assert {line["cards"] for line in working(tmp_path).values()} == {"0", "1"}
     plain_cluster.run("scancel", working(tmp_path)["one"]["job"])
     run.wait(lambda: len(starts(tmp_path, "one")) == 2, "the cancelled job to start again")
 
-    node = working(tmp_path)["two"]["node"]
-    command = [
-        "sbatch",
-        "--partition=urgent",
-        f"--nodelist={node}",
-        "--exclusive",
-        "--output=/dev/null",
-        "--wrap",
-        "sleep 2",
-    ]
-    plain_cluster.run(*command)
+    assert starts(tmp_path, "one")[1]["checkpoint"]
+
+    preempt(plain_cluster, working(tmp_path)["two"]["node"])
     run.wait(lambda: len(starts(tmp_path, "two")) == 2, "the preempted job to start again")
     first, second = starts(tmp_path, "two")
     assert first["job"] == second["job"]
+    assert second["checkpoint"]
 
     plain_cluster.stop_controller()
     (tmp_path / "three.go").touch()
@@ -150,6 +152,37 @@ def test_without_accounting(plain_cluster, tmp_path):
     run.finish()
     assert {file.stem for file in tmp_path.glob("*.done")} == set(names)
     assert "twice at once" not in {line["event"] for line in journal(tmp_path)}
+
+
+def warn(cluster, job, node):
+    """What SLURM does at the time of --signal: all steps get the signal, the batch script does not."""
+    cluster.run("scancel", "--signal=TERM", job)
+
+
+@pytest.mark.parametrize(
+    ("partition", "strike"), [("test", warn), ("patient", lambda cluster, _, node: preempt(cluster, node))]
+)
+def test_there_is_time_to_save(plain_cluster, tmp_path, partition, strike):
+    """Warned of its time limit, or preempted where preemption has a GraceTime: the step lasts until all is saved."""
+    run = start(
+        plain_cluster, tmp_path, "--set-resources", f"work:slurm_partition={partition}", names=["one"], saving=SAVING
+    )
+    run.wait(lambda: working(tmp_path), "a job at work")
+    first = working(tmp_path)["one"]
+    strike(plain_cluster, first["job"], first["node"])
+    # SLURM may send a signal twice. More make sure that one meets Snakemake at work on another.
+    for _ in range(50):
+        os.kill(first["parent"], signal.SIGTERM)
+        time.sleep(0.0001)
+    run.wait(lambda: len(starts(tmp_path, "one")) == 2, "the job to start again")
+    (tmp_path / "go").touch()
+    run.finish()
+    assert [line["event"] for line in journal(tmp_path)] == ["start", "stopped", "start", "end"]
+    second = starts(tmp_path, "one")[1]
+    assert second["checkpoint"]
+    assert second["job"] != first["job"]
+    log = tmp_path / "results" / "slurm-logs" / "rule_work" / "one" / f"{first['job']}.log"
+    assert "returned non-zero exit status 75" in log.read_text()
 
 
 def test_what_ends_while_snakemake_is_dead_stays(plain_cluster, tmp_path):

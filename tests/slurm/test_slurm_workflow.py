@@ -68,8 +68,7 @@ def content(folder, seed=1):
 def hold(run, folder):
     """Stop a training as soon as it is ready for SIGTERM, so that however fast the machine, the fault meets it at work.
 
-    SLURM wakes up what it wants to end, but not what it warns of the end (--signal): then it is for us to do, at once,
-    for the step may be over as soon as its Snakemake has gone.
+    SLURM wakes up what it wants to end, but not what it warns of the end (--signal): then it is for us to do.
     """
     run.wait(lambda: training(folder), "a training at work")
     process = training(folder)

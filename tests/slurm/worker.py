@@ -1,6 +1,7 @@
 """A job of the miniature workflow: writes down when and where it runs, and works until it is allowed to end.
 
-Like training, it ends with status 75 at SIGTERM. Two that work on the same name at the same time are written down too.
+Like training, at SIGTERM it saves a checkpoint, which may take some seconds, and ends with status 75; each line tells
+whether there was one. Two that work on the same name at the same time are written down too.
 """
 
 import fcntl
@@ -11,19 +12,24 @@ import sys
 import time
 from pathlib import Path
 
-name, output = sys.argv[1:]
+name, output, seconds = sys.argv[1:]
+checkpoint = Path(f"{name}.checkpoint")
 
 
 def note(event: str) -> None:
     """Add a line; lines of several processes do not mix, as each is one short write."""
     where = {"node": os.environ.get("SLURMD_NODENAME"), "cards": os.environ.get("CUDA_VISIBLE_DEVICES")}
     line = {"name": name, "event": event, "job": os.environ.get("SLURM_JOB_ID"), "process": os.getpid(), **where}
+    line |= {"parent": os.getppid(), "checkpoint": checkpoint.exists()}
     with Path("journal").open("a") as stream:
         stream.write(json.dumps(line) + "\n")
 
 
 def stop(*_: object) -> None:
-    """Say so and ask to be started again."""
+    """Save, say so and ask to be started again."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(float(seconds))
+    checkpoint.touch()
     note("stopped")
     sys.exit(75)
 

@@ -1,8 +1,11 @@
 """The programs that stand before SLURM's own, and the jobs that an earlier run has left, on a pretended SLURM."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,19 @@ from crossalign.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIMS = ROOT / "profiles" / "slurm" / "bin"
+# A training as SLURM sees it: told to end it takes a moment, and says so by its status.
+TRAINING = """
+import signal, sys, time
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+print("at work", flush=True)
+end = time.monotonic() + 20
+while not told and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(0.5)
+print("saved", flush=True)
+sys.exit(75)
+"""
 QUERY = ["sacct", "-X", "--noheader", "--format=JobIdRaw,State", "--name", "crossalign_1"]
 
 
@@ -94,6 +110,58 @@ def test_steps_find_the_settings_again(pretend, monkeypatch):
     assert subprocess.check_output(["srun", "-n1", "a b"], text=True) == "/site/slurm.conf: a b\n"
     monkeypatch.setenv("SLURM_CONF", "/other.conf")
     assert subprocess.check_output(["srun", "-n1", "a b"], text=True) == "/other.conf: a b\n"
+
+
+@pytest.fixture
+def step(pretend):
+    """Starts a step as the executor does: the script goes to a shell through srun."""
+    pretend(srun='[ "$1 $2" = "-n1 --cpu-bind=q" ] || exit 9\nshift 2\nexec "$@"')
+
+    begun = []
+
+    def begin(script):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(["srun", "-n1", "--cpu-bind=q", "sh", "-s"], **pipes, start_new_session=True)
+        process.stdin.write(script)
+        process.stdin.close()
+        begun.append(process)
+        return process
+
+    yield begin
+    for process in begun:
+        with contextlib.suppress(ProcessLookupError):  # nothing is left of it, as it should be
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("tell", [os.kill, os.killpg], ids=["the first process", "all processes"])
+def test_a_step_outlives_its_warning_until_all_is_saved(step, tmp_path, tell):
+    (tmp_path / "training.py").write_text(TRAINING)
+    # A Snakemake in between, which does not pass signals on, and a folder that the project may have.
+    between = (
+        f"import subprocess as s, signal; signal.signal(15, print); exit(s.call(['{sys.executable}', 'training.py']))"
+    )
+    process = step(f'cd "{tmp_path}" && "{sys.executable}" -c "{between}"\n')
+    assert process.stdout.readline() == "at work\n"
+    tell(process.pid, signal.SIGTERM)
+    assert "saved\n" in process.stdout.read()
+    assert process.wait() == 75
+
+
+@pytest.mark.parametrize(("script", "status"), [("true", 0), ("exit 7", 7), ("cat", 0), ("sh -c 'kill -9 $$'", 137)])
+def test_a_step_ends_as_its_script_does(step, script, status):
+    assert step(f"{script}\n").wait(10) == status
+
+
+def test_a_step_that_handles_no_signal_ends_at_once(step):
+    process = step("sh -c 'echo at work; exec sleep 60'")
+    process.stdout.readline()
+    process.terminate()
+    assert process.wait(10) != 0
+
+
+def test_other_steps_are_left_alone(pretend):
+    pretend(srun='echo "$@"')
+    assert subprocess.check_output(["srun", "-n1", "sh", "-c", "sh -s x"], text=True) == "-n1 sh -c sh -s x\n"
 
 
 def test_the_shims_come_first_where_there_is_slurm(pretend, monkeypatch):
