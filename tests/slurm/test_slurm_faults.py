@@ -160,7 +160,9 @@ def warn(cluster, job, node):
 
 
 @pytest.mark.parametrize(
-    ("partition", "strike"), [("test", warn), ("patient", lambda cluster, _, node: preempt(cluster, node))]
+    ("partition", "strike"),
+    [("test", warn), ("patient", lambda cluster, _, node: preempt(cluster, node))],
+    ids=["warned", "preempted"],
 )
 def test_there_is_time_to_save(plain_cluster, tmp_path, partition, strike):
     """Warned of its time limit, or preempted where preemption has a GraceTime: the step lasts until all is saved."""
