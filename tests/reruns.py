@@ -14,9 +14,9 @@ from tests.workflow import planned, snakemake
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "partial-reruns.md"
 
 # How the files of the tables are edited: a text that stands there, and what it becomes.
-CODE = ("\n\n\ndef ", "\n\n\nADDED = 1\n\n\ndef ")
+CODE = (r"(?m)\n\n\n(?=@|def |class )", "\n\n\nADDED = 1\n\n\n")
 EDITS = {
-    "a comment": ("\n\n\ndef ", "\n\n\n# Why not?\ndef "),
+    "a comment": (r"(?m)\n\n\n(?=@|def |class )", "\n\n\n# Why not?\n"),
     "a docstring": ('"""', '"""To begin with: '),
     "a file's checksum": (r"(?m)^(ud/ru_pud/test\.conllu(?:\t[^\t]*){4}\t)[^\t]*", rf"\1sha256:{'0' * 64}"),
     "a figure's colour": ("#0072B2", "#0073B2"),
