@@ -102,8 +102,9 @@ class Bench:
 
     def start(self):
         """The model that pretraining begins with."""
-        shape = {name: self.given[name] for name in (*SHAPE, "initializer_range", "dropout")}
         given = self.given
+        shape = {name: given[name] for name in (*SHAPE, "initializer_range", "position_waves")}
+        shape["dropout"] = given["tuning_dropout"]
         return starting_point(None, self.vocabulary, given["norm"], None, shape, given["seed"], given["objective"])
 
     def steady(self, step, most: int, seconds: float = float("inf")) -> tuple[int, dict[str, Any]]:
