@@ -16,6 +16,7 @@ DIR holds, anywhere below it, *ewt*train.conllu[.gz], *ewt*dev.conllu[.gz], *_pu
 import argparse
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -77,7 +78,8 @@ def run(program: str, *arguments: str) -> tuple[float, str]:
     started = time.perf_counter()
     # The first `python` there is, as in the rules: below scripts/warm.py that is the one with the warm start.
     command = [shutil.which("python") or sys.executable, str(ROOT / "scripts" / program), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # One thread, as in the rules; without that there is no warm start.
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     if done.returncode:
         raise SystemExit(f"{program} failed\n{done.stdout}\n{done.stderr}")
     return time.perf_counter() - started, done.stderr
