@@ -87,7 +87,7 @@ def main() -> None:
     )
     shape = given(args, SHAPE)
     own = args.dropout if args.tuning_dropout is None else args.tuning_dropout
-    if args.init is None and own is not None:
+    if args.tuning_dropout is not None or (args.init is None and own is not None):
         shape["dropout"] = own
     start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)
     job = Job(

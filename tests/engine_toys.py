@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -55,6 +56,20 @@ class ToyTask:
     def score(self, records, predictions):
         right = sum(int((p == np.array(r["ids"]) % 3).sum()) for r, p in zip(records, predictions, strict=True))
         return {"accuracy": 100 * right / sum(len(r["ids"]) for r in records)}
+
+
+def die_at(run, number):
+    """Run a fine-tuning that Ctrl-C ends at a step."""
+    step = run.engine.step
+
+    def dying(*members):
+        if int(run.engine.step_number) == number:
+            raise KeyboardInterrupt
+        step(*members)
+
+    run.engine.step = dying
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
 
 
 def all_values(model):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load
-from tests.engine_toys import ToyTask, toy_records
+from tests.engine_toys import ToyTask, die_at, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
 from crossalign.errors import UserError, run_main
@@ -115,17 +115,7 @@ def test_it_holds_the_model_near_the_original(place):
 def test_resumed_equals_never_stopped(place, tmp_path):
     whole = tuning(place)
     whole.run()
-    first = tuning(place, tmp_path, Saving(steps=1))
-    step = first.engine.step
-
-    def dying(*members):
-        if int(first.engine.step_number) == 5:
-            raise KeyboardInterrupt
-        step(*members)
-
-    first.engine.step = dying
-    with pytest.raises(KeyboardInterrupt):
-        first.run()
+    die_at(tuning(place, tmp_path, Saving(steps=1)), 5)
     again = tuning(place, tmp_path)
     again.run()
     assert again.history.resumed == 1

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine_toys import ToyTask, toy_records
+from tests.engine_toys import ToyTask, die_at, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
 from crossalign.models.encoder import Encoder
@@ -282,17 +282,7 @@ def test_out_of_memory_cuts_the_parts_apart_with_the_same_effect(place, passes, 
 def test_resumed_equals_never_stopped(place, tmp_path):
     whole = tuning(place, dropout=0.1)
     whole.run()
-    first = tuning(place, folder=tmp_path, saving=Saving(steps=1), dropout=0.1)
-    step = first.engine.step
-
-    def dying(*members):
-        if int(first.engine.step_number) == 5:
-            raise KeyboardInterrupt
-        step(*members)
-
-    first.engine.step = dying
-    with pytest.raises(KeyboardInterrupt):
-        first.run()
+    die_at(tuning(place, folder=tmp_path, saving=Saving(steps=1), dropout=0.1), 5)
     again = tuning(place, folder=tmp_path, dropout=0.1)
     again.run()
     assert again.history.resumed == 1

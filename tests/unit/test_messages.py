@@ -1,5 +1,6 @@
 """Messages of docs/troubleshooting.md that no other test brings about: what has to go wrong goes wrong here."""
 
+import contextlib
 import http.server
 import os
 import shutil
@@ -106,6 +107,30 @@ def test_a_step_that_cannot_be_captured_runs_all_the_same(monkeypatch, caplog):
     plain = tuned(capture=False, static=True)
     plain.run()
     assert same(all_values(refused.model), all_values(plain.model))
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), torch.OutOfMemoryError("CUDA out of memory")])
+def test_a_capture_that_breaks_off_tells_its_cause(monkeypatch, cause):
+    """Ending such a capture raises an error of its own; steps must not run eagerly after Ctrl-C because of that."""
+
+    @contextlib.contextmanager
+    def graph(*_, **__):
+        try:
+            yield
+        finally:
+            raise RuntimeError("capturing stream has unjoined work")
+
+    def work(*_):
+        raise cause
+
+    settings = Settings(learning_rate=1e-3, batch=8, epochs=1, selection="last")
+    engine = FineTuning(toy_encoder(), None, ToyTask(), toy_records(), [], settings).engine
+    for name, value in (("CUDAGraph", object), ("graph_pool_handle", object), ("graph", graph)):
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(engine, "_warm_up", lambda *_: None)
+    monkeypatch.setattr(engine, "_work", work)
+    with pytest.raises(type(cause)):
+        engine._record((0, None, True, True), torch.zeros(1))
 
 
 @pytest.mark.slow
