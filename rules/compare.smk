@@ -10,6 +10,7 @@ rule compare_languages:
         f"{LOGS}/compare_languages/{{address}}-{{corpus}}.log",
     benchmark:
         f"{BENCHMARKS}/compare_languages/{{address}}-{{corpus}}.tsv"
+    priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
     resources:
@@ -35,6 +36,7 @@ rule measure_distances:
         summary=f"{RESULTS}/distances/{{address}}/{{lang}}.json",
     log:
         f"{LOGS}/measure_distances/{{address}}-{{lang}}.log",
+    priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
     params:

@@ -11,6 +11,7 @@ rule embed_sentences:
         f"{LOGS}/embed_sentences/{{address}}-{{corpus}}.log",
     benchmark:
         f"{BENCHMARKS}/embed_sentences/{{address}}-{{corpus}}.tsv"
+    priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
     resources:
@@ -38,6 +39,7 @@ rule embed_words:
         f"{LOGS}/embed_words/{{address}}-{{lang}}.log",
     benchmark:
         f"{BENCHMARKS}/embed_words/{{address}}-{{lang}}.tsv"
+    priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
     resources:

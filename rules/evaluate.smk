@@ -13,6 +13,7 @@ rule evaluate:
         f"{LOGS}/evaluate/{{model}}/{{recipe}}-{{source}}/{{init}}-seed{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/evaluate/{{model}}/{{recipe}}-{{source}}/{{init}}-seed{{seed}}.tsv"
+    priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
     resources:
