@@ -8,7 +8,7 @@
 3. Predictions alone, in tokens per second, against a padded loop of 32 examples at a time over the library's model.
 
 Usage: [python scripts/warm.py --] python3 benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu]
-       [--tiny]
+       [--epochs N] [--tiny]
 With the first half of the command programs start warm, as `make` has it; without it they import everything anew.
 DIR holds, anywhere below it, *ewt*train.conllu[.gz], *ewt*dev.conllu[.gz], *_pud-*.conllu[.gz] and vocab.txt[.gz].
 """
@@ -51,6 +51,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--epochs", type=int, default=15, help="of the fine-tuning; fewer for a quick look at the rest")
     parser.add_argument("--tiny", action="store_true", help="everything very small, to see that it runs")
     return parser.parse_args()
 
@@ -158,7 +159,7 @@ def main() -> None:
         encoder, base = fresh_encoder(config, 1), folder / "base"
         save_encoder(base, encoder, tokenizer)
         sets = [f"{name}={path}" for name, path in tests.items()]
-        epochs = "1" if args.tiny else "15"
+        epochs = 1 if args.tiny else args.epochs
         seconds, _ = run(
             "finetune.py", "--model", base, "--task", "parsing", "--train", ewt["train"], "--dev", ewt["dev"],
             "--batch", "32", "--epochs", epochs, "--out", folder / "parser", "--device", args.device,
