@@ -75,4 +75,19 @@ def tree(file: Path) -> str:
                 and isinstance(first.value.value, str)
             ):
                 node.body = node.body[1:]
-    return ast.dump(module)
+    return dump(module)
+
+
+def dump(part: object) -> str:
+    """A syntax tree as text that is the same in every version of Python, so that results can move between machines.
+
+    `ast.dump` names fields that older versions lack, and some versions end formats within f-strings with an empty text.
+    """
+    if isinstance(part, ast.JoinedStr):
+        part = ast.JoinedStr([value for value in part.values if getattr(value, "value", None) != ""])
+    if isinstance(part, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(part) if value is not None and value != [])
+        return f"{type(part).__name__}({', '.join(f'{name}={dump(value)}' for name, value in fields)})"
+    if isinstance(part, list):
+        return f"[{', '.join(map(dump, part))}]"
+    return repr(part)

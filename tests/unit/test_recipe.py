@@ -54,6 +54,13 @@ def test_a_recipe_does_not_depend_on_the_folder(scripts, tmp_path_factory, monke
     assert fresh() == before
 
 
+def test_a_recipe_does_not_depend_on_the_version_of_python(scripts):
+    (scripts / "program.py").write_text(
+        'class Box:\n    size: int = 1\n\n\ndef show(x, form=None, *more):\n    return f"{x!r} {x:{form}}" f"{x:>3}"\n'
+    )
+    assert fresh() == "33f8e5e2e083"  # of Python 3.11, 3.12 and 3.13
+
+
 def test_every_program_has_a_recipe(root):
     for cached in (module.recipe, module.imports, module.parsed, module.tree):
         cached.cache_clear()
