@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import torch
 
 from crossalign.errors import UserError
 from crossalign.models.config import EncoderConfig
-from crossalign.models.encoder import Encoder, sinusoids
+from crossalign.models.encoder import Encoder
 from crossalign.models.init import fresh_encoder
 from crossalign.models.lm_heads import Head, fresh_head, masked_loss
 from crossalign.training.arena import AdamW
@@ -258,11 +259,16 @@ def new_model(config: EncoderConfig, seed: int) -> tuple[Encoder, Head]:
 def wave_positions(encoder: Encoder, height: float) -> None:
     """Before training from scratch: position vectors that begin as sine waves of this height, not at random.
 
-    Neighbours are then alike from the start, and attention learns to look at them sooner.
+    How far apart two words are is then plain from the start, and attention learns to look at neighbours sooner. Waves
+    of 3 to 16 positions cancel out in the mean of a sentence. With longer ones that mean tells the sentence's length,
+    and translations of each other seem alike in the first layers for no other reason.
     """
     with torch.no_grad():
         positions = encoder.embeddings.position.weight
-        positions.copy_(height * sinusoids(*positions.shape))
+        count, width = positions.shape
+        lengths = 3 * (16 / 3) ** torch.linspace(0, 1, (width + 1) // 2)
+        angles = torch.arange(count)[:, None] * (2 * math.pi / lengths)
+        positions.copy_(height * torch.cat([angles.sin(), angles.cos()], 1)[:, :width])
 
 
 def even_segments(encoder: Encoder) -> None:
