@@ -6,6 +6,7 @@
 # make small    real languages and small models pretrained here, on one GPU (docs/small-run/README.md)
 # make small-mirror FROM=folder  a mirror of its data from a folder of samples, for make small MIRROR=results/small/mirror
 # make report   the page of a run as far as it is: make report RUN=paper
+# make publish  its page, tables, figures and verdicts in one small folder: make publish RUN=small TO=docs/small-run/outcome
 # make bench    measure the workflow against its peers
 # make demo-models       pretrain the demo's models again, on whatever GPU or CPU is there
 # make snakemake-report  Snakemake's own report of the demo
@@ -18,7 +19,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: small small-mirror demo test test-slow plan paper slurm report snakemake-report demo-models bench lint clean environment dev-environment
+.PHONY: small small-mirror demo test test-slow plan paper slurm report publish snakemake-report demo-models bench lint clean environment dev-environment
 .DEFAULT_GOAL := demo
 
 demo: environment
@@ -61,6 +62,9 @@ slurm: environment
 report: environment
 	python scripts/make_verdicts.py --config results/$(RUN)/config.json --results results/$(RUN)
 	python scripts/make_report.py --config results/$(RUN)/config.json --results results/$(RUN) --out results/$(RUN)/report/index.html
+
+publish: environment
+	python scripts/publish_run.py --results results/$(RUN) --out $(or $(TO),$(error TO=folder is needed))
 
 snakemake-report: environment
 	snakemake --profile profiles/demo --report results/demo/report/snakemake.html all

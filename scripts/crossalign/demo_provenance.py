@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from crossalign.demo_models import vocabulary_of
-from crossalign.files import write_json
-
-
-def sha256(path: Path) -> str:
-    """Checksum of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+from crossalign.files import sha256, write_json
 
 
 def stage(report: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -57,6 +58,12 @@ def write_json(path: str | Path, value: Any, **form: Any) -> None:
     with write_atomic(path) as stream:
         json.dump(value, stream, **{"indent": 2} | form)
         stream.write("\n")
+
+
+def sha256(path: str | Path) -> str:
+    """Checksum of a file."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sweep(path: str | Path) -> None:

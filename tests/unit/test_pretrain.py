@@ -1,5 +1,6 @@
 """Pretraining: it learns, it resumes to the last bit, the library loads what it writes, and bad input is told."""
 
+import hashlib
 import json
 import os
 import signal
@@ -57,7 +58,9 @@ def test_the_loss_falls(place, tmp_path, norm):
     losses = [loss for _, loss in report["loss"]]
     assert np.mean(losses[-20:]) < report["unigram_entropy"] - 0.2 < losses[0]
     assert report["tokens_seen"] == 300 * 8 * 16 and report["tokens_per_second"] > 0
-    assert json.loads((tmp_path / "m/training.json").read_text())["loss"] == report["loss"]
+    written = json.loads((tmp_path / "m/training.json").read_text())
+    assert written["loss"] == report["loss"]
+    assert written["sha256"] == hashlib.sha256((tmp_path / "m/model.safetensors").read_bytes()).hexdigest()
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(place, tmp_path):

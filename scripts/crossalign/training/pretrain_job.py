@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from crossalign.errors import UserError
-from crossalign.files import write_json
+from crossalign.files import sha256, write_json
 from crossalign.models.config import XGLM, EncoderConfig
 from crossalign.models.encoder import Encoder
 from crossalign.models.huggingface import load_tokenizer, load_weights
@@ -199,6 +199,7 @@ def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = N
     if start.fresh:
         even_segments(start.encoder)
     save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
+    report["sha256"] = sha256(job.out / "model.safetensors")
     write_json(job.out / "training.json", report)
     training.checkpoints.remove()
     return report

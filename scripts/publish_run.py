@@ -1,0 +1,95 @@
+"""Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
+
+Out: the page, tables (CSV), figures (PNG and the numbers behind them), verdicts on the claims, and how the language
+models that it pretrained were made, with their checksums. The folder is replaced as a whole.
+"""
+
+import csv
+import io
+import shutil
+import tempfile
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from crossalign.errors import UserError, run_main
+from crossalign.report.files import read_json
+
+KINDS = {"tables": ("*.csv",), "figures": ("*.png", "*.csv")}
+MARK = "published.txt"  # only a folder that this program wrote is replaced
+FIELDS = (
+    "model",
+    "objective",
+    "parameters",
+    "steps",
+    "tokens_seen",
+    "dev_loss",
+    "seconds",
+    "device",
+    "recipe",
+    "sha256",
+)
+
+
+def parse_args() -> Namespace:
+    """The command line."""
+    args = ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("--results", type=Path, required=True, help="results/<run>, finished or not")
+    args.add_argument("--out", type=Path, required=True, help="the folder to write, such as docs/small-run/outcome")
+    return args.parse_args()
+
+
+def models(results: Path) -> str:
+    """One CSV row for each language model that was pretrained in this run."""
+    table = io.StringIO()
+    rows = csv.DictWriter(table, FIELDS, extrasaction="ignore", restval="", lineterminator="\n")
+    rows.writeheader()
+    for file in sorted(results.glob("models/*/training.json")):
+        facts = read_json(file)
+        dev = facts.get("dev") or [{}]
+        rows.writerow(
+            facts
+            | {"model": file.parent.name, "steps": facts["settings"]["steps"], "dev_loss": dev[-1].get("loss", "")}
+        )
+    return table.getvalue()
+
+
+def gather(results: Path, out: Path) -> int:
+    """Copy and write everything into an empty folder; says how many items there are."""
+    shutil.copyfile(results / "report/index.html", out / "index.html")
+    shutil.copyfile(results / "claims.csv", out / "claims.csv")
+    items = set()
+    for kind, patterns in KINDS.items():
+        for file in sorted(file for pattern in patterns for file in (results / kind).rglob(pattern)):
+            target = out / file.relative_to(results)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+            items.add(target.with_suffix(""))
+    (out / "models.csv").write_text(models(results), encoding="utf-8")
+    (out / MARK).write_text(
+        "Written by scripts/publish_run.py; replaced as a whole when it runs again.\n", encoding="utf-8"
+    )
+    return len(items)
+
+
+def main() -> None:
+    """Write beside the old folder, then take its place."""
+    args = parse_args()
+    page = args.results / "report/index.html"
+    if not page.exists():
+        raise UserError(f"{page} is not there; make report makes it, also of a run that is not finished")
+    if args.out.exists() and not (args.out / MARK).exists():
+        raise UserError(f"--out {args.out}: there is a folder that this program did not write; name another")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=args.out.parent, prefix=".publish-") as place:
+        fresh = Path(place) / "fresh"
+        fresh.mkdir()
+        count = gather(args.results, fresh)
+        if args.out.exists():
+            args.out.rename(Path(place) / "old")
+        fresh.rename(args.out)
+    size = sum(file.stat().st_size for file in args.out.rglob("*") if file.is_file())
+    print(f"{args.out}: {count} tables and figures, {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    run_main(main)
