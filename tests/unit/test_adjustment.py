@@ -8,9 +8,10 @@ from tests.unit.adjustment_toys import toy_files, toy_model, toy_tokenizer
 from crossalign.errors import UserError
 from crossalign.training.adjustment import Adjusting, AdjustmentSettings
 from crossalign.training.arena import AdamW
-from crossalign.training.engine import Engine, Part, batch_inputs
+from crossalign.training.engine import Engine
 from crossalign.training.linked import Row, Sample, read_sample
 from crossalign.training.pairs import Choice, PairStore, make_pairs
+from crossalign.training.parts import Part, batch_inputs
 from crossalign.training.pull import Frozen, PullLoss, english_vectors, freeze
 from crossalign.training.saving import Saving
 

@@ -18,9 +18,9 @@ from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tok
 from crossalign.errors import UserError, run_main
 from crossalign.models.huggingface import load_encoder, save_encoder
 from crossalign.training.continual import ContinualSettings, continual, continual_from_files
-from crossalign.training.engine import batch_inputs
 from crossalign.training.finetune import FineTuning
 from crossalign.training.linked import read_sample
+from crossalign.training.parts import batch_inputs
 from crossalign.training.recipe import Settings
 from crossalign.training.saving import Saving
 

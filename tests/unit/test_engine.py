@@ -12,8 +12,9 @@ from crossalign.models import cpu_layer
 from crossalign.models.huggingface import library_names
 from crossalign.training.arena import AdamW, Arena
 from crossalign.training.batches import Store, Stream
-from crossalign.training.engine import Engine, Part
+from crossalign.training.engine import Engine
 from crossalign.training.finetune import Auxiliary, FineTuning
+from crossalign.training.parts import Part
 from crossalign.training.predict import TaskModel, predict_all
 from crossalign.training.recipe import Settings
 from crossalign.training.schedule import learning_rates

@@ -18,7 +18,7 @@ from crossalign.models import ops
 from crossalign.models.encoder import Layer
 from crossalign.models.layout import Layout
 from crossalign.training.batches import Store, by_length
-from crossalign.training.engine import batch_inputs
+from crossalign.training.parts import batch_inputs
 
 
 class Batch:

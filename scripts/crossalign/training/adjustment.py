@@ -16,9 +16,10 @@ from crossalign.models.encoder import Encoder, restore_vocabulary, slice_vocabul
 from crossalign.training.arena import AdamW
 from crossalign.training.batches import Stream
 from crossalign.training.checkpoints import Checkpoints
-from crossalign.training.engine import Engine, Part
+from crossalign.training.engine import Engine
 from crossalign.training.linked import Sample
 from crossalign.training.pairs import Choice, PairStore, make_pairs
+from crossalign.training.parts import Part
 from crossalign.training.pull import PullLoss, freeze
 from crossalign.training.recipe import fingerprint
 from crossalign.training.saving import Saver, Saving

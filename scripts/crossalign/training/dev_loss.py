@@ -11,8 +11,9 @@ import torch
 from crossalign.errors import UserError
 from crossalign.models.lm_heads import masked_loss
 from crossalign.training.corpus import Corpus
-from crossalign.training.engine import Engine, batch_inputs
+from crossalign.training.engine import Engine
 from crossalign.training.masking import Blocks
+from crossalign.training.parts import batch_inputs
 
 # Tokens of a text that are looked at, at most, and tokens per batch.
 _MOST, _BUDGET = 1 << 17, {"cuda": 1 << 15, "cpu": 1 << 11}

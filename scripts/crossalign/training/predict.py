@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from crossalign.models.encoder import Encoder
 from crossalign.training.batches import Store, by_length
-from crossalign.training.engine import batch_inputs
+from crossalign.training.parts import batch_inputs
 
 # Tokens per batch: enough to fill a GPU, few enough to stay in a CPU's cache.
 BUDGET = {"cuda": 32768, "cpu": 2048}

@@ -22,8 +22,9 @@ from crossalign.training.arena import AdamW
 from crossalign.training.checkpoints import Checkpoints
 from crossalign.training.corpus import Corpus
 from crossalign.training.dev_loss import DevLoss
-from crossalign.training.engine import Engine, Part
+from crossalign.training.engine import Engine
 from crossalign.training.masking import block_maker
+from crossalign.training.parts import Part
 from crossalign.training.pretrain_settings import PretrainSettings
 from crossalign.training.recipe import fingerprint
 from crossalign.training.saving import Saver, Saving

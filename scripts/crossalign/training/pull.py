@@ -15,8 +15,8 @@ from torch import Tensor
 from crossalign.models.encoder import Encoder
 from crossalign.models.heads import full_precision
 from crossalign.training.batches import by_length
-from crossalign.training.engine import batch_inputs
 from crossalign.training.pairs import PairStore
+from crossalign.training.parts import batch_inputs
 from crossalign.training.predict import BUDGET, TaskModel
 
 log = logging.getLogger(__name__)
