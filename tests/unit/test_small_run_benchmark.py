@@ -107,7 +107,12 @@ def test_settings_are_read_from_the_workflows_own_command_line(root, benchmarks)
     config = load([root / "config.small.yaml"])
     values = flags(finetune_options(config, Tuned("small", "parsing", "en_ewt", "ref", 1)))
     settings = Settings(**known(Settings, values))
-    assert (settings.batch, settings.epochs, settings.learning_rate) == (32, 8, 3e-4)
+    told = config["finetune"]["parsing"]
+    assert (settings.batch, settings.epochs, settings.learning_rate) == (
+        told["batch"],
+        told["epochs"],
+        told["learning_rate"],
+    )
     assert (settings.beta2, settings.warmup, settings.selection) == (0.99, 0.1, "best")
 
 
