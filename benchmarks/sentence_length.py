@@ -7,7 +7,7 @@ position vectors may, languages seem alike for that reason alone. For each layer
     strangers   CKA of English sentences with others of the same length as their translations: all that length can do
     apart       CKA and ANC of what is left of the vectors when a smooth function of the length is taken out
 
-Usage: python benchmarks/sentence_length.py --model FOLDER --text en=FILE ru=FILE ... [--device cpu]
+Usage: python benchmarks/sentence_length.py --model FOLDER --text en=FILE ru=FILE ... [--max-length 128] [--device cpu]
 The first language is compared with each of the others; files hold parallel sentences, one a line.
 """
 
@@ -32,6 +32,9 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path)
     parser.add_argument("--text", required=True, nargs="+", metavar="LANG=FILE")
+    parser.add_argument(
+        "--max-length", default="200", help="tokens of a sentence, at most the positions of the model"
+    )
     parser.add_argument("--device", default="auto")
     return parser.parse_args()
 
@@ -65,7 +68,9 @@ def main() -> None:
     lengths = {lang: lengths_of(tokenizer, file) for lang, file in files.items()}
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, str(ROOT / "scripts/embed_sentences.py"), "--model", str(args.model)]
-        subprocess.run([*program, "--text", *args.text, "--out", folder, "--device", args.device], check=True)
+        options = ["--max-length", args.max_length, "--device", args.device, "--out", folder]
+        if subprocess.run([*program, "--text", *args.text, *options]).returncode:
+            raise SystemExit(1)
         vectors = {lang: np.load(Path(folder) / f"{lang}.npy") for lang in files}
     first, *others = files
     left = [apart(layer, lengths[first]) for layer in vectors[first]]
