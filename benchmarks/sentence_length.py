@@ -32,9 +32,7 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path)
     parser.add_argument("--text", required=True, nargs="+", metavar="LANG=FILE")
-    parser.add_argument(
-        "--max-length", default="200", help="tokens of a sentence, at most the positions of the model"
-    )
+    parser.add_argument("--max-length", default="200", help="tokens of a sentence, at most the positions of the model")
     parser.add_argument("--device", default="auto")
     return parser.parse_args()
 
