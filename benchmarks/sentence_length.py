@@ -32,15 +32,18 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path)
     parser.add_argument("--text", required=True, nargs="+", metavar="LANG=FILE")
-    parser.add_argument("--max-length", default="200", help="tokens of a sentence, at most the positions of the model")
+    parser.add_argument(
+        "--max-length", type=int, default=200, help="tokens of a sentence, at most the positions of the model"
+    )
     parser.add_argument("--device", default="auto")
     return parser.parse_args()
 
 
-def lengths_of(tokenizer: Tokenizer, file: Path) -> np.ndarray:
-    """Tokens of each sentence, without the special ones."""
+def lengths_of(tokenizer: Tokenizer, file: Path, most: int) -> np.ndarray:
+    """Tokens of each sentence that its vector is a mean of: no special ones, none beyond the place where it is cut."""
     lines = file.read_text(encoding="utf-8").splitlines()
-    return np.array([len(one.ids) for one in tokenizer.encode_batch(lines, add_special_tokens=False)], float)
+    counts = [len(one.ids) for one in tokenizer.encode_batch(lines, add_special_tokens=False)]
+    return np.clip(np.array(counts, float), 1, most - 2)
 
 
 def strangers(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -63,10 +66,10 @@ def main() -> None:
     args = parse_args()
     files = {lang: Path(file) for lang, file in (text.split("=", 1) for text in args.text)}
     tokenizer = Tokenizer.from_file(str(args.model / "tokenizer.json"))
-    lengths = {lang: lengths_of(tokenizer, file) for lang, file in files.items()}
+    lengths = {lang: lengths_of(tokenizer, file, args.max_length) for lang, file in files.items()}
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, str(ROOT / "scripts/embed_sentences.py"), "--model", str(args.model)]
-        options = ["--max-length", args.max_length, "--device", args.device, "--out", folder]
+        options = ["--max-length", str(args.max_length), "--device", args.device, "--out", folder]
         if subprocess.run([*program, "--text", *args.text, *options]).returncode:
             raise SystemExit(1)
         vectors = {lang: np.load(Path(folder) / f"{lang}.npy") for lang in files}

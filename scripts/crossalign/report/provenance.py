@@ -1,6 +1,5 @@
 """Where the numbers of an item come from: its runs and how they were trained, its data, its part of the config."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from crossalign.addresses import Adapted, Adjustment, Mlm, Run, Tuned
 from crossalign.catalog import Catalog
+from crossalign.files import sha256
 from crossalign.own import own_models
 from crossalign.report.files import read_json
 
@@ -147,7 +147,7 @@ def full_record(
         # Folders and mirrors are the machine's own affair; the page may be passed on.
         "config": {key: value for key, value in config.items() if key != "downloads"},
         "data": {path: checksums.get(path, "") for path in sorted({path for each in found for path in each.data})},
-        "inputs": {path: hashlib.sha256((results / path).read_bytes()).hexdigest() for path in inputs},
+        "inputs": {path: sha256(results / path) for path in inputs},
         "runs": dict(sorted({address: facts for each in found for address, facts in each.made.items()}.items())),
         "items": {
             each.item: {"runs": each.runs, "inputs": each.inputs, "data": each.data, "settings": each.settings}
