@@ -1,7 +1,8 @@
 """Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
 
-Out: the page, tables (CSV), figures (PNG and the numbers behind them), verdicts on the claims, and how the language
-models that it pretrained were made, with their checksums. The folder is replaced as a whole.
+Out: the page, tables (CSV), figures (PNG and the numbers behind them), the main finding as one picture
+(random-init.png), verdicts on the claims, and how the language models that it pretrained were made, with their
+checksums. The folder is replaced as a whole.
 """
 
 import csv
@@ -12,6 +13,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
+from crossalign.render.random_init import draw_random_init
 from crossalign.report.files import read_json
 
 KINDS = {"tables": ("*.csv",), "figures": ("*.png", "*.csv")}
@@ -65,6 +67,8 @@ def gather(results: Path, out: Path) -> int:
             shutil.copyfile(file, target)
             items.add(target.with_suffix(""))
     (out / "models.csv").write_text(models(results), encoding="utf-8")
+    if (table := results / "tables/align-predict/table1.csv").exists():
+        draw_random_init(table, out / "random-init.png")
     (out / MARK).write_text(
         "Written by scripts/publish_run.py; replaced as a whole when it runs again.\n", encoding="utf-8"
     )
