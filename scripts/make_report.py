@@ -37,9 +37,9 @@ def main() -> None:
         # A name that is no text in any encoding must not cost the page.
         stream.write(page(report).encode("utf-8", "replace"))
     counts = count(report.claims)
-    made = sum(entry.made for entry in report.entries)
     print(f"claims: {counts[HOLDS]} of {sum(counts[verdict] for verdict in JUDGED)} judged hold")
-    print(f"tables and figures: {made} of {len(report.entries)} made")
+    part = f", {report.states['in part']} in part" if report.states["in part"] else ""
+    print(f"tables and figures: {report.states['made']} of {len(report.entries)} made{part}")
     print(f"page: {args.out}")
 
 

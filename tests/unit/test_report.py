@@ -1,6 +1,7 @@
 """The page as a file: what enters it and how, what a partial run shows, and what the program says."""
 
 import base64
+import csv
 import hashlib
 import html
 import json
@@ -150,6 +151,23 @@ def test_every_item_is_shown_and_those_not_made_name_their_command(shown):
         folder, form = ("tables", "html") if "/table" in item else ("figures", "svg")
         again = "--force " if item in MADE else ""
         assert f"snakemake --profile profiles/demo {again}results/demo/{folder}/{item}.{form}</code>" in content
+
+
+def test_what_was_made_from_some_of_its_runs_says_so(root, tmp_path):
+    config = make_run(tmp_path, root, MADE)
+    results = tmp_path / "results" / "demo"
+    table = results / f"tables/{MADE[0]}.csv"
+    rows = list(csv.DictReader(table.open(encoding="utf-8", newline="")))
+    rows[0]["missing"] = "tuned/mbert/parsing-en_ewt/ref/seed2"
+    with table.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    report = gather(config, results, results / "report" / "index.html")
+    assert report.states == {"made": len(MADE) - 1, "in part": 1, "not made yet": 48 - len(MADE), "left out": 0}
+    content = page(report)
+    assert f"<b>{len(MADE) - 1}</b> of 48 made" in content and "(in part)" in content
+    assert "Made in part." in content and 'data-state="in part"' in content
 
 
 def test_commands_of_other_runs():

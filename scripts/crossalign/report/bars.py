@@ -10,6 +10,7 @@ KINDS = {
     "reproduced": "good",
     "made": "good",
     "unclear": "fair",
+    "in part": "fair",
     "close": "fair",
     "does not hold": "bad",
     "differs": "bad",

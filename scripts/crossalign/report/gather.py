@@ -29,7 +29,10 @@ FORMATS = {"table": ("html", "csv", "tex"), "figure": ("svg", "pdf", "png", "csv
 
 @dataclass(frozen=True)
 class Entry:
-    """One table or figure. Without `table` or `picture` it was not made yet; `left_out` says why it never will be."""
+    """One table or figure. Without `table` or `picture` it was not made yet; `left_out` says why it never will be.
+
+    `lacks`: it was made, but not from all its runs.
+    """
 
     name: str
     title: str
@@ -44,6 +47,7 @@ class Entry:
     verdicts: dict[str, int] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     left_out: str = ""
+    lacks: bool = False
 
     @property
     def paper(self) -> str:
@@ -60,6 +64,13 @@ class Entry:
     @property
     def made(self) -> bool:
         return bool(self.table) or self.picture is not None
+
+    @property
+    def state(self) -> str:
+        """made, in part, left out or not made yet."""
+        if self.made:
+            return "in part" if self.lacks else "made"
+        return "left out" if self.left_out else "not made yet"
 
     @property
     def anchor(self) -> str:
@@ -85,6 +96,12 @@ class Report:
         """The models of its own that stand behind the run's tables and figures."""
         own = own_models(self.config)
         return sorted({base_name(run) for run in Catalog(self.config).runs()} & own.keys())
+
+    @property
+    def states(self) -> dict[str, int]:
+        """How many tables and figures are made, made in part, not made yet, left out."""
+        counted = Counter(entry.state for entry in self.entries)
+        return {state: counted[state] for state in ("made", "in part", "not made yet", "left out")}
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -156,6 +173,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
                 verdicts=verdicts.get(name, {}),
                 claims=[claim for claim in claims if name in claim.items],
                 left_out=(config.get("skip") or {}).get(name, ""),
+                lacks=made and any(row["missing"] for row in read_csv(stem.with_suffix(".csv"), ("missing",)) or []),
             )
         )
     return Report(

@@ -25,10 +25,12 @@ def article(entry: Entry) -> str:
         data_tasks=" ".join(entry.tasks),
         data_languages=" ".join(entry.languages),
         data_verdicts="|".join([*entry.verdicts, *dict.fromkeys(f"claim {claim.verdict}" for claim in entry.claims)]),
-        data_state="made" if entry.made else "not made",
+        data_state=entry.state if entry.made else "not made",
         aria_labelledby=f"{entry.anchor}-title",
     )
     parts = [f"<article{found}>", header(entry)]
+    if entry.lacks:
+        parts.append(f'<p class="absent">Made in part. {missing(entry)}The command below makes the rest.</p>')
     if entry.made:
         parts += [tools(entry), entry.table and f'<div class="body">{entry.table}</div>', picture(entry)]
     elif entry.left_out:

@@ -79,7 +79,6 @@ def graphic(report: Report) -> str:
     counts = claims.count(report.claims)
     judged = sum(counts[verdict] for verdict in claims.JUDGED)
     held = f"<b>{counts[claims.HOLDS]}</b> of {judged} judged claims hold" if judged else "<b>no</b> claim judged yet"
-    made = sum(entry.made for entry in report.entries)
     found = report.verdicts
     order = [*(label for label in [*LABELS, *found] if label != NOT_RUN), NOT_RUN]
     numbers = {label: found[label] for label in order if label in found}
@@ -91,11 +90,11 @@ def graphic(report: Report) -> str:
         # Few if any are judged: of facts about languages, say.
         total = sum(numbers.values())
         told = f"<b>{total - numbers.get(NOT_RUN, 0)}</b> of {total} printed numbers have ours beside them"
-    left_out = sum(bool(entry.left_out) and not entry.made for entry in report.entries)
-    items = {"made": made, "not made yet": len(report.entries) - made - left_out, "left out": left_out}
+    items = report.states
+    made = f"<b>{items['made']}</b> of {len(report.entries)} made"
     return (
         f'<div class="bars">{bar("Claims", counts, held)}{bar("Numbers", numbers, told)}'
-        f"{bar('Tables and figures', items, f'<b>{made}</b> of {len(report.entries)} made')}</div>"
+        f"{bar('Tables and figures', items, made)}</div>"
     )
 
 
@@ -104,7 +103,7 @@ def tiles(report: Report) -> str:
     rows = []
     for paper, entries in by_paper(report).items():
         links = "".join(tile(entry) for entry in entries)
-        made = sum(entry.made for entry in entries)
+        made = sum(entry.state == "made" for entry in entries)
         rows.append(
             f'<li><a class="paper" href="#{paper}">{text(paper)}</a>'
             f' <span class="muted small">{made} of {len(entries)}</span><ul class="tiles">{links}</ul></li>'
@@ -114,9 +113,8 @@ def tiles(report: Report) -> str:
 
 def tile(entry: Entry) -> str:
     """One tile: T1 or F1."""
-    state = "made" if entry.made else "left out" if entry.left_out else "not made yet"
-    name = f"{entry.kind.capitalize()} {entry.number}: {entry.title} ({state})"
-    shape = "yes" if entry.made else "no"
+    name = f"{entry.kind.capitalize()} {entry.number}: {entry.title} ({entry.state})"
+    shape = {"made": "yes", "in part": "part"}.get(entry.state, "no")
     return (
         f'<li><a class="tile {shape}" href="#{entry.anchor}" title="{text(name)}" aria-label="{text(name)}">'
         f"{entry.kind[0].upper()}{entry.number}</a></li>"
