@@ -1,8 +1,8 @@
 """Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
 
-Out: the page, tables (CSV), figures (PNG and the numbers behind them), the main finding as one picture
-(random-init.png), verdicts on the claims, and how the language models that it pretrained were made, with their
-checksums. The folder is replaced as a whole.
+Out: the page with all tables and figures that it links to, the main finding as one picture (random-init.png), verdicts
+on the claims, and how the language models that it pretrained were made, with their checksums. The folder is replaced as
+a whole.
 """
 
 import csv
@@ -16,7 +16,7 @@ from crossalign.errors import UserError, run_main
 from crossalign.render.random_init import draw_random_init
 from crossalign.report.files import read_json
 
-KINDS = {"tables": ("*.csv",), "figures": ("*.png", "*.csv")}
+FOLDERS = ("report", "tables", "figures")  # side by side as in the run, so that the page's links work
 MARK = "published.txt"  # only a folder that this program wrote is replaced
 FIELDS = (
     "model",
@@ -57,22 +57,17 @@ def models(results: Path) -> str:
 
 def gather(results: Path, out: Path) -> int:
     """Copy and write everything into an empty folder; says how many items there are."""
-    shutil.copyfile(results / "report/index.html", out / "index.html")
     shutil.copyfile(results / "claims.csv", out / "claims.csv")
-    items = set()
-    for kind, patterns in KINDS.items():
-        for file in sorted(file for pattern in patterns for file in (results / kind).rglob(pattern)):
-            target = out / file.relative_to(results)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target)
-            items.add(target.with_suffix(""))
+    for name in FOLDERS:
+        if (results / name).exists():
+            shutil.copytree(results / name, out / name, copy_function=shutil.copyfile)
     (out / "models.csv").write_text(models(results), encoding="utf-8")
     if (table := results / "tables/align-predict/table1.csv").exists():
         draw_random_init(table, out / "random-init.png")
     (out / MARK).write_text(
         "Written by scripts/publish_run.py; replaced as a whole when it runs again.\n", encoding="utf-8"
     )
-    return len(items)
+    return len({file.with_suffix("") for name in FOLDERS[1:] for file in (out / name).rglob("*.csv")})
 
 
 def main() -> None:
