@@ -248,7 +248,7 @@ def test_demo_numbers_are_not_judged(root, tmp_path):
     for item in TABLES:
         labels = {row["verdict"] for row in make(item, context).tidy()}
         assert not labels & set(JUDGED), item
-        assert labels <= {"", "not run", "not judged (artificial languages)", "not judged (not comparable)"}
+        assert labels <= {"", "left out", "not judged (artificial languages)", "not judged (not comparable)"}
     # The main setting of the demo stands beside the paper's main setting, other sizes beside nothing.
     assert (
         find(make("adjust/table2", context), language="hi", model="adjusted", setting="original").printed.text

@@ -15,8 +15,7 @@ from crossalign.render.context import Context
 from crossalign.render.figures import FIGURES
 from crossalign.render.results import Results
 from crossalign.render.tables import TABLES
-from crossalign.render.verdict import JUDGED, OTHER
-from crossalign.render.verdict import NOT_RUN as NUMBER_NOT_RUN
+from crossalign.render.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER
 from crossalign.render.verdicts import write_verdicts
 from crossalign.report.bars import kind_of
 from crossalign.report.checksums import registered
@@ -103,7 +102,7 @@ def test_numbers_of_own_models_are_not_judged_and_facts_are(small):
     judged, spared = set(), 0
     for item in Context(config, Results(folder)).catalog.items:
         for row in records(config, folder, item):
-            assert row["verdict"] in ("", OWN, OTHER, NUMBER_NOT_RUN, *JUDGED), item
+            assert row["verdict"] in ("", OWN, OTHER, *ABSENT, *JUDGED), item
             spared += row["verdict"] == OWN
             if row["verdict"] in JUDGED:
                 judged.add((item, row["field"]))
@@ -239,9 +238,13 @@ def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small
     write_claims(judge_all(Evidence(config, folder)), folder / "claims.csv", folder / "claims.json")
     shown = page(gather(config, folder, tmp_path / "index.html"))
     # A few facts about languages are judged; that all of them are right says nothing of a thousand numbers.
-    beside = sum(found.values()) - found[NUMBER_NOT_RUN]
+    beside = sum(found.values()) - sum(found[label] for label in ABSENT)
     assert f"<b>{beside}</b> of {sum(found.values())} printed numbers have ours beside them" in shown
-    assert f"<b>{found[OWN]}</b> {OWN}" in shown and "<b>6</b> left out" in shown
+    assert (
+        f"<b>{found[OWN]}</b> {OWN}" in shown
+        and f"<b>{found[LEFT_OUT]}</b> left out" in shown
+        and "<b>6</b> left out" in shown
+    )
     assert '<span class="muted small">Swiss German is not among the languages of this run</span>' in shown
 
 

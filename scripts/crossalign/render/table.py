@@ -7,7 +7,7 @@ from functools import cached_property
 from crossalign.render.published import Printed, Published
 from crossalign.render.shades import Shading
 from crossalign.render.values import Value, brief
-from crossalign.render.verdict import NOT_RUN, Verdict
+from crossalign.render.verdict import LEFT_OUT, Verdict
 
 # What the tidy CSV says of a cell, after the columns that say which cell it is.
 MEASURED = (
@@ -158,7 +158,7 @@ class Table:
             row = self.published.rows[place]
             keys = {name: row[name] for name in self.published.keys}
             printed = self.published.printed(place) if "value" in row else Printed("")
-            verdict = Verdict(NOT_RUN, "not part of this configuration")
+            verdict = Verdict(LEFT_OUT, "not part of this configuration")
             yield keys | measured(Cell(printed=printed, verdict=verdict))
 
     @property

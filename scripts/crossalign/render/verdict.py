@@ -9,7 +9,8 @@ seeds, the paper's seeds, and the paper's rounding (h, half a unit of its last d
 - *close*: |d| <= 4 se + h (at most twice the cap), or |d| within the scale's `margin`, below which no paper of the
   four draws a conclusion;
 - *differs*: all else;
-- *not run*: no run of ours is there;
+- *not run*: no run of ours is there yet;
+- *left out*: it is not part of the configuration;
 - *not judged*: the printed cell is doubtful, the languages are artificial, a model pretrained here stands for the
   paper's, or the two measure different things.
 
@@ -34,12 +35,13 @@ from crossalign.render.published import Printed, claim
 from crossalign.render.values import Value
 from crossalign.stand_in import ARTIFICIAL, OWN_MODEL, StandIn
 
-REPRODUCED, CLOSE, DIFFERS, NOT_RUN = "reproduced", "close", "differs", "not run"
+REPRODUCED, CLOSE, DIFFERS, NOT_RUN, LEFT_OUT = "reproduced", "close", "differs", "not run", "left out"
 DOUBTFUL = "not judged (doubtful)"
 OTHER = "not judged (not comparable)"
 JUDGED = (REPRODUCED, CLOSE, DIFFERS)
 STAND_INS = tuple(f"not judged ({each.words})" for each in (ARTIFICIAL, OWN_MODEL))
-LABELS = (REPRODUCED, CLOSE, DIFFERS, NOT_RUN, DOUBTFUL, *STAND_INS, OTHER)
+ABSENT = (NOT_RUN, LEFT_OUT)
+LABELS = (REPRODUCED, CLOSE, DIFFERS, DOUBTFUL, *STAND_INS, OTHER, *ABSENT)
 
 
 @dataclass(frozen=True)

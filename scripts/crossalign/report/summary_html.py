@@ -1,7 +1,7 @@
 """The first screen: what was run, where, when, and how much of it holds."""
 
+from crossalign.render.verdict import ABSENT, LABELS, STAND_INS
 from crossalign.render.verdict import JUDGED as NUMBERS_JUDGED
-from crossalign.render.verdict import LABELS, NOT_RUN, STAND_INS
 from crossalign.report import claims
 from crossalign.report.bars import bar
 from crossalign.report.escape import text
@@ -80,8 +80,7 @@ def graphic(report: Report) -> str:
     judged = sum(counts[verdict] for verdict in claims.JUDGED)
     held = f"<b>{counts[claims.HOLDS]}</b> of {judged} judged claims hold" if judged else "<b>no</b> claim judged yet"
     found = report.verdicts
-    order = [*(label for label in [*LABELS, *found] if label != NOT_RUN), NOT_RUN]
-    numbers = {label: found[label] for label in order if label in found}
+    numbers = {label: found[label] for label in dict.fromkeys([*LABELS, *found]) if label in found}
     compared = sum(numbers.get(label, 0) for label in NUMBERS_JUDGED)
     same = numbers.get("reproduced", 0)
     if compared > sum(numbers.get(label, 0) for label in STAND_INS):
@@ -89,7 +88,8 @@ def graphic(report: Report) -> str:
     else:
         # Few if any are judged: of facts about languages, say.
         total = sum(numbers.values())
-        told = f"<b>{total - numbers.get(NOT_RUN, 0)}</b> of {total} printed numbers have ours beside them"
+        beside = total - sum(numbers.get(label, 0) for label in ABSENT)
+        told = f"<b>{beside}</b> of {total} printed numbers have ours beside them"
     items = report.states
     made = f"<b>{items['made']}</b> of {len(report.entries)} made"
     return (
