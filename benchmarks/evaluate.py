@@ -41,9 +41,6 @@ from crossalign.training.predict import TaskModel, predict_all
 from crossalign.training.tuned import load_tuned, save_tuned
 
 ROOT = Path(__file__).resolve().parent.parent
-# One thread, as in the rules. Taken before CUDA is looked at, which adds variables: without the rules' own surroundings
-# there is no warm start.
-ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 SETS = 17
 TINY = {"hidden": 32, "heads": 2, "intermediate": 64, "layers": 2}
 
@@ -82,7 +79,8 @@ def run(program: str, *arguments: str) -> tuple[float, str]:
     started = time.perf_counter()
     # The first `python` there is, as in the rules: below scripts/warm.py that is the one with the warm start.
     command = [shutil.which("python") or sys.executable, str(ROOT / "scripts" / program), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
+    # One thread, as in the rules; without that there is no warm start.
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     if done.returncode:
         raise SystemExit(f"{program} failed\n{done.stdout}\n{done.stderr}")
     return time.perf_counter() - started, done.stderr
