@@ -32,11 +32,11 @@ def changes(table: Path) -> dict[tuple[str, str, str], tuple[float, float, float
     }
 
 
-def draw_random_init(table: Path, picture: Path) -> bool:
-    """Write the picture; False, and nothing written, where the table lacks what it shows."""
+def draw_random_init(table: Path, picture: Path) -> None:
+    """Write the picture; nothing is written where the table lacks what it shows."""
     values = changes(table)
     if any((task, target, pair) not in values for task in PANELS for target in TARGETS for pair in PAIRS):
-        return False
+        return
     with rc_context(STYLE):
         canvas = Canvas(figsize=(7.4, 2.75))
         for place, (task, title) in enumerate(PANELS.items()):
@@ -58,4 +58,3 @@ def draw_random_init(table: Path, picture: Path) -> bool:
         keys.append(Line2D([], [], color=GREY, linestyle=PAPER, marker="o", mfc="white", label="the paper (mBERT)"))
         canvas.legend(handles=keys, loc="lower center", ncols=3)
         canvas.savefig(picture, format="png", metadata={"Software": None})
-    return True
