@@ -251,7 +251,7 @@ def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small
 def test_the_page_says_which_models_are_its_own(small, root, tmp_path):
     config, folder = small
     shown = banner(gather(config, folder, tmp_path / "index.html"))
-    assert "scale-normformer, scale-normformer-v2, scale-post, scale-pre, small, small-4x128" in shown
+    assert "scale-normformer, scale-normformer-v2, scale-post, scale-pre, small, small-6x192" in shown
     assert "not judged against the papers" in shown
     # Described, but behind none of the items.
     assert banner(gather(load(root, **TINY), tmp_path, tmp_path / "index.html")) == ""
