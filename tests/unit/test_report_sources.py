@@ -81,7 +81,8 @@ def test_curves_are_means_over_seeds_and_leave_out_what_is_no_number(tmp_path):
     folder = tmp_path / "similarity/tuned/mbert/ner-wikiann_en/ref"
     write(folder / "seed1/pud.csv", head + "en-ru,0,cka,0.2\nen-ru,1,cka,nan\nen-ru,3,cka,0.5\n")
     write(folder / "seed2/pud.csv", head + "en-ru,0,cka,0.4\nen-ru,1,cka,nan\nen-ru,3,cka,nan\n")
-    (corpus,) = gather_curves(tmp_path)["corpora"]
+    known = {Tuned("mbert", "ner", "wikiann_en", "ref", seed) for seed in (1, 2)}
+    (corpus,) = gather_curves(tmp_path, known)["corpora"]
     (model,) = corpus["models"]
     assert model["seeds"] == 2
     assert model["curves"] == {"cka": {"en-ru": [3000, None, None, 5000]}}
@@ -97,7 +98,22 @@ def test_curves_are_means_over_seeds_and_leave_out_what_is_no_number(tmp_path):
 def test_a_broken_curve_is_named(tmp_path, content, message):
     write(tmp_path / "similarity/models/mbert/pud.csv", content)
     with pytest.raises(UserError, match=message):
-        gather_curves(tmp_path)
+        gather_curves(tmp_path, {Base("mbert")})
+
+
+def test_curves_of_an_earlier_config_are_not_shown(tmp_path):
+    head = "pair,layer,index,value\n"
+    for name, value in (("small", 0.3), ("dropped", 0.9)):
+        write(tmp_path / f"similarity/models/{name}/pud.csv", f"{head}en-ru,0,cka,{value}\n")
+    tuned = "similarity/tuned/small/pos-en_ewt/ref"
+    for seed, value in ((1, 0.4), (2, 0.8)):
+        write(tmp_path / f"{tuned}/seed{seed}/pud.csv", f"{head}en-ru,0,cka,{value}\n")
+    known = {Base("small"), Tuned("small", "pos", "en_ewt", "ref", 1)}
+    (corpus,) = gather_curves(tmp_path, known)["corpora"]
+    assert [(model["seeds"], model["curves"]["cka"]["en-ru"]) for model in corpus["models"]] == [
+        (1, [3000]),
+        (1, [4000]),
+    ]
 
 
 @pytest.mark.parametrize(

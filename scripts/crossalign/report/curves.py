@@ -3,7 +3,7 @@
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from crossalign.addresses import Adapted, Base, Run, Tuned, parse
@@ -68,8 +68,11 @@ def pack(values: Values) -> dict[str, dict[str, list[int | None]]]:
     return dict(packed)
 
 
-def gather_curves(results: Path, preferred: Iterable[str] = ()) -> dict:
-    """Everything that the page's layer view draws; `preferred` are the languages that it draws first."""
+def gather_curves(results: Path, known: Collection[Run], preferred: Iterable[str] = ()) -> dict:
+    """Everything that the page's layer view draws; `preferred` are the languages that it draws first.
+
+    Files of runs that are not `known` are left from an earlier config, another seed or model, and not shown.
+    """
     folder = results / "similarity"
     values: dict[tuple[str, str], Values] = defaultdict(lambda: defaultdict(list))
     runs: dict[str, Run] = {}
@@ -77,6 +80,8 @@ def gather_curves(results: Path, preferred: Iterable[str] = ()) -> dict:
     for path in sorted(folder.rglob("*.csv")):
         address = path.parent.relative_to(folder).as_posix()
         run = parse(address)
+        if run not in known:
+            continue
         label = model_label(run)
         runs.setdefault(label, run)
         seeds[path.stem, label] += 1

@@ -180,7 +180,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
         config=config,
         entries=entries,
         claims=claims,
-        curves=gather_curves(results, config["align-predict"]["similarity_languages"]),
+        curves=gather_curves(results, catalog.runs(), config["align-predict"]["similarity_languages"]),
         checksums=known_checksums(config, results.resolve().parent.parent),
         commit=commit(ROOT),
         machine=machine(),
