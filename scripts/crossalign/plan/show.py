@@ -143,6 +143,7 @@ def doubts(estimate: Estimate) -> Iterator[str]:
         return
     yield "Expect between half and twice these times."
     if estimate.choice.hardware == "cpu":
+        yield "They are those of x86 cores of a server; slow aarch64 cores (Neoverse-N1) took 2.3 times as long."
         return
     yield (
         "On a GPU each job is taken to start in the seconds that resources/costs.tsv says, whatever the model; models, "
@@ -151,7 +152,7 @@ def doubts(estimate: Estimate) -> Iterator[str]:
     if estimate.choice.share > 1:
         yield (
             f"Jobs that share a GPU start, read and score side by side; their training is taken to be "
-            f"{SHARING:.2f} times as fast as one after another, the one gain that was measured."
+            f"{SHARING:.2f} times as fast as one after another; small models gain more."
         )
 
 
