@@ -82,6 +82,8 @@ def test_options(small):
         ("align-predict.layer_pairs", ["13-14"], "small has the layers 1 to 12"),
         ("skip", {"talk/figure9": "why"}, "skip: unknown item 'talk/figure9'"),
         ("skip", {"talk/figure4": ""}, "skip.talk/figure4"),
+        ("replaced", {"walk": ["Faroese"]}, "replaced"),
+        ("replaced", {"talk": []}, "replaced.talk"),
         ("items", ["talk/figure4"], "skip: 'talk/figure4' stands among items too"),
         ("adjust.qa", [], "adjust.qa"),
         ("adjust.bitext", "europarl", "adjust.bitext"),

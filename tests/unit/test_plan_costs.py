@@ -89,9 +89,8 @@ def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path)
     plan = estimate(root, registers, tmp_path, ["config.small.yaml"])
     made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain_own"}
     assert made["small-6x192"] < made["small-8x256"] < made["small"]
-    assert (
-        made["small-causal-4x128"] > made["small-6x192"] / 2
-    )  # half the steps of a smaller model, but all tokens are guessed
+    # Fewer steps of a smaller model, but all tokens are guessed.
+    assert made["small-causal-4x128"] > made["small-6x192"] / 2
     assert 180 < made["small"] < 480  # a trial of this shape: 1.0 million tokens/s, here 328 million
     name = "results/small/tuned/small/adjust-nli-multinli_en/ref/seed1/model/model.safetensors"
     report = tmp_path / "results/small/data/nli/multinli_en/train.report.json"

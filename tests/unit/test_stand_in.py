@@ -253,6 +253,8 @@ def test_the_page_says_which_models_are_its_own(small, root, tmp_path):
     shown = banner(gather(config, folder, tmp_path / "index.html"))
     assert "scale-normformer, scale-normformer-v2, scale-post, scale-pre, small, small-6x192" in shown
     assert "not judged against the papers" in shown
+    assert "<code>align-predict</code>: Tweebank for LexNorm" in shown
+    assert "&lt;b&gt;" in banner(gather(config | {"replaced": {"talk": ["<b>"]}}, folder, tmp_path / "index.html"))
     # Described, but behind none of the items.
     assert banner(gather(load(root, **TINY), tmp_path, tmp_path / "index.html")) == ""
     assert "Artificial languages" in banner(gather(config | {"world": "w"}, folder, tmp_path / "index.html"))

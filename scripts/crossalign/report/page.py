@@ -90,11 +90,20 @@ def data(report: Report) -> dict:
 
 
 def banner(report: Report) -> str:
-    """That the run has other languages or models than the papers."""
+    """That the run has other languages, models or data than the papers."""
     if artificial(report.config):
         return asset("artificial.html")
     own = ", ".join(report.own_models)
-    return Template(asset("own-models.html")).substitute(models=text(own)) if own else ""
+    models = Template(asset("own-models.html")).substitute(models=text(own)) if own else ""
+    return models + replaced(report.config.get("replaced") or {})
+
+
+def replaced(found: dict[str, list[str]]) -> str:
+    """What stands for data of the papers that this run could not have."""
+    if not found:
+        return ""
+    rows = "".join(f"<li><code>{text(paper)}</code>: {text(what)}</li>" for paper in found for what in found[paper])
+    return Template(asset("replaced.html")).substitute(rows=rows)
 
 
 def page(report: Report) -> str:
