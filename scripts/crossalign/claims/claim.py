@@ -1,21 +1,26 @@
 """A claim of a paper as a declaration, and how a verdict comes of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from crossalign.claims.evidence import Evidence, NotRun, Outside
 from crossalign.claims.languages import other_languages
 from crossalign.claims.predicates import Facts, Finding, Predicate, Truth, equals
 from crossalign.claims.quantities import Quantity, Value, examples, sample_sizes, setting
+from crossalign.claims.tolerances import tolerance
 from crossalign.claims.values import Curve, Group, Number
 from crossalign.remake import command_of
+from crossalign.render.names import TASKS
 from crossalign.sets import DataSet
 
 HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
 VERDICTS = (HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED)
 WORDS = {Truth.YES: HOLDS, Truth.NO: FAILS, Truth.UNCLEAR: UNCLEAR}
 
-COLUMNS = ("id", "paper", "item", "claim", "kind", "verdict", "measured", "tolerance", "detail", "command")
+COLUMNS = (
+    *("id", "paper", "item", "claim", "sentence", "where", "kind", "verdict", "measured"),
+    *("controlled", "controlled_measured", "tolerance", "detail", "fact", "command"),
+)
 OWN_SETTINGS = "this run has settings of its own size"
 
 
@@ -27,6 +32,10 @@ class Claim:
     in amount, judged where languages and models are the paper's and the printed number is not in `doubt`. `says` tells
     the quantities in a sentence. A claim on the sizes of `data` depends on no model. `over` is the place in the config
     of the languages that a claim speaks of as a whole. A claim with a `reason` cannot be checked.
+
+    `learnt` are tasks with the scores that must be above guessing, or there is nothing to check. `shape`: about
+    similarity over layers, and judged a second time with the length of sentences taken out. `same_as`: the claim
+    (paper/id) that states the same fact; both get one verdict and count once.
     """
 
     item: str = ""
@@ -39,6 +48,9 @@ class Claim:
     is_setting: bool = False
     data: tuple[DataSet, ...] = ()
     over: str = ""
+    learnt: tuple[tuple[str, Quantity], ...] = ()
+    shape: bool = False
+    same_as: str = ""
 
     @property
     def kind(self) -> str:
@@ -87,11 +99,17 @@ class Judged:
     kind: str
     verdict: str
     measured: str = ""
+    # The verdict with the length of sentences taken out, of claims about similarity over layers.
+    controlled: str = ""
+    controlled_measured: str = ""
     tolerance: str = ""
     detail: str = ""
+    # The claim (paper/id) that names the fact; itself where no other states the same.
+    fact: str = ""
     command: str = ""
-    # For the JSON file alone.
+    sentence: str = ""
     where: str = ""
+    # For the JSON file alone.
     printed: str = ""
     note: str = ""
     numbers: dict = field(default_factory=dict)
@@ -101,24 +119,40 @@ class Judged:
         return {name: value for name, value in asdict(self).items() if name in COLUMNS}
 
 
-def sentence(row: Mapping[str, str]) -> str:
-    """The claim in the words of claims.csv, with the value that is printed."""
+def in_short(row: Mapping[str, str]) -> str:
+    """The claim in our words, with the value that is printed."""
     amount = " ".join(part for part in (row["value"], row["unit"]) if part)
     if not row["value"] or row["value"].casefold() in row["statement"].casefold():
         return row["statement"]
     return f"{row['statement']} ({row['quantity']}: {amount})"
 
 
-def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) -> Judged:
-    """The verdict on one row of claims.csv."""
-    shared = {"id": row["id"], "paper": paper, "claim": sentence(row), "kind": claim.kind, "where": row["where"]}
-    shared |= {"printed": row["value"], "note": row["note"], "item": claim.item}
+def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence, controlled: Evidence) -> Judged:
+    """The verdict on one row of claims.csv; `controlled` is the evidence with the length of sentences taken out."""
+    judged = judged_on(paper, row, claim, evidence)
+    if not claim.shape or judged.verdict not in (HOLDS, FAILS, UNCLEAR):
+        return judged
+    # Amounts are printed of what the papers measured, so that the kind alone is asked for.
+    other = judged_on(paper, row, replace(claim, number=None), controlled)
+    if other.verdict in (NOT_RUN, UNCHECKED):
+        return replace(judged, detail="; ".join(filter(None, (judged.detail, other.detail))))
+    return replace(judged, controlled=other.verdict, controlled_measured=other.measured)
+
+
+def judged_on(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) -> Judged:
+    """The verdict by one kind of evidence."""
+    shared = {"id": row["id"], "paper": paper, "claim": in_short(row), "kind": claim.kind, "where": row["where"]}
+    shared |= {"sentence": row["sentence"], "printed": row["value"], "note": row["note"], "item": claim.item}
+    shared["fact"] = claim.same_as or f"{paper}/{row['id']}"
     if claim.reason:
         return Judged(**shared, verdict=UNCHECKED, detail=claim.reason)
     rules = [predicate.rule for predicate in (claim.test, claim.number) if predicate]
     shared["tolerance"] = "; ".join(dict.fromkeys(rules))
     try:
         values = {name: quantity(evidence) for name, quantity in claim.given.items()}
+        measured = claim.says.format(**values)
+        if why := not_learnt(claim, evidence):
+            return Judged(**shared, verdict=UNCHECKED, measured=measured, detail=why)
         findings, notes = asked(claim, Facts(values, row["value"]), evidence)
     except Outside as missing:
         return Judged(**shared, verdict=UNCHECKED, detail=missing.reason)
@@ -132,10 +166,23 @@ def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) 
     return Judged(
         **shared,
         verdict=verdict,
-        measured=claim.says.format(**values),
+        measured=measured,
         detail="; ".join(dict.fromkeys(notes)),
         numbers={name: plain(value) for name, value in values.items()},
     )
+
+
+def not_learnt(claim: Claim, evidence: Evidence) -> str:
+    """Which of the scores that a claim rests on are not above guessing; empty where all are."""
+    told = []
+    for task, quantity in claim.learnt:
+        floor, value = tolerance(f"floor_{task}"), quantity(evidence)
+        members = {"": value} if isinstance(value, Number) else dict(value)
+        below = {name: number for name, number in members.items() if number.value - number.noise <= floor}
+        if below:
+            scores = ", ".join(f"{name} {number} ± {number.noise:.2f}".strip() for name, number in below.items())
+            told.append(f"{TASKS[task]} {scores}, where guessing may reach {floor:g}")
+    return f"not learnt: {'; '.join(told)}" if told else ""
 
 
 def asked(claim: Claim, facts: Facts, evidence: Evidence) -> tuple[list[Finding], list[str]]:

@@ -81,14 +81,16 @@ def part(one: Quantity, first: int, last: int) -> Quantity:
     return lambda evidence: _part(one(evidence), first, last)
 
 
-def drops(items: Sequence[str], series: str, reference: str = "REF") -> Quantity:
-    """How far a series lies below the reference of its panel, mean over the layers above the embeddings."""
+def drops(items: Sequence[str], series: str, above: int, reference: str = "REF") -> Quantity:
+    """How far a series lies below the reference of its panel, mean over the layers above one."""
 
     def found(evidence: Evidence) -> Group:
         members = {}
         for item in items:
             for panel in dict.fromkeys(row["panel"] for row in evidence.select(item, {"series": series})):
-                low, high = (_part(evidence.curve(item, panel, one), 1, 10**6).mean() for one in (series, reference))
+                low, high = (
+                    _part(evidence.curve(item, panel, one), above + 1, 10**6).mean() for one in (series, reference)
+                )
                 members[f"{panel} in {item.partition('/')[2]}"] = low.minus(high)
         return Group(members)
 

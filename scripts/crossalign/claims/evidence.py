@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crossalign.catalog import Catalog
-from crossalign.claims.values import Curve, Number
+from crossalign.claims.values import Curve, Number, student
 from crossalign.errors import UserError
 from crossalign.items import PAPERS
 from crossalign.remake import command_of
@@ -38,10 +38,14 @@ class Outside(Exception):
 
 
 class Evidence:
-    """One config with what its run has made so far."""
+    """One config with what its run has made so far.
 
-    def __init__(self, config: dict, folder: str | Path) -> None:
+    `control` chooses the curves of figures: `none` as the papers measure, `length` with sentence length taken out.
+    """
+
+    def __init__(self, config: dict, folder: str | Path, control: str = "none") -> None:
         self.config = config
+        self.control = control
         self.results = Results(folder)
         self._rows: dict[str, list[Row]] = {}
         # Figures have thousands of points; looked up by panel and series.
@@ -82,12 +86,26 @@ class Evidence:
             path = self.results.folder / kind / f"{item}.csv"
             try:
                 with path.open(encoding="utf-8", newline="") as stream:
-                    self._rows[item] = [row for row in csv.DictReader(stream) if row.get("reason") != OUTSIDE]
+                    rows = [row for row in csv.DictReader(stream) if row.get("reason") != OUTSIDE]
             except FileNotFoundError:
                 raise self.absent(item, "was not made") from None
             except (OSError, UnicodeDecodeError, csv.Error) as error:
                 raise UserError(f"{path}: no CSV that can be read ({error}); make the item again") from None
+            if kind == "figures":
+                rows = self._chosen(item, rows)
+            self._rows[item] = rows
         return self._rows[item]
+
+    def controlled(self) -> "Evidence":
+        """The same with the length of sentences taken out of every similarity."""
+        return Evidence(self.config, self.results.folder, "length")
+
+    def _chosen(self, item: str, rows: list[Row]) -> list[Row]:
+        """The points of a figure under the control that is looked at."""
+        chosen = [row for row in rows if (row.get("control") or "none") == self.control]
+        if rows and not chosen:
+            raise Outside(f"{item} of this run was made without the control for length")
+        return chosen
 
     def absent(self, item: str, reason: str) -> NotRun | Outside:
         """The error that says what is missing of an item and how it is made, or why it never will be."""
@@ -127,12 +145,25 @@ class Evidence:
             raise self.absent(item, f"lacks {missing.split(' ')[0]}")
         n, wanted = (_float(path, row.get(name)) for name in ("n", "wanted"))
         terms = 2 if row.get("kind") in ("delta", "gain over original") else 1
-        return Number(value, scale, _float(path, row.get("std")), int(n or 1), int(wanted or 1), terms)
+        std, sampling, low, high = (_float(path, row.get(name)) for name in ("std", "sampling", "low", "high"))
+        if sampling is None and scale != "correlation" and low is not None and high is not None:
+            sampling = (high - low) / (2 * student(math.inf))
+        if sampling is not None and scale == "correlation" and std is None:
+            # The bootstrap over languages tells all that is known of its noise.
+            std = 0.0
+        n, wanted = int(n or 1), int(wanted or 1)
+        return Number(value, scale, std, n, wanted, terms, sampling=sampling, low=low, high=high)
 
     def curve(self, item: str, panel: str, series: str, scale: str = "similarity") -> Curve:
         """One series of a figure by layer."""
-        rows = self.series(item, panel, series)
-        return Curve({int(_float(f"{item}.csv", row.get("x")) or 0): self.number(item, row, scale) for row in rows})
+        path = f"{item}.csv"
+        rows = {int(_float(path, row.get("x")) or 0): row for row in self.series(item, panel, series)}
+        leads = {
+            layer: (_float(path, row.get("lead_std")), _float(path, row.get("lead_sampling")))
+            for layer, row in rows.items()
+        }
+        known = {layer: lead for layer, lead in leads.items() if lead != (None, None)}
+        return Curve({layer: self.number(item, row, scale) for layer, row in rows.items()}, known)
 
     def kept(self, item: str, data: DataSet) -> int:
         """How many examples a prepared set has; `item` is one that needs the set."""

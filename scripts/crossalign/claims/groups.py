@@ -38,18 +38,21 @@ def some(group: str, builder: Builder) -> Predicate:
 
 
 def most(group: str, builder: Builder) -> Predicate:
-    """Something holds of nearly all members of a large group; unclear above half of them."""
+    """Something holds of nearly all members of a large group; it does not where more than the rest contradict it."""
 
     def ask(facts: Facts) -> Finding:
         truths = answers(facts, group, builder)
-        share = sum(truth == Truth.YES for truth in truths.values()) / len(truths)
-        truth = Truth.YES if share >= tolerance("most") else Truth.NO if share < tolerance("few") else Truth.UNCLEAR
-        against = [name for name, answer in truths.items() if answer != Truth.YES]
-        told = f"{len(truths) - len(against)} of {len(truths)}"
-        return Finding(truth, told + (f"; not: {_some(against)}" if against else ""))
+        yes, no = (sum(truth == wanted for truth in truths.values()) / len(truths) for wanted in (Truth.YES, Truth.NO))
+        share = tolerance("most")
+        truth = Truth.YES if yes >= share else Truth.NO if no > 1 - share + 1e-9 else Truth.UNCLEAR
+        told = [f"{sum(truth == Truth.YES for truth in truths.values())} of {len(truths)}"]
+        for wanted in (Truth.NO, Truth.UNCLEAR):
+            if against := [name for name, answer in truths.items() if answer == wanted]:
+                told.append(f"{_word(wanted)}: {_some(against)}")
+        return Finding(truth, "; ".join(told))
 
     inner = builder("each")
-    return Predicate(ask, in_words(f"most of {group}: {inner.rule}", "most", "few"), (*inner.tolerances, "most", "few"))
+    return Predicate(ask, in_words(f"most of {group}: {inner.rule}", "most"), (*inner.tolerances, "most"))
 
 
 def only(group: str, members: tuple[str, ...], builder: Builder) -> Predicate:

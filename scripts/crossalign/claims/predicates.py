@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from crossalign.claims.evidence import Outside
 from crossalign.claims.quantities import Value
 from crossalign.claims.tolerances import tolerance
 from crossalign.claims.values import Curve, Number
@@ -84,43 +85,54 @@ def _simple(words: str, names: tuple[str, ...], ask: Callable[[Facts], Truth]) -
 
 def positive(name: str) -> Predicate:
     """Above zero."""
-    return _simple(f"{name} above zero {NOISE}", ("sigmas",), lambda facts: _sign(facts[name]))
+    return _simple(f"{name} above zero {NOISE}", ("confidence",), lambda facts: _sign(facts[name]))
 
 
 def negative(name: str) -> Predicate:
     """Below zero."""
-    return _simple(f"{name} below zero {NOISE}", ("sigmas",), lambda facts: Truth(2 - _sign(facts[name])))
+    return _simple(f"{name} below zero {NOISE}", ("confidence",), lambda facts: Truth(2 - _sign(facts[name])))
 
 
 def greater(name: str, other: str) -> Predicate:
     """One number above another."""
     words = f"{name} above {other} {NOISE}"
-    return _simple(words, ("sigmas",), lambda facts: _sign(facts[name].minus(facts[other])))
+    return _simple(words, ("confidence",), lambda facts: _sign(facts[name].minus(facts[other])))
+
+
+def _above(number: Number, limit: float) -> Truth:
+    """Whether a number reaches a limit; unclear where noise could bring it to the other side."""
+    margin = number.value - limit + 1e-9
+    return Truth.UNCLEAR if abs(margin) < number.noise else Truth.YES if margin >= 0 else Truth.NO
 
 
 def at_least(name: str, bound: str | float, sign: int = 1) -> Predicate:
     """Not below a bound, which is a tolerance or a number; `sign` -1 turns the tolerance into a loss."""
     limit = sign * tolerance(bound) if isinstance(bound, str) else bound
-    names = (bound,) if isinstance(bound, str) else ()
-
-    def ask(facts: Facts) -> Truth:
-        short = limit - facts[name].value
-        return Truth.YES if short <= 1e-9 else Truth.UNCLEAR if short <= facts[name].noise else Truth.NO
-
-    return _simple(f"{name} at least {limit:g}", names, ask)
+    names = (bound, "confidence") if isinstance(bound, str) else ("confidence",)
+    return _simple(f"{name} at least {limit:g} {NOISE}", names, lambda facts: _above(facts[name], limit))
 
 
 def at_most(name: str, bound: str | float | None = None, sign: int = 1) -> Predicate:
     """Not above a bound: a tolerance (or, with `sign` -1, as large a loss), a number, or the printed value."""
+    if bound is None:
+        return _printed_most(name)
     limit = sign * tolerance(bound) if isinstance(bound, str) else bound
+    names = (bound, "confidence") if isinstance(bound, str) else ("confidence",)
 
     def ask(facts: Facts) -> Truth:
-        top = facts.number + facts.half_unit if limit is None else limit
-        over = facts[name].value - top
+        return _above(facts[name].times(-1.0, facts[name].scale), -limit)
+
+    return _simple(f"{name} at most {limit:g} {NOISE}", names, ask)
+
+
+def _printed_most(name: str) -> Predicate:
+    """Not above an amount that the paper prints, as it is printed: beyond it, noise makes it unclear."""
+
+    def ask(facts: Facts) -> Truth:
+        over = facts[name].value - facts.number - facts.half_unit
         return Truth.YES if over <= 1e-9 else Truth.UNCLEAR if over <= facts[name].noise else Truth.NO
 
-    told = "the printed value" if limit is None else f"{limit:g}"
-    return _simple(f"{name} at most {told}", (bound,) if isinstance(bound, str) else (), ask)
+    return _simple(f"{name} at most the printed value", (), ask)
 
 
 def near(name: str, within: str, value: float | None = None, relative: bool = False) -> Predicate:
@@ -175,65 +187,80 @@ def _parts(text: str) -> list[str | float]:
 
 
 def correlates(rho: str, p: str) -> Predicate:
-    """A positive correlation that is significant; a positive one that is not is unclear."""
+    """A positive correlation: significant, and its interval over languages above zero where there is one."""
 
     def ask(facts: Facts) -> Truth:
-        if facts[rho].value <= 0:
-            return Truth.NO
-        return Truth.YES if facts[p].value < tolerance("significance") else Truth.UNCLEAR
+        found, level = facts[rho], tolerance("significance")
+        significant = facts[p].value < level
+        low, high = (found.value if end is None else end for end in (found.low, found.high))
+        if significant and low > 0:
+            return Truth.YES
+        return Truth.NO if significant and high < 0 else Truth.UNCLEAR
 
-    return _simple(f"{rho} above zero with p below the level", ("significance",), ask)
+    return _simple(f"{rho} above zero with p below the level, and so its interval", ("significance",), ask)
+
+
+def _peak_in(curve: Curve, first: float, last: float) -> Truth:
+    """Whether the peak lies in a band of layers: no layer on the other side may be as high but for noise."""
+    band = {layer for layer in curve.points if first <= layer <= last}
+    if not band:
+        raise Outside(f"the models of this run have no layers {first:g} to {last:g}")
+    inside = curve.peak in band
+    rivals = [layer for layer in curve.points if (layer in band) != inside]
+    if any(_sign(curve.lead(layer)) != Truth.YES for layer in rivals):
+        return Truth.UNCLEAR
+    return Truth.YES if inside else Truth.NO
 
 
 def peaks_at(name: str, layer: int) -> Predicate:
-    """A curve is largest at a layer, give or take; unclear where a layer there is as large but for noise."""
+    """A curve is largest at a layer, give or take."""
 
     def ask(facts: Facts) -> Truth:
-        found: Curve = facts[name]
         allowed = tolerance("peak_layers")
-        if abs(found.peak - layer) <= allowed:
-            return Truth.YES
-        top = found.points[found.peak]
-        rivals = [point for place, point in found.points.items() if abs(place - layer) <= allowed]
-        near_by = any(_sign(top.minus(point)) == Truth.UNCLEAR for point in rivals)
-        return Truth.UNCLEAR if near_by else Truth.NO
+        return _peak_in(facts[name], layer - allowed, layer + allowed)
 
-    return _simple(f"{name} peaks at layer {layer}", ("peak_layers", "sigmas"), ask)
+    return _simple(f"{name} peaks at layer {layer} {NOISE}", ("peak_layers", "confidence"), ask)
 
 
-def rises_then_falls(name: str, step: str = "step") -> Predicate:
-    """A curve whose peak lies above both its ends by a step."""
+def peaks_within(name: str, first: int, last: int) -> Predicate:
+    """A curve is largest in one of some layers."""
+    words = f"{name} peaks in layers {first} to {last} {NOISE}"
+    return _simple(words, ("confidence",), lambda facts: _peak_in(facts[name], first, last))
+
+
+def rises_then_falls(name: str, step: str = "step", first: int | None = 3, before_end: int = 2) -> Predicate:
+    """A curve whose peak lies above both its ends by a step, and in its middle: at layer `first` or later, and so many
+    layers before its end or earlier. With `first` None the peak may lie anywhere between the ends."""
 
     def ask(facts: Facts) -> Truth:
         found: Curve = facts[name]
-        ends = [found.points[end(found.points)].value for end in (min, max)]
-        lift = found.points[found.peak].value - max(ends)
-        return Truth.YES if lift >= tolerance(step) - 1e-9 else Truth.UNCLEAR if lift > 0 else Truth.NO
+        ends = [min(found.points), max(found.points)]
+        answers = [_above(found.lead(end), tolerance(step)) for end in ends]
+        if first is not None:
+            answers.append(_peak_in(found, first, ends[1] - before_end))
+        return min(answers)
 
-    return _simple(f"{name} has its peak above both ends", (step,), ask)
+    place = "" if first is None else f", from layer {first} on and {before_end} layers before the last or earlier"
+    return _simple(f"{name} has its peak above both ends{place}, {NOISE}", (step, "confidence"), ask)
 
 
 def rises(name: str, step: str = "step") -> Predicate:
     """Every layer of a curve lies above its first by a step."""
 
     def ask(facts: Facts) -> Truth:
-        found: Curve = facts[name]
-        first, *others = (found.points[layer].value for layer in sorted(found.points))
-        lift = min(others, default=first) - first
-        return Truth.YES if lift >= tolerance(step) - 1e-9 else Truth.UNCLEAR if lift > 0 else Truth.NO
+        first, *others = (facts[name].points[layer] for layer in sorted(facts[name].points))
+        return min((_above(other.minus(first), tolerance(step)) for other in others), default=Truth.NO)
 
-    return _simple(f"{name} above its first layer everywhere", (step,), ask)
+    return _simple(f"{name} above its first layer everywhere {NOISE}", (step, "confidence"), ask)
 
 
 def climbs(name: str, step: str = "step") -> Predicate:
     """The peak of a curve lies above its first layer by a step."""
 
     def ask(facts: Facts) -> Truth:
-        found: Curve = facts[name]
-        lift = found.points[found.peak].value - found.points[min(found.points)].value
-        return Truth.YES if lift >= tolerance(step) - 1e-9 else Truth.UNCLEAR if lift > 0 else Truth.NO
+        return _above(facts[name].lead(min(facts[name].points)), tolerance(step))
 
-    return _simple(f"{name} climbs above its first layer", (step,), ask)
+    return _simple(f"{name} climbs above its first layer {NOISE}", (step, "confidence"), ask)
 
 
 def all_of(*predicates: Predicate) -> Predicate:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 from crossalign.claims.tolerances import tolerance
 from crossalign.render.values import mean
@@ -16,7 +17,10 @@ DIGITS = {"points": 2, "percent": 1, "share": 3, "similarity": 2, "correlation":
 class Number:
     """A mean over runs. `std` is None for a single run; `terms` is 2 for a difference of two means.
 
-    `significant` is what a test over examples says, None where there was none.
+    `freedom` are the degrees of freedom of the standard error; where it is not given, one less than there are runs,
+    which is the least that Welch's formula gives for a difference. `sampling` is a standard error of another kind:
+    what other sentences or languages would do. `low` and `high` end a bootstrap interval. `significant` is what a test
+    over examples says. All of these are None where nobody measured them.
     """
 
     value: float
@@ -26,10 +30,14 @@ class Number:
     wanted: int = 1
     terms: int = 1
     significant: bool | None = None
+    sampling: float | None = None
+    freedom: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @property
-    def error(self) -> float:
-        """Standard error; where the runs do not tell it, from the spread that is declared for such numbers."""
+    def seed_error(self) -> float:
+        """Standard error over seeds; where the runs do not tell it, from the spread declared for such numbers."""
         if self.scale in ("count", "p"):
             return 0.0
         spread = self.std
@@ -38,20 +46,44 @@ class Number:
         return spread / math.sqrt(max(self.n, 1))
 
     @property
+    def error(self) -> float:
+        """Standard error over seeds and sentences (or languages)."""
+        return math.hypot(self.seed_error, self.sampling or 0.0)
+
+    @property
+    def seed_freedom(self) -> float:
+        """Degrees of freedom of the seeds' error; a declared spread counts as known."""
+        if self.freedom is not None:
+            return self.freedom
+        return math.inf if self.std is None or self.n < 2 else self.n - 1
+
+    @property
     def noise(self) -> float:
-        """The part of the number that seeds can explain."""
-        return tolerance("sigmas") * self.error
+        """How far from zero chance may bring a number: Student's t times the standard error."""
+        seeds, total = self.seed_error, self.error
+        if not total:
+            return 0.0
+        # Welch and Satterthwaite; the bootstrap's part counts as known.
+        freedom = self.seed_freedom * (total / seeds) ** 4 if seeds else math.inf
+        return student(freedom) * total
 
     def minus(self, other: "Number", significant: bool | None = None) -> "Number":
-        """The difference of two numbers of the same scale."""
+        """The difference of two numbers of one scale. The same sentences stand behind both, so seeds alone count."""
         n, wanted = min(self.n, other.n), max(self.wanted, other.wanted)
-        std = math.hypot(self.error, other.error) * math.sqrt(max(n, 1))
-        return Number(self.value - other.value, self.scale, std, n, wanted, 2, significant)
+        std = math.hypot(self.seed_error, other.seed_error) * math.sqrt(max(n, 1))
+        return Number(
+            self.value - other.value, self.scale, std, n, wanted, 2, significant, freedom=welch([self, other])
+        )
 
     def times(self, factor: float, scale: str) -> "Number":
         """The same in another unit."""
-        std = None if self.std is None else self.std * abs(factor)
-        return Number(self.value * factor, scale, std, self.n, self.wanted, self.terms, self.significant)
+        size = abs(factor)
+        std, sampling = (None if part is None else part * size for part in (self.std, self.sampling))
+        if self.std is None and scale != self.scale:
+            # What was declared for the old unit holds for it alone.
+            std = self.seed_error * math.sqrt(max(self.n, 1)) * size
+        freedom = self.seed_freedom
+        return replace(self, value=self.value * factor, scale=scale, std=std, sampling=sampling, freedom=freedom)
 
     def __format__(self, form: str) -> str:
         """Forms: none; `+` with its sign; `cost`, a loss told as a positive number."""
@@ -67,6 +99,23 @@ class Number:
         return f"−{text}" if value < 0 else f"+{text}" if form == "+" else text
 
 
+@cache
+def student(freedom: float) -> float:
+    """The quantile of Student's t that leaves half of what the level of confidence leaves on either side."""
+    # scipy.stats itself takes a second to import.
+    from scipy.special import ndtri, stdtrit
+
+    share = (1 + tolerance("confidence")) / 2
+    return float(ndtri(share) if math.isinf(freedom) else stdtrit(freedom, share))
+
+
+def welch(numbers: "list[Number]") -> float:
+    """Degrees of freedom of a sum or difference of independent means (Welch and Satterthwaite)."""
+    squares = [number.seed_error**2 for number in numbers]
+    parts = math.fsum(square**2 / number.seed_freedom for square, number in zip(squares, numbers, strict=True))
+    return math.fsum(squares) ** 2 / parts if parts else math.inf
+
+
 def _declared(scale: str) -> float:
     if scale == "percent":
         return 100 * tolerance("spread_similarity")
@@ -75,26 +124,42 @@ def _declared(scale: str) -> float:
 
 @dataclass(frozen=True)
 class Curve:
-    """A value per layer."""
+    """A value per layer.
+
+    `leads` says how certain the lead of the peak over each layer is: standard deviation over seeds and standard error
+    over sentences of the difference. Layers of one model move together, so it is far surer than two single values.
+    """
 
     points: Mapping[int, Number]
+    leads: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
 
     @property
     def peak(self) -> int:
         """The layer of the largest value; of equal ones the lowest."""
         return max(sorted(self.points), key=lambda layer: self.points[layer].value)
 
+    def lead(self, layer: int) -> Number:
+        """By how much the peak lies above a layer."""
+        top, other = self.points[self.peak], self.points[layer]
+        difference = top.minus(other)
+        std, sampling = self.leads.get(layer, (None, None))
+        if std is not None:
+            difference = replace(difference, std=std, n=top.n, freedom=None)
+        return replace(difference, sampling=sampling)
+
     def within(self, first: int, last: int) -> "Curve":
         """A part of the curve; layers that the model does not have are left out."""
-        return Curve({layer: point for layer, point in sorted(self.points.items()) if first <= layer <= last})
+        chosen = {layer: point for layer, point in sorted(self.points.items()) if first <= layer <= last}
+        # Leads are over the peak of the whole curve.
+        return Curve(chosen, self.leads if self.peak in chosen else {})
 
     def mean(self) -> Number:
-        """The mean over the layers; as certain as one of them, for the same runs stand behind all."""
+        """The mean over the layers; as certain as the least certain, for the same runs stand behind all."""
         points = list(self.points.values())
-        errors = [point.error for point in points]
-        first = points[0]
-        std = max(errors) * math.sqrt(max(first.n, 1))
-        return Number(mean([point.value for point in points]), first.scale, std, first.n, first.wanted)
+        least = max(points, key=lambda point: point.error)
+        std = least.seed_error * math.sqrt(max(least.n, 1))
+        value = mean([point.value for point in points])
+        return replace(least, value=value, std=std, significant=None, freedom=least.seed_freedom)
 
     def __format__(self, form: str) -> str:
         """Forms: none, the peak; `range`, the least and the largest value."""
@@ -124,9 +189,10 @@ class Group:
         """The mean of independent numbers."""
         found = self.numbers()
         n = min(number.n for number in found)
-        error = math.sqrt(sum(number.error**2 for number in found)) / len(found)
+        error = math.sqrt(sum(number.seed_error**2 for number in found)) / len(found)
         centre = mean([number.value for number in found])
-        return Number(centre, found[0].scale, error * math.sqrt(max(n, 1)), n, found[0].wanted, found[0].terms)
+        std = error * math.sqrt(max(n, 1))
+        return Number(centre, found[0].scale, std, n, found[0].wanted, found[0].terms, freedom=welch(found))
 
     def __format__(self, form: str) -> str:
         """Forms: those of the members, `count`, `mean`, and `names`."""

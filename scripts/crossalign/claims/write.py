@@ -2,18 +2,18 @@
 
 import csv
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from crossalign.claims import adjust, align_predict, anc, talk
-from crossalign.claims.claim import COLUMNS, VERDICTS, Claim, Judged, judge
+from crossalign.claims.claim import COLUMNS, FAILS, HOLDS, UNCLEAR, VERDICTS, Claim, Judged, judge
 from crossalign.claims.evidence import Evidence
 from crossalign.errors import UserError
 from crossalign.files import write_atomic, write_json
 from crossalign.render.published import PAPERS
 
 CLAIMS: dict[str, dict[str, Claim]] = {module.PAPER: module.CLAIMS for module in (align_predict, anc, adjust, talk)}
-FIELDS = ("id", "statement", "where", "quantity", "value", "unit", "note")
+FIELDS = ("id", "statement", "sentence", "where", "quantity", "value", "unit", "note")
 
 
 def read_claims(path: Path) -> list[dict[str, str]]:
@@ -45,8 +45,29 @@ def declared(paper: str, folder: Path = PAPERS) -> list[tuple[dict[str, str], Cl
 
 
 def judge_all(evidence: Evidence, papers: Iterable[str] = tuple(CLAIMS)) -> list[Judged]:
-    """A verdict on every claim."""
-    return [judge(paper, row, claim, evidence) for paper in papers for row, claim in declared(paper)]
+    """A verdict on every claim; claims that state the same fact have the same."""
+    controlled = evidence.controlled()
+    found = [judge(paper, row, claim, evidence, controlled) for paper in papers for row, claim in declared(paper)]
+    return one_verdict(found)
+
+
+def one_verdict(found: list[Judged]) -> list[Judged]:
+    """Give claims that state one fact the worst verdict among them, and say with which others they are one."""
+    facts: dict[str, list[Judged]] = {}
+    for claim in found:
+        facts.setdefault(claim.fact, []).append(claim)
+    return [shared(claim, facts[claim.fact]) for claim in found]
+
+
+def shared(claim: Judged, members: list[Judged]) -> Judged:
+    """One claim of a fact with the verdict of all."""
+    others = [f"{other.paper}/{other.id}" for other in members if other is not claim]
+    if not others:
+        return claim
+    judged = {member.verdict for member in members}
+    worst = next((verdict for verdict in (FAILS, UNCLEAR, HOLDS) if verdict in judged), claim.verdict)
+    detail = "; ".join(filter(None, (claim.detail, f"one fact with {', '.join(others)}")))
+    return replace(claim, verdict=worst, detail=detail)
 
 
 def write_claims(judged: Iterable[Judged], table: Path, document: Path) -> None:
@@ -60,6 +81,6 @@ def write_claims(judged: Iterable[Judged], table: Path, document: Path) -> None:
 
 
 def counts(judged: Iterable[Judged]) -> Mapping[str, int]:
-    """How many claims have each verdict, in the order of the verdicts."""
-    found = [claim.verdict for claim in judged]
+    """How many facts have each verdict, in the order of the verdicts: what two claims say alike counts once."""
+    found = list({claim.fact: claim.verdict for claim in judged}.values())
     return {verdict: found.count(verdict) for verdict in VERDICTS}

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossalign.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, VERDICTS, in_short
+from crossalign.claims.write import CLAIMS, FIELDS
 from crossalign.errors import UserError
 from crossalign.items import ITEMS, PAPERS
 from crossalign.render.published import PAPERS as PRINTED
 from crossalign.report.files import read_csv
 
-HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
-VERDICTS = (HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED)
 # What could be looked at; unclear is an outcome too.
 JUDGED = (HOLDS, FAILS, UNCLEAR)
-COLUMNS = ("id", "paper", "item", "claim", "kind", "verdict", "measured", "tolerance", "detail", "command")
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,14 @@ class Claim:
     kind: str = ""
     verdict: str = NOT_RUN
     measured: str = ""
+    controlled: str = ""
+    controlled_measured: str = ""
     tolerance: str = ""
     detail: str = ""
+    fact: str = ""
     command: str = ""
+    sentence: str = ""
+    where: str = ""
 
 
 def read_claims(results: Path) -> list[Claim]:
@@ -55,15 +59,19 @@ def read_claims(results: Path) -> list[Claim]:
 
 def printed_claims(paper: str) -> list[Claim]:
     """The claims of one paper as the register has them."""
-    columns = ("id", "statement", "where", "quantity", "value", "unit")
-    rows = read_csv(PRINTED / paper / "claims.csv", columns) or []
-    return [Claim(row["id"], paper, items_in(paper, row["where"]), sentence(row)) for row in rows]
-
-
-def sentence(row: dict[str, str]) -> str:
-    """The statement with its number."""
-    told = " ".join(filter(None, (row["quantity"], row["value"], row["unit"])))
-    return f"{row['statement']} ({told})" if told else row["statement"]
+    rows = read_csv(PRINTED / paper / "claims.csv", FIELDS) or []
+    return [
+        Claim(
+            row["id"],
+            paper,
+            items_in(paper, row["where"]),
+            in_short(row),
+            fact=CLAIMS[paper][row["id"]].same_as or f"{paper}/{row['id']}",
+            sentence=row["sentence"],
+            where=row["where"],
+        )
+        for row in rows
+    ]
 
 
 def items_in(paper: str, where: str) -> tuple[str, ...]:
@@ -74,6 +82,6 @@ def items_in(paper: str, where: str) -> tuple[str, ...]:
 
 
 def count(claims: Iterable[Claim]) -> dict[str, int]:
-    """How many claims have each verdict, in the order of the verdicts."""
-    counted = Counter(claim.verdict for claim in claims)
+    """How many facts have each verdict, in the order of the verdicts: what two claims say alike counts once."""
+    counted = Counter({(claim.fact or claim.id): claim.verdict for claim in claims}.values())
     return {verdict: counted[verdict] for verdict in VERDICTS}

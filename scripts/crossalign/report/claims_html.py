@@ -48,10 +48,24 @@ def row(claim: Claim, entries: Mapping[str, Entry]) -> str:
         tag = "p" if measured else "span"
         measured += f'<{tag} class="muted small">{text(claim.detail)}</{tag}>'
     return (
-        f'<tr role="row"{found}><td role="cell">{badge(claim.verdict)}</td>'
-        f'<td role="cell" class="sentence">{text(claim.claim)}{more(claim)}</td>'
+        f'<tr role="row"{found}><td role="cell">{badge(claim.verdict)}{under_control(claim)}</td>'
+        f'<td role="cell" class="sentence">{text(claim.claim)}{quoted(claim)}{more(claim)}</td>'
         f'<td role="cell" class="measured">{measured or "–"}</td><td role="cell">{links or "–"}</td></tr>'
     )
+
+
+def under_control(claim: Claim) -> str:
+    """The second verdict on a similarity: the length of sentences taken out."""
+    if not claim.controlled:
+        return ""
+    return f'<p class="muted small">length taken out:<br>{badge(claim.controlled)}</p>'
+
+
+def quoted(claim: Claim) -> str:
+    """The paper's own words, and where they stand."""
+    if not claim.sentence:
+        return f'<p class="muted small">{text(claim.where)}</p>' if claim.where else ""
+    return f'<p class="muted small">“{text(claim.sentence)}” ({text(claim.where)})</p>'
 
 
 def shows_reason(claim: Claim) -> bool:
@@ -63,7 +77,8 @@ def more(claim: Claim) -> str:
     """How the claim was checked, folded."""
     tolerance = claim.tolerance and f"Tolerance: {claim.tolerance}"
     detail = "" if shows_reason(claim) else claim.detail
-    told = "".join(f"<p>{text(part)}</p>" for part in (detail, tolerance) if part)
+    apart = claim.controlled_measured and f"With the length of sentences taken out: {claim.controlled_measured}"
+    told = "".join(f"<p>{text(part)}</p>" for part in (detail, apart, tolerance) if part)
     if claim.command:
         told += f'<p class="small"><code>{text(claim.command)}</code></p>'
     return f'<details class="inline"><summary>how it is checked</summary>{told}</details>' if told else ""
