@@ -171,10 +171,10 @@ def test_a_peak_is_as_sure_as_its_lead():
     assert ask(peaks_at("a", 3), a=curve(0.90, 0.5, 0.5, 0.79, 0.5, std=0.01)) == NO
     assert ask(peaks_at("a", 0), a=curve(0.90, 0.5, 0.5, 0.79, 0.5, std=0.01)) == YES
     # Layers that move together: the lead itself varies little, though each of the two values varies much.
-    steady = {layer: (0.0001, 0.0001) for layer in range(5)}
+    steady = dict.fromkeys(range(5), (0.0001, 0.0001))
     assert ask(peaks_at("a", 3), a=curve(0.78, 0.5, 0.5, 0.80, 0.5, std=0.05, n=3, leads=steady)) == YES
     # And the noise of sentences forbids what seeds allow.
-    vague = {layer: (0.0001, 0.05) for layer in range(5)}
+    vague = dict.fromkeys(range(5), (0.0001, 0.05))
     assert ask(peaks_at("a", 3), a=curve(0.78, 0.5, 0.5, 0.80, 0.5, std=0.05, n=3, leads=vague)) == UNCLEAR
 
 

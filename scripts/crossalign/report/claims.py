@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, VERDICTS, in_short
+from crossalign.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCLEAR, VERDICTS, in_short
 from crossalign.claims.write import CLAIMS, FIELDS
 from crossalign.errors import UserError
 from crossalign.items import ITEMS, PAPERS
