@@ -134,7 +134,7 @@ def model_of(run: Tuned) -> Run | None:
     if not plus:
         return Base(base)
     made = parse_adaptation(adaptation)
-    # One MLM run per language (`talk`, section 2); one adjustment per seed (`adjust`, section 1).
+    # One MLM run per language (`talk`); one adjustment per seed (`adjust`, section 5.1).
     return Adapted(base, made, run.seed if isinstance(made, Adjustment) else 1)
 
 
