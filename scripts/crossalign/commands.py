@@ -2,10 +2,11 @@
 
 import shlex
 
-from crossalign.addresses import Adapted, Adjustment, Tuned, model_of
+from crossalign.addresses import Adapted, Adjustment, Tuned, model_of, trial_of
 from crossalign.config import pair_count
 from crossalign.fetch.register import Dataset
 from crossalign.own import own_models, own_vocabularies
+from crossalign.search import trials_of
 from crossalign.sets import SEVERAL_ROOTS, DataSet
 from crossalign.targets import recipe
 
@@ -84,12 +85,16 @@ def way_options(settings: dict) -> str:
 
 
 def finetune_options(config: dict, run: Tuned) -> str:
-    """The hyper-parameters of a fine-tuning; a trial of the grid search has its own batch size and learning rate."""
+    """The hyper-parameters of a fine-tuning; a trial of a search has its own batch size and learning rate.
+
+    What has trials gets neither: they say which are best.
+    """
     values = recipe(config, run.recipe)
     init = run.init
-    if init.startswith("grid-"):
-        _, batch, rate = init.split("-", 2)
-        values, init = values | {"batch": int(batch), "learning_rate": float(rate)}, "ref"
+    if trial := trial_of(init):
+        values, init = values | {"batch": trial[0], "learning_rate": trial[1]}, trial[2]
+    elif trials_of(config, run):
+        values |= {"batch": None, "learning_rate": None}
     elif init == "continual":
         init = "ref"
     return options(
