@@ -37,6 +37,7 @@ from crossalign.items import ITEMS
 from crossalign.items.adjust import knows, pool_set
 from crossalign.own import own_models, own_vocabularies, texts_of
 from crossalign.recipe import recipe
+from crossalign.search import trials_of
 from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
 from crossalign.timer import OneTimer

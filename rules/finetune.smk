@@ -32,6 +32,7 @@ for name, inits, kept in (
             program=program("finetune.py"),
             recipe=task_code("finetune.py"),
             options=lambda wildcards: finetune_options(config, tuned_of(wildcards)),
+            trials=trial_files,
             continual=continual_files,
             dev=lambda wildcards, input: options(dev=input.get("dev")),
             base=lambda wildcards, input: str(Path(input.model).parent),
@@ -40,7 +41,7 @@ for name, inits, kept in (
             checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{tuned_of(wildcards).path()}",
         shell:
             "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
-            " {params.options} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
+            " {params.options} {params.trials} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
             " --recipe {params.recipe} > {log:q} 2>&1"
 
 

@@ -92,7 +92,14 @@ def finetune_inputs(wildcards):
     files["model"] = model_file(start)
     if run.init == "continual":
         files |= pulled_inputs(start.base, start.adaptation)
+    if trials := trials_of(config, run):
+        files["trials"] = [f"{RESULTS}/{trial.path()}/training.json" for trial in trials]
     return files
+
+
+def trial_files(wildcards, input):
+    """The trials that decide batch size and learning rate, where these are searched for."""
+    return f"--trials {shlex.join(input.trials)}" if "trials" in input.keys() else ""
 
 
 def pulled_inputs(base, made):

@@ -56,6 +56,10 @@ def parse_args() -> argparse.Namespace:
     add_run(parser)
     add_precision(parser)
     add_settings(parser, SETTINGS)
+    parser.add_argument(
+        "--trials", nargs="+", type=Path, metavar="FILE",
+        help="training.json of trials: batch and rate are those of the best on the dev set",
+    )  # fmt: skip
     group = parser.add_argument_group("continual learning: a second loss on word-linked sentence pairs")
     group.add_argument("--continual-bitext", type=Path, help="the pool of sentence pairs; switches the loss on")
     group.add_argument("--continual-links", type=Path, help="its links")
@@ -80,7 +84,10 @@ def main() -> None:
 
     device = choose_device(args.device)
     awake = wake(device)
-    settings = Settings(**given(args, SETTINGS), seed=args.seed, precision=choose_precision(args.precision, device))
+    chosen, trials = _chosen(args)
+    settings = Settings(
+        **given(args, SETTINGS) | chosen, seed=args.seed, precision=choose_precision(args.precision, device)
+    )
     if settings.selection == "best" and args.dev is None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
     stages.end("start")
@@ -108,6 +115,8 @@ def main() -> None:
     info = {"init": args.init, "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
     if continual:
         info["continual"] = continual
+    if trials:
+        info["trials"] = trials
     save_tuned(args.out / "model", args.model, model, task, info, args.store)
     history = training.history
     report = {
@@ -122,6 +131,21 @@ def main() -> None:
     training.checkpoints.remove()
     stages.end("write")
     log.info("seconds: %s", stages)
+
+
+def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
+    """The settings that trials decide, and their account; nothing where there are none."""
+    if not args.trials:
+        return {}, []
+    if args.batch is not None or args.learning_rate is not None:
+        raise UserError("give either --trials or --batch and --learning-rate")
+
+    from crossalign.tasks import get_task
+    from crossalign.training.trials import best_settings
+
+    chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).selection_metric)
+    log.info("best of %d trials: batch %d, learning rate %g", len(trials), chosen["batch"], chosen["learning_rate"])
+    return chosen, trials
 
 
 def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: str) -> tuple:

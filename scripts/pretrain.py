@@ -28,6 +28,7 @@ SETTINGS = {
     "hidden_share": (float, "share of tokens to predict"),
     "exponent": (float, "languages are drawn by their share of the tokens to this power"),
     "dropout": (float, "while pretraining; the model's own if not given"),
+    "attention_dropout": (float, "of attention while pretraining; --dropout if not given"),
     "dev_every": (int, "steps between two looks at the dev loss; a twentieth of all if not given"),
     "selection": (str, "last, or best: the weights at the lowest dev loss"),
 }
@@ -55,6 +56,7 @@ def parse_args() -> argparse.Namespace:
         "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer, xglm; by norm and objective if not given"
     )
     add_settings(parser, SHAPE)
+    parser.add_argument("--residual-scaling", action="store_true", default=None, help="NormFormer with its ResScale")
     add_settings(parser, SETTINGS)
     parser.add_argument("--tuning-dropout", type=float, help="a new model's own, for later; --dropout if not given")
     parser.add_argument("--epochs", type=float, help="in place of --steps: times that the texts are gone through")
@@ -85,10 +87,12 @@ def main() -> None:
     settings = PretrainSettings(
         **{"steps": 1, **given(args, SETTINGS)}, seed=args.seed, precision=choose_precision(args.precision, device)
     )
-    shape = given(args, SHAPE)
-    own = args.dropout if args.tuning_dropout is None else args.tuning_dropout
-    if args.tuning_dropout is not None or (args.init is None and own is not None):
-        shape["dropout"] = own
+    shape = given(args, [*SHAPE, "residual_scaling"])
+    # A new model's own dropout, for later: what is given for that, or what it is pretrained with.
+    if args.tuning_dropout is not None:
+        shape["dropout"] = args.tuning_dropout
+    elif args.init is None:
+        shape |= given(args, ["dropout", "attention_dropout"])
     start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)
     job = Job(
         named_texts(args.texts), settings, args.out, args.tokens, args.checkpoints, args.recipe, args.store,

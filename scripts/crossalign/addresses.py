@@ -69,8 +69,9 @@ class Tuned:
     """A model fine-tuned on one task.
 
     `recipe` names an entry of `finetune` in the config, `source` the training set, `init` is `ref`, `random-<layers>`,
-    `random-all`, `continual` or `grid-<batch>-<learning rate>`. `model` is a model's name, without its seed: an
-    adjusted model has the seed of the fine-tuning, all others have one only.
+    `random-all`, `continual`, or that of a trial: `grid-<batch>-<learning rate>` for `ref`, with `-random-<layers>`
+    behind it for another. `model` is a model's name, without its seed: an adjusted model has the seed of the
+    fine-tuning, all others have one only.
     """
 
     model: str
@@ -92,7 +93,9 @@ Run = Base | Adapted | Tuned
 
 MODEL = rf"{WORD}(?:\+(?:adjust-[a-z]+-\w+-[a-z]+-[a-z]+|mlm-{SET}))?"
 RECIPE = rf"(?:[a-z0-9]+-)*(?:{'|'.join(TASKS)})"
-INIT = r"ref|continual|random-(?:all|\d+(?:-\d+)?)|grid-\d+-\d+(?:\.\d+)?e-\d+"
+_RANDOM = r"random-(?:all|\d+(?:-\d+)?)"
+_GRID = r"grid-\d+-\d+(?:\.\d+)?e-\d+"
+INIT = rf"ref|continual|{_RANDOM}|{_GRID}(?:-{_RANDOM})?"
 
 _BASE = re.compile(rf"models/(?P<name>{WORD})")
 _ADAPTED = re.compile(rf"models/(?P<base>{WORD})\+(?P<adaptation>[^/]+)/seed(?P<seed>\d+)")
@@ -134,8 +137,19 @@ def model_of(run: Tuned) -> Run | None:
     if not plus:
         return Base(base)
     made = parse_adaptation(adaptation)
-    # One MLM run per language (`talk`, section 2); one adjustment per seed (`adjust`, section 1).
+    # One MLM run per language (`talk`); one adjustment per seed (`adjust`, section 5.1).
     return Adapted(base, made, run.seed if isinstance(made, Adjustment) else 1)
+
+
+def trial_init(batch: int, rate: float, init: str = "ref") -> str:
+    """The `init` of a trial: a fine-tuning from `init` with other settings than its recipe's."""
+    return f"grid-{batch}-{format_rate(rate)}" + ("" if init == "ref" else f"-{init}")
+
+
+def trial_of(init: str) -> tuple[int, float, str] | None:
+    """Batch size, learning rate and initialisation of a trial; None where `init` is none."""
+    found = re.fullmatch(rf"grid-(\d+)-(\d[\d.]*e-\d+)(?:-({_RANDOM}))?", init)
+    return (int(found[1]), float(found[2]), found[3] or "ref") if found else None
 
 
 def format_rate(rate: float) -> str:

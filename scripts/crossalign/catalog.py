@@ -13,6 +13,7 @@ from crossalign.items.adjust import pool_set
 from crossalign.items.needs import Item, Needs
 from crossalign.items.talk import text_set
 from crossalign.own import own_models, own_vocabularies, texts_of
+from crossalign.search import trials_of
 from crossalign.sets import DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
 
@@ -39,8 +40,9 @@ class Catalog:
         return self._needs[item]
 
     def runs(self, items: Iterable[str] | None = None) -> set[Run]:
-        """All models behind the items, those that others start from included."""
+        """All models behind the items, those that others start from included, and trials of their settings."""
         direct = set().union(*(self.needs(item).runs for item in self.items if items is None or item in items))
+        direct |= {trial for run in direct if isinstance(run, Tuned) for trial in trials_of(self.config, run)}
         starts = {model_of(run) for run in direct if isinstance(run, Tuned)} - {None}
         adapted = {Base(run.base) for run in direct | starts if isinstance(run, Adapted)}
         found = direct | starts | adapted

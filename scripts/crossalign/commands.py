@@ -2,10 +2,11 @@
 
 import shlex
 
-from crossalign.addresses import Adapted, Adjustment, Tuned, model_of
+from crossalign.addresses import Adapted, Adjustment, Tuned, model_of, trial_of
 from crossalign.config import pair_count
 from crossalign.fetch.register import Dataset
 from crossalign.own import own_models, own_vocabularies
+from crossalign.search import trials_of
 from crossalign.sets import SEVERAL_ROOTS, DataSet
 from crossalign.targets import recipe
 
@@ -84,12 +85,16 @@ def way_options(settings: dict) -> str:
 
 
 def finetune_options(config: dict, run: Tuned) -> str:
-    """The hyper-parameters of a fine-tuning; a trial of the grid search has its own batch size and learning rate."""
+    """The hyper-parameters of a fine-tuning; a trial of a search has its own batch size and learning rate.
+
+    What has trials gets neither: they say which are best.
+    """
     values = recipe(config, run.recipe)
     init = run.init
-    if init.startswith("grid-"):
-        _, batch, rate = init.split("-", 2)
-        values, init = values | {"batch": int(batch), "learning_rate": float(rate)}, "ref"
+    if trial := trial_of(init):
+        values, init = values | {"batch": trial[0], "learning_rate": trial[1]}, trial[2]
+    elif trials_of(config, run):
+        values |= {"batch": None, "learning_rate": None}
     elif init == "continual":
         init = "ref"
     return options(
@@ -150,6 +155,7 @@ def mlm_options(config: dict) -> str:
         batch=values["batch"],
         epochs=values["epochs"],
         learning_rate=values["learning_rate"],
+        eps=values["epsilon"],
         hidden_share=values["masking"],
         selection="best",
     )
@@ -161,11 +167,12 @@ def monolingual_options(config: dict) -> str:
     return options(
         family="bert",
         **{name: values[name] for name in ("layers", "hidden", "heads", "intermediate", "initializer_range")},
-        dropout=str(values["dropout"]),
+        **_dropout(values),
         block=common["block"],
         batch=common["batch"],
         epochs=values["epochs"],
         learning_rate=values["learning_rate"],
+        eps=values["epsilon"],
         hidden_share=common["masking"],
         selection="best",
     )
@@ -178,10 +185,13 @@ def pretraining_options(config: dict, name: str) -> str:
     _, norm, *second = name.split("-")
     return options(
         norm=norm,
+        residual_scaling=_scaled(values, norm),
         **{key: values[key] for key in ("layers", "hidden", "heads", "intermediate", "block", "batch", "steps")},
         learning_rate=values["learning_rate"],
         warmup=str(values["warmup"]),
         weight_decay=str(values["weight_decay"]),
+        eps=values["epsilon"],
+        **_dropout(values),
         hidden_share=values["masking"],
         # ANC 4.1: all languages alike.
         exponent="0.0",
@@ -204,14 +214,27 @@ def own_model_options(config: dict, name: str) -> str:
         objective=values["objective"],
         # A causal model has one form only, and its positions are waves anyway.
         norm=values["norm"] if masked else None,
+        residual_scaling=masked and _scaled(values, values["norm"]),
         position_waves=str(values["position_waves"]) if masked and values.get("position_waves") else None,
         **{key: values[key] for key in shape},
-        **{key: str(values[key]) for key in ("initializer_range", "warmup", "weight_decay", "dropout", "exponent")},
+        **{key: str(values[key]) for key in ("initializer_range", "warmup", "weight_decay", "exponent")},
+        eps=values.get("epsilon"),
+        **_dropout(values),
         tuning_dropout=str(values.get("tuning_dropout", values["dropout"])),
         hidden_share=values["masking"],
         seed=values["seed"],
         store=values["store"],
     )
+
+
+def _dropout(values: dict) -> dict[str, str | None]:
+    # As text, because a share of 0 is a setting too.
+    shares = {name: values.get(name) for name in ("dropout", "attention_dropout")}
+    return {name: None if share is None else str(share) for name, share in shares.items()}
+
+
+def _scaled(values: dict, norm: str) -> bool:
+    return norm == "normformer" and bool(values.get("residual_scaling"))
 
 
 def bilstm_options(config: dict, run: Tuned) -> str:

@@ -234,6 +234,9 @@ def wrong_recipes(config: dict) -> Iterator[str]:
                 yield f"finetune.{name}: '{key}' is given neither here nor in finetune.defaults"
         if recipe.get("patience") and recipe.get("selection") == "last":
             yield f"finetune.{name}.patience: early stopping needs 'selection: best'"
+        searched = name in ("parsing", "pos", "ner") and config["align-predict"]["search_per_init"]
+        if searched and recipe.get("selection") == "last":
+            yield f"finetune.{name}.selection: align-predict.search_per_init chooses by dev scores and needs 'best'"
 
 
 def pair_count(pairs: str) -> int:

@@ -59,7 +59,7 @@ def test_options(small):
     masked = own_model_options(small, "scale-normformer-v2")
     assert "--objective mlm --norm normformer" in masked and "--exponent 0.0" in masked and "--seed 2" in masked
     assert "--norm" not in own_model_options(small, "small-causal-4x128")
-    assert "--dropout 0.0 --exponent 0.0 --tuning-dropout 0.1" in masked
+    assert "--exponent 0.0 --eps 1e-06 --dropout 0.0 --tuning-dropout 0.1" in masked
     assert vocabulary_options(small, "small-causal") == "--size 30000 --style xglm --most-lines 60000"
     # What is compared is not learnt, and pairs have a form of their own.
     assert "--skip-rows 4000" in prepare_options(small, DataSet("text", "mix_fr", "train"))

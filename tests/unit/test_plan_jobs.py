@@ -35,6 +35,7 @@ def by_rule(jobs):
     [
         ([], ["all"], {}),
         ([], ["grid", "download"], {}),
+        ([], ["align_predict"], {"align-predict": {"search_per_init": True}}),
         ([], ["anc"], {"anc": {"norm_models": "pretrain"}}),
         (["config.demo.yaml"], ["all"], {}),
         (["config.demo.yaml"], ["data", "talk"], {}),

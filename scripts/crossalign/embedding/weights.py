@@ -24,7 +24,7 @@ from crossalign.embedding.placement import (
 from crossalign.errors import UserError
 from crossalign.models.config import EncoderConfig
 from crossalign.models.encoder import Encoder
-from crossalign.models.huggingface import load_tokenizer
+from crossalign.models.huggingface import load_tokenizer, refuse_unread_scales
 from crossalign.models.tensors import Shards
 from crossalign.training.device import choose_precision
 from crossalign.training.predict import BUDGET
@@ -76,8 +76,9 @@ def load_model(
         used = ", ".join(dict.fromkeys(map(str, placement.layers)))
         log.info("layers on %s; %d of %d from host memory", used, len(placement.spilled), config.layers)
     if tuned is None:
-        read = Shards(folder).read
-        encoder = fill(config, read, placement, precision, str(folder))
+        tensors = Shards(folder)
+        refuse_unread_scales(config, tensors)
+        encoder = fill(config, tensors.read, placement, precision, str(folder))
     else:
         encoder = _place(_tuned_encoder(tuned, folder), placement, precision)
     return Loaded(encoder, tokenizer, placement, budget)

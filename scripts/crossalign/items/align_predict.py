@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from crossalign.addresses import Base, Run, Tuned, format_rate
+from crossalign.addresses import Base, Run, Tuned, trial_init
 from crossalign.items.needs import Item, Needs, needs
 from crossalign.sets import DataSet
 
@@ -68,7 +68,7 @@ def grid(config: dict) -> Needs:
     """Trials of the hyper-parameter search, and the fine-tunings whose run times are reported."""
     paper = config[PAPER]
     trials = {
-        Tuned(paper["base"], task, train_set(config, task, "en"), f"grid-{batch}-{format_rate(rate)}", seed)
+        Tuned(paper["base"], task, train_set(config, task, "en"), trial_init(batch, rate), seed)
         for task in TASKS
         for batch in paper["grid"]["batch"]
         for rate in paper["grid"]["learning_rate"]

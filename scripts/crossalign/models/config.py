@@ -37,6 +37,7 @@ class EncoderConfig:
     # Index of the first position: 0 in BERT, padding index + 1 in RoBERTa and XLM-R.
     position_offset: int = 0
     norm: Norm = "post"
+    # NormFormer's ResScale: a learnt weight per neuron on what a feed-forward block is added to.
     residual_scaling: bool = False
     family: str = "bert"
     # Keys of config.json that we do not use, kept so that writing gives back what was read.
@@ -47,6 +48,10 @@ class EncoderConfig:
             raise UserError(f"hidden size {self.hidden} is not a multiple of the {self.heads} attention heads")
         if self.norm not in ("post", "pre", "normformer"):
             raise UserError(f"unknown normalisation '{self.norm}'; the schemes are post, pre, normformer")
+        if self.residual_scaling and self.norm != "normformer":
+            raise UserError(
+                f"residual_scaling belongs to NormFormer; this model normalises by the scheme '{self.norm}'"
+            )
 
     @property
     def causal(self) -> bool:

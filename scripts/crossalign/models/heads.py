@@ -109,7 +109,7 @@ class Perceptron(nn.Module):
 
 
 class BiaffineHead(nn.Module):
-    """Deep biaffine parser (`align-predict`, section 2): arc and label scores between words; [CLS] is the root.
+    """Deep biaffine parser of the authors' sibling code: arc and label scores between words; [CLS] is the root.
 
     The perceptrons have 500 and 200 neurons, or as many as the encoder where that is narrower.
     """

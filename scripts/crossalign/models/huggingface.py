@@ -107,6 +107,13 @@ def load_config(folder: str | Path) -> EncoderConfig:
     return EncoderConfig.from_huggingface(*raw_config(folder))
 
 
+def refuse_unread_scales(config: EncoderConfig, tensors: Shards) -> None:
+    """Weights with residual scales whose config.json does not say so would be computed with as if all were 1."""
+    name = f"encoder.layer.0.{_SCALES['residual_scale']}"
+    if config.norm == "normformer" and not config.residual_scaling and tensors.has(name):
+        raise UserError(f"{tensors.folder}: the weights have '{name}', but config.json lacks residual_scaling: true")
+
+
 def load_weights(folder: str | Path) -> Encoder:
     """The encoder of a folder, in fp32."""
     folder = Path(folder)
@@ -115,6 +122,7 @@ def load_weights(folder: str | Path) -> Encoder:
     with torch.device("meta"):
         encoder = Encoder(config)
     tensors = Shards(folder)
+    refuse_unread_scales(config, tensors)
     state = {}
     shapes = {name: parameter.shape for name, parameter in encoder.named_parameters()}
     for name, sources in library_names(encoder).items():

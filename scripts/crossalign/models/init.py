@@ -1,4 +1,4 @@
-"""RANDOM-INIT: replace the pretrained weights of chosen layers by fresh random ones (align-predict, section 5)."""
+"""RANDOM-INIT: replace the pretrained weights of chosen layers by fresh random ones (align-predict, section 2.1)."""
 
 from __future__ import annotations
 

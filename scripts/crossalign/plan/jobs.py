@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
+from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of, trial_of
 from crossalign.analysis.wanted import wanted_languages
 from crossalign.catalog import Catalog
 from crossalign.items.adjust import knows, pool_set
 from crossalign.own import own_models, own_vocabularies, texts_of
+from crossalign.search import trials_of
 from crossalign.sets import DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
 
@@ -170,15 +171,19 @@ class Jobs:
     def tuned(self, run: Tuned) -> str:
         """A fine-tuned model."""
         folder = self._path(run.path(), "model")
-        name = f"{folder}/model.safetensors"
+        outputs = (f"{folder}/model.safetensors", f"{folder}/config.json")
+        if trial_of(run.init):
+            # Its account is what a search reads; its weights are deleted as soon as it is scored.
+            outputs = (self._path(run.path(), "training.json"),)
+        name = outputs[0]
         if name not in self.found:
             start = model_of(run)
             needs = [*map(self.prepared, training_sets(self.config, run).values()), *self.model(start)]
+            needs += map(self.tuned, trials_of(self.config, run))
             if run.init == "continual":
                 needs += self._pulled(start)
             rule = "finetune" if run.init in ("ref", "continual") else "finetune_random"
             benchmark = f"finetune/{_benchmark(run)}"
-            outputs = (name, f"{folder}/config.json")
             self._add(Job(rule, outputs, tuple(dict.fromkeys(needs)), run, gpus=1, benchmark=benchmark))
         return name
 

@@ -37,7 +37,7 @@ _POINTS = 50
 
 @dataclass
 class AdjustmentSettings:
-    """Hyper-parameters of an adjustment; the defaults are the authors' (`adjust`, section 4).
+    """Hyper-parameters of an adjustment; the defaults are the authors' (`adjust`, equation 1 and section 5.1).
 
     Differs from the authors' scripts: they add the losses of groups of 4 pairs, here a step is one mean over its 32
     pairs. Adam ignores the scale, so what differs is that groups with few links no longer weigh as much as others.

@@ -27,7 +27,7 @@ SCOPES = ("alignment", "both")
 
 @dataclass
 class ContinualSettings:
-    """The second loss of a fine-tuning; the defaults are the authors' (`adjust`, section 5).
+    """The second loss of a fine-tuning; the defaults are the authors' (`adjust`, section 5.1).
 
     `alpha` weighs the alignment term alone, as in the authors' scripts, or `both` terms, as the paper prints it.
     """

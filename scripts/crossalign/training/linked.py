@@ -1,4 +1,4 @@
-"""A sample of the word-linked sentence pairs of a pool, as the adjustment uses them (`adjust`, section 3)."""
+"""A sample of the word-linked sentence pairs of a pool, as the adjustment uses them (`adjust`, section 5.1)."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Pretraining:
         self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
         self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
         self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
-        self._set_dropout(settings.dropout)
+        self._set_dropout()
         self.engine = self._make_engine(capture)
         texts = {name: [path.name, int(count)] for name, path, count in self._texts(files)}
         about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
@@ -99,10 +99,12 @@ class Pretraining:
     def _texts(self, files: dict[str, Path]):
         return [(name, files[name], count) for name, count in zip(self.corpus.names, self.corpus.counts, strict=True)]
 
-    def _set_dropout(self, value: float | None) -> None:
+    def _set_dropout(self) -> None:
         self._config = self.encoder.config
-        if value is not None:
-            self._configure(replace(self._config, hidden_dropout=value, attention_dropout=value))
+        hidden, attention = self.settings.dropout, self.settings.attention_dropout
+        attention = hidden if attention is None else attention
+        shares = {"hidden_dropout": hidden, "attention_dropout": attention}
+        self._configure(replace(self._config, **{name: share for name, share in shares.items() if share is not None}))
 
     def _configure(self, config: EncoderConfig) -> None:
         self.encoder.config = config

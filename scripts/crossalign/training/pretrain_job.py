@@ -127,22 +127,28 @@ def new_config(tokenizer: Tokenizer, norm: str, family: str | None, shape: dict[
     family = family or _FAMILY[norm]
     if _NORM.get(family, "post") != norm:
         raise UserError(f"family '{family}' has {_NORM.get(family, 'post')}-norm, not {norm}")
-    if family == XGLM:
-        return _new_xglm(tokenizer, dict(shape))
     shape = dict(shape)
+    scaled = shape.pop("residual_scaling", False)
+    if scaled and norm != "normformer":
+        raise UserError(f"residual scaling is a part of NormFormer; this model has {norm}-norm")
+    if family == XGLM:
+        return _new_xglm(tokenizer, shape)
     length = shape.pop("positions", 512)
     pad = Specials.of(tokenizer).pad
     bert = family == "bert"
     dropout = shape.pop("dropout", 0.1)
+    attention_dropout = shape.pop("attention_dropout", dropout)
     raw = {
         "model_type": family, "vocab_size": tokenizer.get_vocab_size(), "pad_token_id": pad,
         "max_position_embeddings": length + (0 if bert else pad + 1), "type_vocab_size": 2 if bert else 1,
         "layer_norm_eps": 1e-12 if bert else 1e-5, "hidden_act": "gelu",
         "hidden_size": shape.pop("hidden", 768), "num_hidden_layers": shape.pop("layers", 12),
         "num_attention_heads": shape.pop("heads", 12), "intermediate_size": shape.pop("intermediate", 3072),
-        "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout,
+        "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout,
     }  # fmt: skip
     raw["initializer_range"] = shape.pop("initializer_range", 0.02)
+    if scaled:
+        raw["residual_scaling"] = True
     if shape:
         raise UserError(f"unknown setting of a model's shape: {', '.join(shape)}")
     return EncoderConfig.from_huggingface(raw, "the new model")
@@ -157,12 +163,13 @@ def _new_xglm(tokenizer: Tokenizer, shape: dict[str, Any]) -> EncoderConfig:
         raise UserError("a model of type 'xglm' wants a tokenizer that puts </s> before a text; make it with "
                         "train_vocabulary.py --style xglm")  # fmt: skip
     dropout = shape.pop("dropout", 0.1)
+    attention_dropout = shape.pop("attention_dropout", dropout)
     raw = {
         "model_type": XGLM, "vocab_size": tokenizer.get_vocab_size(),
         "max_position_embeddings": shape.pop("positions", 2048), "d_model": shape.pop("hidden", 1024),
         "num_layers": shape.pop("layers", 24), "attention_heads": shape.pop("heads", 16),
         "ffn_dim": shape.pop("intermediate", 4096), "activation_function": "gelu", "scale_embedding": True,
-        "dropout": dropout, "attention_dropout": dropout, "init_std": shape.pop("initializer_range", 0.02),
+        "dropout": dropout, "attention_dropout": attention_dropout, "init_std": shape.pop("initializer_range", 0.02),
         "bos_token_id": numbers["<s>"], "pad_token_id": numbers["<pad>"], "eos_token_id": numbers["</s>"],
         "decoder_start_token_id": numbers["</s>"],
     }  # fmt: skip

@@ -11,7 +11,8 @@ from crossalign.errors import UserError
 class PretrainSettings:
     """Hyper-parameters of a pretraining.
 
-    `dropout` holds while it runs (None: the model's own); config.json keeps the model's own for later.
+    `dropout` holds while it runs (None: the model's own); config.json keeps the model's own for later. It holds for the
+    weights of attention too, unless `attention_dropout` is given.
     `batch` counts the blocks of a step over all processes. The loss on dev texts is measured after every `dev_every`
     steps (0: a twentieth of them); with selection `best` the weights of its lowest point are the result.
     """
@@ -30,6 +31,7 @@ class PretrainSettings:
     hidden_share: float = 0.15
     exponent: float = 0.7
     dropout: float | None = None
+    attention_dropout: float | None = None
     dev_every: int = 0
     selection: str = "last"
     seed: int = 1
@@ -41,7 +43,11 @@ class PretrainSettings:
                 raise UserError(f"--{name.replace('_', '-')} {getattr(self, name)}: at least {least} is needed")
         if self.learning_rate <= 0:
             raise UserError(f"learning rate {self.learning_rate} is not positive")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise UserError(f"dropout {self.dropout} is not between 0 and 1")
+        for name in ("dropout", "attention_dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise UserError(f"{name.replace('_', ' ')} {value} is not between 0 and 1")
+        if self.eps <= 0:
+            raise UserError(f"epsilon {self.eps} is not positive")
         if self.selection not in ("last", "best"):
             raise UserError(f"--selection {self.selection} is not one of last, best")

@@ -15,7 +15,7 @@ from crossalign.errors import UserError
 
 @dataclass
 class Settings:
-    """Hyper-parameters of a fine-tuning. The defaults are those of align-predict, section 4."""
+    """Hyper-parameters of a fine-tuning. The defaults are those of align-predict, appendix A.1.1."""
 
     learning_rate: float = 5e-5
     batch: int = 16

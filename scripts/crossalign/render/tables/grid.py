@@ -1,6 +1,6 @@
 """Table 3 of `align-predict`: the hyper-parameters that the grid search finds, its size and its run time."""
 
-from crossalign.addresses import Tuned, format_rate
+from crossalign.addresses import Tuned, format_rate, trial_init
 from crossalign.items.align_predict import PAPER, train_set
 from crossalign.render.context import Context
 from crossalign.render.names import METRICS
@@ -23,7 +23,7 @@ def trials(context: Context, task: str) -> dict[Setting, list[Tuned]]:
     source = train_set(context.config, task, "en")
     return {
         (batch, rate): [
-            Tuned(paper["base"], task, source, f"grid-{batch}-{format_rate(rate)}", seed)
+            Tuned(paper["base"], task, source, trial_init(batch, rate), seed)
             for seed in range(1, paper["grid"]["seeds"][task] + 1)
         ]
         for batch in paper["grid"]["batch"]

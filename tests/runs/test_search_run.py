@@ -1,0 +1,107 @@
+"""The search for settings per initialisation, for real, in a tiny demo world: trials, choice, partial re-runs."""
+
+import csv
+import json
+import shutil
+
+import pytest
+import yaml
+from tests.unit.world_for_tests import SETTINGS, small_override
+from tests.workflow import planned, snakemake
+
+from crossalign.world.settings import load_settings
+
+ITEM = "align-predict/table7"
+RATES = [1.0e-5, 3.0e-3]
+SMALL = {
+    "items": [ITEM],
+    "seeds": [1, 2],
+    "align-predict": {"languages": ["en", "ru"], "beside": [], "sources": ["en"], "layer_pairs": ["1-2"]}
+    | {"own_treebanks": {"ru": "ru_gsd"}, "similarity_languages": ["ru"], "test_treebanks": {}}
+    | {"search_per_init": {"learning_rate": RATES}},
+    # A handful of sentences, until they are known by heart.
+    "finetune": {"pos": {"epochs": 30}},
+}
+TUNED = "results/demo/tuned/mbert/pos-en_ewt"
+
+
+@pytest.fixture(scope="module")
+def project(root, tmp_path_factory):
+    """A copy of the workflow whose demo world is tiny, after one complete run."""
+    folder = tmp_path_factory.mktemp("search") / "project"
+    folder.mkdir()
+    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "config.yaml", "config.demo.yaml", "docs"):
+        source = root / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    settings = yaml.safe_dump(load_settings(SETTINGS, small_override()), allow_unicode=True, sort_keys=False)
+    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    done = run(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def run(folder, *arguments, changes=None):
+    (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
+    (folder / "config.changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
+    files = [folder / name for name in ("config.demo.yaml", "config.small.json", "config.changes.json")]
+    settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--show-failed-logs"]
+    target = f"results/demo/tables/{ITEM}.csv"
+    return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", target, warm=True)
+
+
+def would_run(folder, changes=None):
+    return planned(run(folder, "--dry-run", changes=changes))
+
+
+def training(project, init, seed=1):
+    path = project / TUNED / init / f"seed{seed}" / "training.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("init", ["ref", "random-1-2"])
+def test_every_initialisation_has_the_best_of_its_own_trials(project, init):
+    suffix = "" if init == "ref" else f"-{init}"
+    trials = [training(project, f"grid-8-{name}{suffix}") for name in ("1e-5", "3e-3")]
+    assert [trial["settings"]["learning_rate"] for trial in trials] == RATES
+    assert {trial["init"] for trial in trials} == {init}
+    scores = [trial["dev"][trial["best_epoch"] - 1]["accuracy"] for trial in trials]
+    # So far apart that the choice is no chance.
+    assert scores[1] > scores[0] + 5
+    for seed in (1, 2):
+        found = training(project, init, seed)
+        assert found["settings"]["learning_rate"] == RATES[1] and found["settings"]["seed"] == seed
+        assert [trial["dev"] for trial in found["trials"]] == scores
+    # The same training as the trial that was best.
+    assert training(project, init)["loss"] == trials[1]["loss"]
+
+
+def test_the_table_shows_the_chosen_runs(project):
+    with (project / f"results/demo/tables/{ITEM}.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert any(row["mean"] and row["n"] == "2" for row in rows)
+
+
+def test_trials_are_not_scored_and_leave_no_weights(project):
+    trials = list((project / TUNED).glob("grid-*/seed1"))
+    assert len(trials) == 4
+    for trial in trials:
+        assert not (trial / "scores.json").exists() and not (trial / "model" / "model.safetensors").exists()
+
+
+def test_what_is_there_is_not_made_again(project):
+    assert would_run(project) == {}
+    for name in (f"{TUNED}/random-1-2/seed2/scores.json", f"results/demo/tables/{ITEM}.csv"):
+        (project / name).unlink()
+    assert would_run(project) == {"finetune_random": 1, "evaluate": 1, "make_table": 1}
+    done = run(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert would_run(project) == {}
+
+
+def test_one_more_rate_adds_its_trials_alone(project):
+    wider = {"align-predict": {"search_per_init": {"learning_rate": [*RATES, 1.0e-3]}}}
+    # Two trials, and the four models whose settings they may change; one rule each for REF and random layers.
+    jobs = would_run(project, wider)
+    assert jobs["finetune_random"] == 2 + 2 and jobs["finetune"] == 2
+    off = would_run(project, {"align-predict": {"search_per_init": False}})
+    assert off["finetune_random"] == off["finetune"] == 2

@@ -1,0 +1,283 @@
+"""NormFormer's residual scaling: arithmetic, gradient, folders with and without it, and the way from a config."""
+
+import json
+import shlex
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+from tests.engine_toys import ToyTask, toy_encoder, toy_records
+from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
+from torch import nn
+from torch.nn import functional
+
+from crossalign import demo_models
+from crossalign.commands import monolingual_options, own_model_options, pretraining_options
+from crossalign.config import load
+from crossalign.embedding.weights import load_model
+from crossalign.errors import UserError
+from crossalign.models.config import EncoderConfig
+from crossalign.models.huggingface import load_weights, save_encoder
+from crossalign.models.layout import Layout
+from crossalign.models.lm_heads import load_head
+from crossalign.tasks import get_task
+from crossalign.training.finetune import FineTuning
+from crossalign.training.predict import TaskModel
+from crossalign.training.pretrain import Pretraining, PretrainSettings
+from crossalign.training.pretrain_job import Job, new_config, pretrain, starting_point
+from crossalign.training.recipe import Settings
+from crossalign.training.tuned import load_tuned_encoder, save_tuned
+
+CPU = torch.device("cpu")
+SCALED = {"norm": "normformer", "residual_scaling": True, "family": "normformer", "position_offset": 2, "pad_id": 1}
+
+
+def scaled_encoder(**changes):
+    """With scales as training might leave them: none is 1."""
+    encoder = toy_encoder(**{**SCALED, **changes})
+    torch.manual_seed(4)
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            if name.endswith("_scale"):
+                parameter.copy_(torch.rand(parameter.shape) + 0.3)
+    return encoder
+
+
+class PlainBlock(nn.Module):
+    """A NormFormer block after Shleifer et al. (2021), from the library's parts alone."""
+
+    def __init__(self, layer):
+        super().__init__()
+        hidden, inner, heads = layer.config.hidden, layer.config.intermediate, layer.config.heads
+        self.heads = heads
+        norms = {"before": hidden, "after": hidden, "feed": hidden, "inside": inner}
+        self.norms = nn.ModuleDict({name: nn.LayerNorm(size, layer.config.eps) for name, size in norms.items()})
+        self.query, self.key, self.value, self.out = (nn.Linear(hidden, hidden) for _ in range(4))
+        self.fc1, self.fc2 = nn.Linear(hidden, inner), nn.Linear(inner, hidden)
+        self.gamma, self.resscale = nn.Parameter(layer.head_scale.clone()), nn.Parameter(layer.residual_scale.clone())
+        copies = {
+            self.out: layer.out, self.fc1: layer.up, self.fc2: layer.down, self.norms["before"]: layer.attention_norm,
+            self.norms["after"]: layer.inner_attention_norm, self.norms["feed"]: layer.output_norm,
+            self.norms["inside"]: layer.inner_output_norm,
+        }  # fmt: skip
+        for target, source in copies.items():
+            target.load_state_dict(source.state_dict())
+        parts = zip(layer.qkv.weight.chunk(3), layer.qkv.bias.chunk(3), strict=True)
+        for target, (weight, bias) in zip((self.query, self.key, self.value), parts, strict=True):
+            target.load_state_dict({"weight": weight, "bias": bias})
+
+    def forward(self, x):
+        y = self.norms["before"](x)
+        q, k, v = (part(y).view(len(x), self.heads, -1).transpose(0, 1) for part in (self.query, self.key, self.value))
+        attended = functional.scaled_dot_product_attention(q, k, v) * self.gamma[:, None, None]
+        x = x + self.norms["after"](self.out(attended.transpose(0, 1).reshape(x.shape)))
+        grown = self.fc2(self.norms["inside"](functional.gelu(self.fc1(self.norms["feed"](x)))))
+        return self.resscale * x + grown
+
+
+def test_values_and_gradients_are_those_of_a_plain_block():
+    layer = scaled_encoder().layers[1].double()
+    plain = PlainBlock(layer).double()
+    x = torch.randn(6, 16, dtype=torch.double)
+    weights = torch.randn(6, 16, dtype=torch.double)
+    got, want = layer(x, Layout(1, 6)), plain(x)
+    torch.testing.assert_close(got, want)
+    (got * weights).sum().backward()
+    (want * weights).sum().backward()
+    for ours, theirs in (
+        (layer.residual_scale, plain.resscale), (layer.head_scale, plain.gamma), (layer.up.weight, plain.fc1.weight),
+        (layer.inner_output_norm.weight, plain.norms["inside"].weight), (layer.out.bias, plain.out.bias),
+    ):  # fmt: skip
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    assert layer.residual_scale.grad.abs().min() > 0
+
+
+def test_the_gradient_is_that_of_small_steps():
+    layer = scaled_encoder().layers[0].double().requires_grad_(False)
+    x = torch.randn(5, 16, dtype=torch.double, requires_grad=True)
+
+    def block(x, scale):
+        layer.residual_scale.data = scale.data
+        return torch.func.functional_call(layer, {"residual_scale": scale}, (x, Layout(1, 5)))
+
+    assert torch.autograd.gradcheck(block, (x, layer.residual_scale.data.clone().requires_grad_()))
+
+
+def test_scales_of_one_change_nothing():
+    """The same seed draws the same weights with and without, and 1 times a number is that number."""
+    without, with_scales = toy_encoder(**{**SCALED, "residual_scaling": False}), toy_encoder(**SCALED)
+    more = {name for name, _ in with_scales.named_parameters()} - {name for name, _ in without.named_parameters()}
+    assert more == {"layers.0.residual_scale", "layers.1.residual_scale"}
+    ids = torch.tensor([[5, 6, 7, 8]])
+    assert torch.equal(without(ids), with_scales(ids))
+    with torch.no_grad():
+        with_scales.layers[0].residual_scale[3] = 0.5
+    assert not torch.equal(without(ids), with_scales(ids))
+
+
+def test_folders(tmp_path):
+    encoder = scaled_encoder()
+    save_encoder(tmp_path / "a", encoder)
+    raw = json.loads((tmp_path / "a/config.json").read_text())
+    assert raw["residual_scaling"] is True
+    again = load_weights(tmp_path / "a")
+    assert again.config == encoder.config
+    assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), again.parameters(), strict=True))
+    tensors = load_file(tmp_path / "a/model.safetensors")
+    name = "encoder.layer.1.output.residual_scale"
+    missing = {key: value for key, value in tensors.items() if key != name}
+    save_file(missing, tmp_path / "a/model.safetensors")
+    with pytest.raises(UserError, match=f"no tensor '{name}'"):
+        load_weights(tmp_path / "a")
+
+
+def test_an_old_folder_has_no_scales(tmp_path):
+    encoder = toy_encoder(**{**SCALED, "residual_scaling": False})
+    save_encoder(tmp_path, encoder)
+    path = tmp_path / "config.json"
+    raw = json.loads(path.read_text())
+    del raw["residual_scaling"]
+    path.write_text(json.dumps(raw))
+    again = load_weights(tmp_path)
+    assert again.config == encoder.config and not again.config.residual_scaling
+    ids = torch.tensor([[5, 6, 7, 8]])
+    assert torch.equal(again(ids), encoder(ids))
+
+
+def test_scales_that_config_json_does_not_tell_of_are_refused(tmp_path):
+    save_encoder(tmp_path, scaled_encoder())
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"residual_scaling": False}))
+    message = r"have 'encoder\.layer\.0\.output\.residual_scale', but config\.json lacks residual_scaling: true"
+    with pytest.raises(UserError, match=message):
+        load_weights(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) + "\n")
+    with pytest.raises(UserError, match=message):
+        load_model(tmp_path, CPU)
+
+
+def test_other_norms_have_none():
+    with pytest.raises(UserError, match="residual_scaling belongs to NormFormer"):
+        EncoderConfig(vocab_size=9, norm="pre", residual_scaling=True)
+
+
+def fine_tuned(folder, static):
+    save_encoder(folder, scaled_encoder())
+    settings = Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", seed=1)
+    tuning = FineTuning(load_weights(folder), None, ToyTask(), toy_records(), [], settings)
+    tuning.engine.static = static
+    tuning.run()
+    return tuning
+
+
+def test_fine_tuning_moves_the_scales_with_exact_and_with_static_shapes(tmp_path):
+    """Static shapes are what a GPU captures: their filling must not reach the gradient of the scales."""
+    exact, static = (fine_tuned(tmp_path / "m", static) for static in (False, True))
+    before = scaled_encoder().layers[0].residual_scale
+    after = [run.model.encoder.layers[0].residual_scale for run in (exact, static)]
+    assert (after[0] - before).abs().max() > 1e-3
+    torch.testing.assert_close(after[0], after[1], atol=1e-5, rtol=0)
+    torch.testing.assert_close(exact.engine.losses, static.engine.losses)
+
+
+def test_a_tuned_model_is_laid_over_its_base(tmp_path):
+    save_encoder(tmp_path / "m", scaled_encoder())
+    encoder = load_weights(tmp_path / "m")
+    with torch.no_grad():
+        encoder.layers[1].residual_scale += 0.25
+    task = get_task("pos", ["NOUN", "VERB"])
+    save_tuned(tmp_path / "tuned", tmp_path / "m", TaskModel(encoder, task.make_head(16, 0.0)), task, {})
+    again = load_tuned_encoder(tmp_path / "tuned", tmp_path / "m")
+    assert torch.equal(again.layers[1].residual_scale, encoder.layers[1].residual_scale)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scaled")
+    texts = {"aa": [make_text(folder / "aa.txt", 1, 200)]}
+    make_tokenizer(folder / "tokenizer.json", texts, "xlm-roberta", 80)
+    return folder, texts
+
+
+def test_pretraining_with_it(place, tmp_path):
+    start = starting_point(None, place[0] / "tokenizer.json", "normformer", None, SHAPE | {"residual_scaling": True}, 1)
+    settings = PretrainSettings(steps=20, batch=4, block=16, learning_rate=1e-2, eps=1e-8)
+    report = pretrain(start, Job(place[1], settings, tmp_path / "m", store="bf16"), CPU)
+    assert report["settings"]["eps"] == 1e-8
+    encoder = load_weights(tmp_path / "m")
+    assert encoder.config.residual_scaling and load_head(tmp_path / "m", encoder.config) is not None
+    # Vectors are written in full precision, and have been trained.
+    assert torch.equal(encoder.layers[1].residual_scale, start.encoder.layers[1].residual_scale)
+    assert (encoder.layers[1].residual_scale - 1).abs().max() > 1e-3
+    with pytest.raises(UserError, match="--init keeps the shape"):
+        starting_point(tmp_path / "m", None, "normformer", None, {"residual_scaling": True}, 1)
+    for norm in ("post", "pre"):
+        with pytest.raises(UserError, match=f"residual scaling is a part of NormFormer; this model has {norm}-norm"):
+            new_config(start.tokenizer, norm, None, {"residual_scaling": True})
+
+
+@pytest.mark.parametrize(
+    ("given", "hidden", "attention"),
+    [
+        ({}, 0.1, 0.1), ({"dropout": 0.0}, 0.0, 0.0), ({"dropout": 0.2, "attention_dropout": 0.0}, 0.2, 0.0),
+        ({"attention_dropout": 0.3}, 0.1, 0.3),
+    ],
+)  # fmt: skip
+def test_dropout_of_attention_is_apart(place, given, hidden, attention):
+    from crossalign.training.corpus import encode_texts
+
+    start = starting_point(None, place[0] / "tokenizer.json", "post", "xlm-roberta", SHAPE, 1)
+    files = encode_texts(place[1], start.tokenizer, place[0])
+    settings = PretrainSettings(steps=2, batch=2, block=16, **given)
+    run = Pretraining(start.encoder, start.head, start.tokenizer, files, settings)
+    for config in (start.encoder.config, start.encoder.layers[1].config):
+        assert (config.hidden_dropout, config.attention_dropout) == (hidden, attention)
+    run.run()
+    assert start.encoder.config.attention_dropout == start.encoder.config.hidden_dropout == 0.1
+    with pytest.raises(UserError, match="attention dropout 1.0 is not between"):
+        PretrainSettings(steps=1, attention_dropout=1.0)
+    with pytest.raises(UserError, match="epsilon 0.0 is not positive"):
+        PretrainSettings(steps=1, eps=0.0)
+
+
+def test_a_new_models_own_dropout(place):
+    tokenizer = starting_point(None, place[0] / "tokenizer.json", "post", "xlm-roberta", SHAPE, 1).tokenizer
+    config = new_config(tokenizer, "normformer", None, SHAPE | {"dropout": 0.2, "attention_dropout": 0.0})
+    assert (config.hidden_dropout, config.attention_dropout) == (0.2, 0.0)
+
+
+def flags(text):
+    words = shlex.split(text)
+    return {word: following for word, following in zip(words, [*words[1:], ""], strict=True) if word.startswith("--")}
+
+
+def test_from_the_config_to_the_command(root):
+    paper, small = load([]), load([root / "config.small.yaml"])
+    made = {name: flags(pretraining_options(paper, name)) for name in ("scale-post", "scale-pre", "scale-normformer")}
+    assert [name for name, given in made.items() if "--residual-scaling" in given] == ["scale-normformer"]
+    assert {given["--eps"] for given in made.values()} == {"1e-06"}
+    assert {given["--dropout"] for given in made.values()} == {"0.1"}
+    assert not any("--attention-dropout" in given for given in made.values())
+    changed = paper | {"pretraining": paper["pretraining"] | {"residual_scaling": False, "attention_dropout": 0.0}}
+    given = flags(pretraining_options(changed, "scale-normformer-v2"))
+    assert "--residual-scaling" not in given and given["--attention-dropout"] == "0.0"
+    given = {
+        name: flags(own_model_options(small, name)) for name in ("small", "scale-normformer", "small-causal-4x128")
+    }
+    assert [name for name, one in given.items() if "--residual-scaling" in one] == ["scale-normformer"]
+    assert given["small"]["--eps"] == "1e-06" and given["small"]["--dropout"] == "0.0"
+    assert flags(monolingual_options(small))["--eps"] == "1e-06"
+
+
+def test_the_demo_models_may_have_it(place, root):
+    plan = yaml.safe_load((root / "resources/demo/models.yaml").read_text(encoding="utf-8"))
+    model = {
+        "norm": "normformer",
+        "shape": {"residual_scaling": True},
+        "training": {"eps": 1e-8, "attention_dropout": 0.1},
+    }
+    start = demo_models.begin(plan, model, place[0] / "tokenizer.json", place[0], 1)
+    assert start.encoder.config.residual_scaling and hasattr(start.encoder.layers[0], "residual_scale")
+    settings = demo_models.short_settings(plan, model, "fp32")
+    assert (settings.eps, settings.dropout, settings.attention_dropout) == (1e-8, 0.0, 0.1)

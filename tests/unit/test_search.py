@@ -1,0 +1,195 @@
+"""Batch size and learning rate searched for every initialisation: which trials there are, and which of them wins."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from crossalign.addresses import Tuned, parse, trial_init, trial_of
+from crossalign.catalog import Catalog, count
+from crossalign.commands import finetune_options
+from crossalign.config import check, load, merge
+from crossalign.errors import UserError
+from crossalign.plan.jobs import Jobs
+from crossalign.plan.targets import remaining, wanted
+from crossalign.search import trials_of
+from crossalign.targets import evaluation_sets
+from crossalign.training.trials import best_settings
+
+REF = Tuned("mbert", "ner", "wikiann_en", "ref", 3)
+LOWER = Tuned("mbert", "parsing", "ru_gsd", "random-1-2", 2)
+
+
+def config_with(search, **changes):
+    config = load([])
+    merge(config, changes)
+    config["align-predict"]["search_per_init"] = search
+    return config
+
+
+def flags(config, run):
+    words = shlex.split(finetune_options(config, run))
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("init", "expected"),
+    [
+        ("grid-16-2.5e-5", (16, 2.5e-5, "ref")),
+        ("grid-32-5e-5-random-1-2", (32, 5e-5, "random-1-2")),
+        ("grid-8-1e-3-random-all", (8, 1e-3, "random-all")),
+        ("grid-8-1e-3-random-7", (8, 1e-3, "random-7")),
+    ],
+)
+def test_the_address_of_a_trial(init, expected):
+    assert trial_of(init) == expected
+    assert trial_init(*expected) == init
+    run = Tuned("mbert", "pos", "en_ewt", init, 1)
+    assert parse(run.path()) == run
+
+
+@pytest.mark.parametrize("init", ["ref", "random-1-2", "continual", "grid-16", "grid-16-2.5e-5-ref"])
+def test_what_is_no_trial(init):
+    assert trial_of(init) is None
+
+
+def test_off_changes_nothing():
+    config = load([])
+    assert config["align-predict"]["search_per_init"] is False
+    assert trials_of(config, REF) == trials_of(config, LOWER) == []
+    assert flags(config, REF)["--learning-rate"] == "3.5e-05"
+    assert count(Catalog(config).runs())["grid trial"] == 300
+
+
+def test_the_whole_grid_for_every_initialisation():
+    config = config_with(True)
+    trials = trials_of(config, LOWER)
+    assert len(trials) == 6 and {trial.seed for trial in trials} == {1}
+    assert trials[0] == Tuned("mbert", "parsing", "ru_gsd", "grid-16-1e-5-random-1-2", 1)
+    # Those of the English REF models are trials of table 3 already.
+    assert set(trials_of(config, REF)) <= Catalog(config).needs("align-predict/table3").runs
+    before, after = (count(Catalog(one).runs()) for one in (load([]), config))
+    assert after["fine-tuning"] == before["fine-tuning"]
+    # 63 of table 1, 14 of table 2, 30 of table 5; three of them are the English REF models.
+    assert after["grid trial"] - before["grid trial"] == (63 + 14 + 30 - 3) * 6
+
+
+@pytest.mark.parametrize(
+    ("search", "settings"),
+    [
+        ({"learning_rate": [1e-5, 1e-4]}, {(16, 1e-5), (16, 1e-4)}),
+        ({"batch": [8]}, {(8, 3.5e-5)}),
+        ({"batch": [8, 16], "learning_rate": [1e-4]}, {(8, 1e-4), (16, 1e-4)}),
+    ],
+)
+def test_lists_of_ones_own(search, settings):
+    trials = trials_of(config_with(search), REF)
+    assert {trial_of(trial.init)[:2] for trial in trials} == settings
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        Tuned("mbert", "adjust-ner", "wikiann_en", "ref", 1),
+        Tuned("mbert", "unseen-parsing", "ug_udt", "ref", 1),
+        Tuned("mbert+mlm-ug", "ner", "wikiann_ug", "ref", 1),
+        Tuned("mbert", "ner", "wikiann_en", "grid-16-1e-5", 1),
+    ],
+)
+def test_other_studies_and_trials_themselves_are_not_searched(run):
+    assert trials_of(config_with(True), run) == []
+
+
+def test_options_of_a_trial_and_of_what_it_decides():
+    config = config_with(True)
+    plain, searched = flags(load([]), LOWER), flags(config, LOWER)
+    assert plain.keys() - searched.keys() == {"--batch", "--learning-rate"}
+    trial = flags(config, trials_of(config, LOWER)[-1])
+    assert (trial["--batch"], trial["--learning-rate"], trial["--init"]) == ("32", "5e-05", "random-1-2")
+    assert {name for name in plain if plain[name] != trial[name]} == {"--seed"}
+    assert [data.path() for data in evaluation_sets(config, trials_of(config, LOWER)[0])] == [
+        "data/trees/ru_gsd/dev.conllu"
+    ]
+
+
+def account(folder, name, batch, rate, scores, best, **changes):
+    found = {"task": "pos", "init": "random-1", "settings": {"batch": batch, "learning_rate": rate, "seed": 1}}
+    found |= {"dev": [{"accuracy": score, "loss": 9.0} for score in scores], "best_epoch": best}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(found | changes), encoding="utf-8")
+    return path
+
+
+def test_the_best_epoch_of_the_best_trial_decides(tmp_path):
+    files = [
+        account(tmp_path, "a", 16, 1e-5, [70.0, 80.0, 79.0], 2),
+        account(tmp_path, "b", 32, 2e-5, [81.0, 60.0], 1),
+        account(tmp_path, "c", 16, 5e-5, [81.0], 1),
+    ]
+    chosen, trials = best_settings(files, "pos", "random-1", "accuracy")
+    # The first of equals.
+    assert chosen == {"batch": 32, "learning_rate": 2e-5}
+    assert [trial["dev"] for trial in trials] == [80.0, 81.0, 81.0]
+    assert best_settings(files[:1], "pos", "random-1", "accuracy")[0]["batch"] == 16
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"init": "ref"}, "a trial of pos and ref, not of pos and random-1"),
+        ({"task": "ner"}, "a trial of ner and random-1"),
+        ({"best_epoch": None}, "no score on a dev set"),
+        ({"settings": {}}, "not the account of a training"),
+    ],
+)
+def test_trials_that_do_not_fit(tmp_path, changes, message):
+    path = account(tmp_path, "a", 16, 1e-5, [70.0], 1, **changes)
+    with pytest.raises(UserError, match=message):
+        best_settings([path], "pos", "random-1", "accuracy")
+    with pytest.raises(UserError, match="cannot read"):
+        best_settings([tmp_path / "none.json"], "pos", "random-1", "accuracy")
+
+
+@pytest.mark.parametrize(
+    ("search", "changes", "message"),
+    [
+        ("yes", {}, "align-predict.search_per_init: 'yes' is not allowed; expected false, true"),
+        ({}, {}, "align-predict.search_per_init"),
+        ({"learning_rate": []}, {}, "align-predict.search_per_init"),
+        ({"rates": [1e-5]}, {}, "align-predict.search_per_init"),
+        (True, {"finetune": {"pos": {"selection": "last"}}}, "finetune.pos.selection: align-predict.search_per_init"),
+    ],
+)
+def test_mistakes_are_told(search, changes, message):
+    with pytest.raises(UserError) as told:
+        check(config_with(search, **changes))
+    assert message in str(told.value)
+
+
+def test_the_plan_prices_trials_and_forgets_them_when_they_are_done():
+    config = config_with({"learning_rate": [1e-5, 5e-5]}, seeds=[1, 2])
+    merge(config, {"align-predict": {"sources": ["en"], "layer_pairs": ["1-2"]}})
+    jobs = Jobs(Catalog(config))
+    targets = wanted(jobs, ["align-predict/table7"])
+    assert Counter(job.rule for job in jobs.found.values() if job.rule.startswith("finetune")) == {
+        "finetune": 2, "finetune_random": 6
+    }  # fmt: skip
+    trials = {name for name, job in jobs.found.items() if job.rule == "finetune_random" and "/grid-" in name}
+    assert all(name.endswith("/training.json") for name in trials) and len(trials) == 4
+    data = {name for name, job in jobs.found.items() if job.rule.startswith(("download_", "prepare_"))}
+    assert remaining(jobs.found, targets, data.__contains__) >= trials
+    left = remaining(jobs.found, targets, (data | trials).__contains__)
+    assert Counter(jobs.found[name].rule for name in left) == {
+        "finetune": 2, "finetune_random": 2, "evaluate": 4, "make_table": 1
+    }  # fmt: skip
+
+
+def test_trials_and_settings_at_once_are_refused(tmp_path, root):
+    path = account(tmp_path, "a", 16, 1e-5, [70.0], 1)
+    places = ["--model", str(tmp_path), "--train", str(tmp_path), "--out", str(tmp_path / "out"), "--device", "cpu"]
+    command = [sys.executable, str(root / "scripts/finetune.py"), "--task", "pos", *places, "--trials", str(path)]
+    done = subprocess.run([*command, "--batch", "8"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr == "error: give either --trials or --batch and --learning-rate\n"
