@@ -7,6 +7,7 @@ near miss forbids either, and says its rule in words, tolerances included.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import pairwise
 
 from crossalign.claims.evidence import Outside
 from crossalign.claims.quantities import Value
@@ -242,6 +243,19 @@ def rises_then_falls(name: str, step: str = "step", first: int | None = 3, befor
 
     place = "" if first is None else f", from layer {first} on and {before_end} layers before the last or earlier"
     return _simple(f"{name} has its peak above both ends{place}, {NOISE}", (step, "confidence"), ask)
+
+
+def keeps_rising(name: str, layer: int, step: str = "step") -> Predicate:
+    """Up to a layer, give or take, no layer of a curve lies below the one before by a step."""
+
+    def ask(facts: Facts) -> Truth:
+        found: Curve = facts[name]
+        climb = [place for place in sorted(found.points) if place <= layer - tolerance("peak_layers")]
+        steps = [found.above(upper, lower) for lower, upper in pairwise(climb)]
+        return min((_above(one, -tolerance(step)) for one in steps), default=Truth.NO)
+
+    words = f"{name} does not fall on the way to layer {layer} {NOISE}"
+    return _simple(words, ("peak_layers", step, "confidence"), ask)
 
 
 def rises(name: str, step: str = "step") -> Predicate:
