@@ -172,7 +172,8 @@ def panels(evidence: Evidence, langs: Sequence[str], only: str = "") -> list[str
     found = [f"{language(lang)}, {TASKS[task]}" for lang in there for task in known.get(lang, ()) if only in ("", task)]
     if not found:
         raise Outside(f"{', '.join(map(language, langs))}: not transliterated in this run")
-    needs_full(evidence, F3)
+    if study["scope"] != "full":
+        needs_all(evidence, F3)
     return found
 
 
