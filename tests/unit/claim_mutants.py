@@ -93,7 +93,7 @@ def noisy(item: str, row: Row) -> Row:
     if item in BARS:
         return row | {"std": "15"}
     if "y" in row:
-        return row | {"std": "1", "lead_std": "1", "lead_sampling": "1"}
+        return row | {"std": "1", "n": "3", "wanted": "3", "lead_std": "1", "lead_sampling": "1"}
     if row.get("metric") == "p":
         return row | {"mean": "0.5"}
     return row | {"std": "100"} if row.get("layers") != "ref" else row
