@@ -96,6 +96,23 @@ def chosen(group: Quantity, name: str) -> Quantity:
     return found
 
 
+def leads_of(group: Quantity, name: str) -> Quantity:
+    """By how much one member of a group lies above each other."""
+
+    def found(evidence: Evidence) -> Group:
+        top = chosen(group, name)(evidence)
+        return Group({other: top.minus(number) for other, number in group(evidence) if other != name})
+
+    return found
+
+
+def together(**groups: Quantity) -> Quantity:
+    """Several groups in one, each member named after its group as well."""
+    return lambda evidence: Group(
+        {f"{label} {name}": member for label, group in groups.items() for name, member in group(evidence)}
+    )
+
+
 def largest(group: Quantity) -> Quantity:
     """The largest number of a group."""
     return lambda evidence: max(group(evidence).numbers(), key=lambda number: number.value)
