@@ -7,11 +7,11 @@ from crossalign.claims.evidence import Evidence
 from crossalign.claims.write import declared
 
 Row = dict[str, str]
-Edit = Callable[[str, Row], Row | None]
+Edit = Callable[[str, Row], Row | list[Row] | None]
 
 
 class Edited(Evidence):
-    """Evidence whose records go through an edit first; None drops a record."""
+    """Evidence whose records go through an edit first, which may drop a record (None) or make several of it."""
 
     def __init__(self, config: dict, folder, edit: Edit, control: str = "none") -> None:
         super().__init__(config, folder, control)
@@ -21,7 +21,7 @@ class Edited(Evidence):
     def rows(self, item: str) -> list[Row]:
         if item not in self._edited:
             made = [self.edit(item, dict(row)) for row in super().rows(item)]
-            self._edited[item] = [row for row in made if row is not None]
+            self._edited[item] = [row for each in made for row in (each if isinstance(each, list) else [each]) if row]
         return self._edited[item]
 
 

@@ -1,5 +1,6 @@
 """Quantities of the tables of `adjust`: gains, scores before any change, and the studies of one language."""
 
+import math
 from collections.abc import Sequence
 
 from crossalign.claims.evidence import Evidence, Outside
@@ -17,8 +18,8 @@ def ner_metric(evidence: Evidence, item: str) -> str:
     """The reading of the NER score that is nearer to the printed numbers, by the rule of `judge_best`."""
 
     def distance(metric: str) -> float:
-        rows = [row for row in evidence.rows(item) if row.get("metric") == metric]
-        return sum(abs(float(row["difference"])) for row in rows if row.get("difference"))
+        rows = [row for row in evidence.rows(item) if row.get("metric") == metric and row.get("difference")]
+        return sum(abs(float(row["difference"])) for row in rows) if rows else math.inf
 
     return ENTITY if distance(ENTITY) < distance(TOKEN) else TOKEN
 
