@@ -16,7 +16,7 @@ from crossalign.claims.histograms import (
     top_dimensions,
 )
 from crossalign.claims.predicates import all_of, at_least, at_most, near, negative, positive
-from crossalign.claims.quantities import gains, leads_of, together
+from crossalign.claims.quantities import gains, leads_of, merged
 from crossalign.claims.values import Group
 from crossalign.render.names import TASKS
 
@@ -88,8 +88,8 @@ FIGURES: dict[str, Claim] = {
         "after fine-tuning on NLI the histograms overlap by {common}; the area under the ROC curve changed by "
         "{changes:+}",
         {
-            "common": together(**{name: overlaps(F2, after, NLI) for name, (after, _) in TUNED.items()}),
-            "changes": together(**{name: separation_changes(F2, *pair, NLI) for name, pair in TUNED.items()}),
+            "common": merged(**{name: overlaps(F2, after, NLI) for name, (after, _) in TUNED.items()}),
+            "changes": merged(**{name: separation_changes(F2, *pair, NLI) for name, pair in TUNED.items()}),
         },
         test=all_of(every("common", lambda name: at_least(name, "overlap")), every("changes", shrinks)),
         over=STUDIED,
@@ -98,7 +98,7 @@ FIGURES: dict[str, Claim] = {
         F2,
         "fine-tuning on NLI changes the mean distance of words by a share of {changes:+}",
         {
-            "changes": together(
+            "changes": merged(
                 **{
                     f"{name}, {kind}": distance_changes(F2, *pair, kind, NLI)
                     for name, pair in TUNED.items()

@@ -41,7 +41,7 @@ def grows(task: str, score: str) -> Claim:
         T5,
         f"{score} gains {{growth:+}} points more from the most pairs than from the fewest, in steps of {{steps:+}}",
         {"growth": growth(task), "steps": steps(task)},
-        test=all_of(positive("growth"), every("steps", lambda name: at_least(name, "harmless", -1))),
+        test=all_of(positive("growth"), every("steps", lambda name: at_least(name, "points", -1))),
         learnt=learnt("sizes", task),
     )
 
@@ -71,7 +71,7 @@ STUDIES: dict[str, Claim] = {
             "others": leads(T6, "subword alignment", "avg", "ner", "qa"),
             "nli": leads(T6, "subword alignment", "avg", "nli"),
         },
-        test=all_of(every("others", negative), every("nli", lambda name: at_least(name, "harmless", -1))),
+        test=all_of(every("others", negative), every("nli", lambda name: at_least(name, "points", -1))),
         learnt=learnt("aggregations", *ALL),
     ),
     "agg-start-ner": Claim(
@@ -107,7 +107,7 @@ STUDIES: dict[str, Claim] = {
         T8,
         "original and adjusted models differ by {differences:+} points, {most} at most",
         {"differences": monolingual, "most": largest(sizes(monolingual))},
-        test=every("differences", lambda name: all_of(at_least(name, "harmless", -1), at_most(name, "harmless"))),
+        test=every("differences", lambda name: all_of(at_least(name, "points", -1), at_most(name, "points"))),
         number=at_most("most"),
         learnt=(("qa", cells(T8, ["dataset", "language"], model="original")),),
     ),

@@ -106,7 +106,7 @@ def leads_of(group: Quantity, name: str) -> Quantity:
     return found
 
 
-def together(**groups: Quantity) -> Quantity:
+def merged(**groups: Quantity) -> Quantity:
     """Several groups in one, each member named after its group as well."""
     return lambda evidence: Group(
         {f"{label} {name}": member for label, group in groups.items() for name, member in group(evidence)}
