@@ -51,8 +51,8 @@ def where_separation_grew(evidence: Evidence) -> Group:
         }
         for task in evidence.config["adjust"]["tasks"]:
             for name, gain in scores[task](evidence):
-                change = separated[f"{name.split(' ')[0]} {TASKS[task]}"]
-                if change.value - change.noise > 0:
+                change = separated.get(f"{name.split(' ')[0]} {TASKS[task]}")
+                if change is not None and change.value > change.noise:
                     members[f"{name} {TASKS[task]}, {model}"] = gain
     if not members:
         raise Outside("no model of this run separates related words better than the one before it")

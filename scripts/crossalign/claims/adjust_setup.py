@@ -104,5 +104,5 @@ SETUP: dict[str, Claim] = {
     "yandex": background(PROSE),
     "sov": background(PROSE),
     "lr-size": background(PROSE),
-    "lang-diversity": stated(T1, "{ours} families, scripts and word orders", diversity, equals("ours")),
+    "lang-diversity": stated(T1, "languages of {ours} families, scripts and word orders", diversity, equals("ours")),
 }
