@@ -1,7 +1,7 @@
 """The claims of `anc`: each fails where the numbers contradict its sentence, and is unclear where noise hides it."""
 
 import pytest
-from tests.unit.edited_results import Edited, both, change, judged, level, score, swamped
+from tests.unit.claim_mutants import Edited, kinds, level, put, same, swamped, verdict
 from tests.unit.paper_results import paper_config, write_paper
 
 from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR, judge
@@ -38,9 +38,9 @@ CONTRADICTIONS = [
     ("ccas", "far above 0.8", level(F9, {7: 0.95}, **SVCCA, **FRENCH)),
     ("cca-passes", "SVCCA near zero as well", level(F9, dict.fromkeys(DEEP, 0.05), **SVCCA)),
     ("cca-passes", "CKA shows as much", level(F1, dict.fromkeys(DEEP, 0.9), **NORMFORMER)),
-    ("transfer-gap", "one language as good as English", score(T1, 0.83, model="scale_pre", target="bg")),
-    ("norm-transfer", "a loss by one scheme", score(T1, 0.60, model="scale_normformer", target=("fr", "bg"))),
-    ("norm-transfer", "a gain by one scheme", score(T1, 0.85, model="scale_pre", target=("fr", "bg"))),
+    ("transfer-gap", "one language as good as English", put(T1, 0.83, model="scale_pre", target="bg")),
+    ("norm-transfer", "a loss by one scheme", put(T1, 0.60, model="scale_normformer", target=("fr", "bg"))),
+    ("norm-transfer", "a gain by one scheme", put(T1, 0.85, model="scale_pre", target=("fr", "bg"))),
     ("scaling-pattern", "one model aligns to its end", level(F5, {48: 0.9}, panel="XLM-R XXL")),
     ("scaling-pattern", "one model only falls", level(F6, {0: 0.9, 1: 0.8}, panel="XGLM 1.7B")),
     ("clm-pattern", "a causal model peaks at layer 1", level(F6, {1: 0.9}, panel="XGLM 7.5B")),
@@ -50,8 +50,13 @@ CONTRADICTIONS = [
     ("anc-deep", "near zero like CKA", level(F4, dict.fromkeys(DEEP, 0.05), **NORMFORMER)),
     ("anc-others", "Pre-LN has no such pattern", level(F4, {12: 0.9}, panel="Pre-LN")),
 ]
-# What is said in kind; amounts are compared as they are.
-IN_KIND = [row["id"] for row, claim in declared("anc") if claim.test]
+IN_KIND = kinds("anc")
+# What is said in amount alone.
+AMOUNTS = ("anc-peak", "match-fr", "ccas")
+
+
+def judged(paper, name, edit=same):
+    return verdict("anc", name, paper, edit, amounts=name in AMOUNTS)
 
 
 @pytest.fixture(scope="module")
@@ -64,47 +69,46 @@ def paper(root, tmp_path_factory):
 
 
 def test_no_claim_is_left_out():
-    judged_by_number = {"anc-peak", "match-fr", "ccas"}
-    assert {name for name, _, _ in CONTRADICTIONS} == {*IN_KIND, *judged_by_number}
+    assert {name for name, _, _ in CONTRADICTIONS} == {*IN_KIND, *AMOUNTS}
 
 
 @pytest.mark.parametrize(
     ("name", "reason", "edit"), CONTRADICTIONS, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_contradictions(paper, name, reason, edit):
-    assert judged(paper, f"anc/{name}").verdict == HOLDS
-    assert judged(paper, f"anc/{name}", edit).verdict == FAILS, reason
+    assert judged(paper, name).verdict == HOLDS
+    assert judged(paper, name, edit).verdict == FAILS, reason
 
 
 @pytest.mark.parametrize("name", IN_KIND)
 def test_noise(paper, name):
-    assert judged(paper, f"anc/{name}", swamped).verdict == UNCLEAR
+    assert judged(paper, name, swamped).verdict == UNCLEAR
 
 
 def test_the_authors_library_is_judged(paper):
     """The plain formulas give other values, which decide nothing."""
     plain = level(F9, 0.0, panel=("PWCCA", "SVCCA"))
-    assert all(judged(paper, f"anc/{name}", plain).verdict == HOLDS for name in ("ccas", "cca-passes"))
-    lacking = judged(paper, "anc/ccas", lambda item, row: None if "library" in row.get("panel", "") else row)
+    assert all(judged(paper, name, plain).verdict == HOLDS for name in ("ccas", "cca-passes"))
+    lacking = judged(paper, "ccas", lambda item, row: [] if "library" in row.get("panel", "") else row)
     assert lacking.verdict == UNCHECKED and "has no PWCCA (authors' library)" in lacking.detail
 
 
 def test_a_peak_in_the_last_layer_but_one_is_still_the_pattern(paper):
     """Languages "diverge slightly only at deep layers"."""
     late = level(F4, {11: 0.75}, **NORMFORMER)
-    assert judged(paper, "anc/anc-normformer", late).verdict == HOLDS
-    assert judged(paper, "anc/anc-normformer", level(F4, {2: 0.75}, **NORMFORMER)).verdict == FAILS
+    assert judged(paper, "anc-normformer", late).verdict == HOLDS
+    assert judged(paper, "anc-normformer", level(F4, {2: 0.75}, **NORMFORMER)).verdict == FAILS
 
 
 def test_the_band_of_a_mean_over_languages_is_no_noise(paper):
     """A single model's curve has the spread over language pairs for its `std`."""
-    assert judged(paper, "anc/scaling-pattern", change(F5, {"std": "0.2", "n": "1"})).verdict == HOLDS
+    assert judged(paper, "scaling-pattern", lambda item, row: row | {"std": "0.2", "n": "1"}).verdict == HOLDS
 
 
 def test_transfer_that_was_not_learnt(paper):
-    guessed = score(T1, 0.34, model="scale_post", target="bg")
+    guessed = put(T1, 0.34, model="scale_post", target="bg")
     for name in ("transfer-gap", "norm-transfer"):
-        found = judged(paper, f"anc/{name}", guessed)
+        found = judged(paper, name, guessed)
         assert found.verdict == UNCHECKED and found.detail.startswith("not learnt: NLI scale_post bg 34.00 ±")
 
 
@@ -114,5 +118,5 @@ def test_shapes_are_judged_again_with_length_taken_out(paper):
     row, claim = next(pair for pair in declared("anc") if pair[0]["id"] == "anc-normformer")
     falls = level(F4, {layer: 0.5 - 0.03 * layer for layer in range(13)})
     controlled = Edited(config, folder, falls)
-    found = judge("anc", row, claim, Edited(config, folder, both()), controlled)
+    found = judge("anc", row, claim, Edited(config, folder, same), controlled)
     assert (found.verdict, found.controlled) == (HOLDS, FAILS)

@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from tests.unit.edited_results import both, judged
+from tests.unit.claim_mutants import both
 from tests.unit.paper_results import paper_config, write_paper
-from tests.unit.test_claims_adjust import CONTINUAL, T2, T3, T4, gain
+from tests.unit.test_claims_adjust import CONTINUAL, T2, T3, T4, gain, judged
 
 from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
 from crossalign.claims.write import declared
@@ -86,29 +86,29 @@ def test_no_claim_is_left_out():
 
 @pytest.mark.parametrize(("name", "reason", "edit"), CONTRADICTIONS, ids=named)
 def test_contradictions(paper, name, reason, edit):
-    assert judged(paper, f"adjust/{name}").verdict == HOLDS
-    assert judged(paper, f"adjust/{name}", edit).verdict == FAILS, reason
+    assert judged(paper, name).verdict == HOLDS
+    assert judged(paper, name, edit).verdict == FAILS, reason
 
 
 @pytest.mark.parametrize(("name", "reason", "edit"), UNDECIDED, ids=named)
 def test_what_noise_could_turn_round(paper, name, reason, edit):
     """The spread of single runs is a declared one; it hides small differences."""
-    assert judged(paper, f"adjust/{name}", edit).verdict == UNCLEAR, reason
+    assert judged(paper, name, edit).verdict == UNCLEAR, reason
 
 
 def test_overlap_is_said_of_nli_alone(paper):
     apart = both(centres("original, NER", 8, 16), centres("adjusted, QA", 8, 18))
-    assert judged(paper, "adjust/hist-ft", apart).verdict == HOLDS
+    assert judged(paper, "hist-ft", apart).verdict == HOLDS
 
 
 def test_separation_that_grew_nowhere(paper):
     alike = [centres(f"{kind}, {task}", 8, 8.3) for kind in ("adjusted", "continual") for task in ("NLI", "NER", "QA")]
-    found = judged(paper, "adjust/separation-no-help", both(*alike))
+    found = judged(paper, "separation-no-help", both(*alike))
     assert found.verdict == UNCHECKED and "no model of this run separates related words better" in found.detail
 
 
 def test_nothing_to_keep(paper):
-    found = judged(paper, "adjust/cl-keeps", centres("adjusted", 20, 20))
+    found = judged(paper, "cl-keeps", centres("adjusted", 20, 20))
     assert found.verdict == UNCHECKED and "no better than chance" in found.detail
 
 
@@ -116,5 +116,5 @@ def test_separation_needs_scores_that_were_learnt(paper):
     def edit(item, row):
         return row | ({"mean": "10"} if row.get("model") == "original" and row.get("task") == "qa" else {})
 
-    found = judged(paper, "adjust/separation-no-help", edit)
+    found = judged(paper, "separation-no-help", edit)
     assert found.verdict == UNCHECKED and found.detail.startswith("not learnt: QA")
