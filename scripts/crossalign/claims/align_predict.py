@@ -3,7 +3,7 @@
 Similarity and correlation are in `align_predict_similarity.py`, settings and sizes in `align_predict_setup.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from crossalign.claims.align_predict_setup import SETUP
 from crossalign.claims.align_predict_similarity import SIMILARITY
@@ -14,6 +14,8 @@ from crossalign.claims.groups import every, most
 from crossalign.claims.predicates import Predicate, all_of, at_least, at_most, greater, near, positive
 from crossalign.claims.quantities import Quantity, average, cell, cells, difference, together
 from crossalign.claims.values import Group
+
+Losses = dict[str, Quantity]
 
 SHORT = {"parsing": "parse", "pos": "pos", "ner": "ner"}
 # Of table 5, without those of table 1.
@@ -73,7 +75,7 @@ def upper_claim(task: str, source: str, amount: str = "", item: str = T1, same_a
     )
 
 
-def set_losses(task: str, layers: str) -> dict[str, Quantity]:
+def set_losses(task: str, layers: str) -> Losses:
     """What re-initialising a set of table 5 changes in English, and in its other languages on average."""
     keys = {"task": task, "split": "test"}
 
@@ -88,7 +90,7 @@ def set_losses(task: str, layers: str) -> dict[str, Quantity]:
     return {"English": change("en"), "elsewhere": average(elsewhere)}
 
 
-def over_sets(sets: Sequence[str], members) -> Quantity:
+def over_sets(sets: Sequence[str], members: Callable[[Losses], Losses]) -> Quantity:
     """Quantities of every task and those sets of layers that this run has; `members` makes them, by name."""
 
     def found(evidence: Evidence) -> Group:
@@ -106,7 +108,8 @@ def over_sets(sets: Sequence[str], members) -> Quantity:
     return found
 
 
-def english_lead(losses: Mapping[str, Quantity]) -> dict[str, Quantity]:
+def english_lead(losses: Losses) -> Losses:
+    """By how much less English loses."""
     return {"": difference(losses["English"], losses["elsewhere"])}
 
 
@@ -169,7 +172,7 @@ def literature_claim(amount: str, same_as: str = "") -> Claim:
     )
 
 
-# The example of the text, which prints two numbers of one fact.
+# English parsing is the example of the text, which prints both of its numbers: two claims, one fact.
 OTHERS = [(task, source) for task in TASKS for source in SOURCES if (task, source) != ("parsing", "en")]
 
 CLAIMS: dict[str, Claim] = {

@@ -1,5 +1,7 @@
 """The claims of `align-predict` on cross-lingual similarity and on how it goes with transfer."""
 
+from collections.abc import Callable
+
 from crossalign.claims.align_predict_tables import F1, F3, F4, F5, RANDOM, SHOWN, STUDIED, T4, TASKS, learnt
 from crossalign.claims.claim import Claim
 from crossalign.claims.curves import at, changes, curve, curves, drops, kept, part, spans
@@ -18,7 +20,7 @@ from crossalign.claims.predicates import (
     rises_then_falls,
 )
 from crossalign.claims.quantities import Quantity, cell, chosen, difference, together
-from crossalign.claims.values import Group
+from crossalign.claims.values import Group, Number
 
 CORRELATION = "correlation of gap and similarity"
 MODELS = ("fine-tuned", "pretrained")
@@ -44,7 +46,7 @@ def peak_claim(task: str) -> Claim:
     )
 
 
-def by_language(items: list[str], member) -> Quantity:
+def by_language(items: list[str], member: Callable[[Evidence, str, str, Quantity], dict[str, Number]]) -> Quantity:
     """What `member` makes of the pretrained curve of each panel, the item and the panel."""
 
     def found(evidence: Evidence) -> Group:
@@ -57,12 +59,14 @@ def by_language(items: list[str], member) -> Quantity:
     return found
 
 
-def kept_of(evidence: Evidence, item: str, panel: str, base: Quantity) -> dict:
+def kept_of(evidence: Evidence, item: str, panel: str, base: Quantity) -> dict[str, Number]:
+    """What each fine-tuned model keeps of the pretrained one's similarity in the lower layers."""
     tuned = curves(item, panel=panel, series=list(TASKS.values()))
     return {f"{panel}, {name}": share for name, share in kept(base, tuned, *LOWER)(evidence)}
 
 
-def impact_of(evidence: Evidence, item: str, panel: str, base: Quantity) -> dict:
+def impact_of(evidence: Evidence, item: str, panel: str, base: Quantity) -> dict[str, Number]:
+    """By how much more fine-tuning for NER changes the upper layers than the lower ones."""
     tuned = curve(item, panel, TASKS["ner"])
     upper, lower = (changes(base, tuned, *layers) for layers in (UPPER, BELOW))
     return {panel: difference(upper, lower)(evidence)}
