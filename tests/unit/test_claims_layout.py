@@ -49,7 +49,8 @@ def test_every_claim_finds_its_numbers(finished):
     assert len(missing) <= 13
     for claim in found.values():
         if claim.kind in ("qualitative", "both"):
-            assert claim.verdict not in (NOT_RUN, UNCHECKED) and claim.measured
+            assert claim.measured
+            assert claim.verdict not in (NOT_RUN, UNCHECKED) or claim.detail.startswith("not learnt: "), claim
 
 
 def test_printed_sizes_that_were_not_run_are_not_missing(finished):

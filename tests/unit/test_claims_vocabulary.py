@@ -20,6 +20,7 @@ from crossalign.claims.predicates import (
     correlates,
     equals,
     greater,
+    keeps_rising,
     near,
     negative,
     peaks_at,
@@ -213,10 +214,21 @@ def test_shapes():
     assert ask(rises("a"), a=curve(0.1)) == NO
 
 
-def test_a_part_of_a_curve_keeps_leads_over_its_own_peak_alone():
-    whole = curve(0.1, 0.9, 0.5, 0.6, leads={2: (0.1, None)})
-    assert whole.within(0, 2).lead(2).std == 0.1
-    assert whole.within(2, 3).leads == {}
+def test_a_part_of_a_curve_is_as_sure_as_the_leads_of_its_layers():
+    whole = curve(0.1, 0.9, 0.5, 0.6, n=3, leads={1: (0.0, 0.0), 2: (0.3, None), 3: (0.4, 0.1)})
+    assert whole.within(0, 2).lead(2).std == 0.3
+    # Layer 3 leads layer 2 by 0.1; over layer 1 the two vary by 0.4 and 0.3.
+    lead = whole.within(2, 3).lead(2)
+    assert (lead.value, lead.std, lead.sampling) == (pytest.approx(0.1), pytest.approx(0.5), 0.1)
+
+
+def test_a_constant_rise_has_no_dip():
+    """Up to the layer before the named one; a dip below what can be seen is none."""
+    assert ask(keeps_rising("a", 4), a=curve(0.1, 0.2, 0.3, 0.4, 0.39)) == YES
+    assert ask(keeps_rising("a", 4), a=curve(0.1, 0.2, 0.19, 0.4, 0.5)) == YES
+    assert ask(keeps_rising("a", 4), a=curve(0.1, 0.3, 0.2, 0.4, 0.5)) == NO
+    assert ask(keeps_rising("a", 4), a=curve(0.1, 0.3, 0.28, 0.4, 0.5, std=0.01, n=3)) == UNCLEAR
+    assert ask(keeps_rising("a", 1), a=curve(0.1, 0.3)) == NO
 
 
 def group(**values):

@@ -273,4 +273,20 @@ def test_printed_numbers_are_unchanged(root: Path, shared: Path) -> None:
         pytest.skip(f"no printed numbers at {source}")
     for path in sorted(source.glob("*/*.csv")):
         copy = root / "resources/papers" / path.relative_to(source)
-        assert copy.read_bytes() == path.read_bytes(), copy
+        if path.name != "claims.csv":
+            assert copy.read_bytes() == path.read_bytes(), copy
+            continue
+        # Claims have been added and worded anew; what was printed stays.
+        ours, theirs = (printed_amounts(each) for each in (copy, path))
+        assert {name: ours.get(name) for name in theirs} == theirs, copy
+
+
+def printed_amounts(path: Path) -> dict[str, tuple[float, str]]:
+    """The claims of a file that print a number, which it is, and its unit."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return {
+        row["id"]: (float(row["value"]), row["unit"])
+        for row in rows
+        if re.fullmatch(r"-?[0-9]+([.][0-9]+)?", row["value"])
+    }

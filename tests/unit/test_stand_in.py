@@ -27,31 +27,62 @@ from crossalign.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 OWN = "not judged (model pretrained here)"
 TINY = {"own_models": {"tiny": {}}}
 NOT_JUDGED = "a model pretrained here stands for the paper's"
+RANDOM = {"drop": "1-2", "upper": "11-12", "lower": "1-2"}
+NO_ARABIC = {
+    **{
+        (
+            "align-predict",
+            f"{kind}-ar-{short}",
+        ): f"align-predict/table1 of this run has no {task}, ar, X, {RANDOM[kind]}"
+        for kind in ("drop", "upper")
+        for short, task in (("parse", "parsing"), ("pos", "pos"), ("ner", "ner"))
+    },
+    **{
+        ("talk", f"{kind}-ar"): f"talk/table2 of this run has no parsing, ar, X, {RANDOM[kind]}"
+        for kind in ("lower", "upper")
+    },
+}
 # Needs a language, a model or an item that the small run does not have.
-OUTSIDE = {
+OUTSIDE = NO_ARABIC | {
     ("anc", "anc-peak"): "anc/figure3 of this run has no mBERT",
     ("anc", "mbert-vs-xlmr"): "anc/figure3 of this run has no mBERT",
+    ("anc", "anc-known"): "anc/figure3 of this run has no mBERT/XLM-R base",
     ("adjust", "mbert-params"): "mBERT is not part of this run",
     ("adjust", "mono-diff"): "adjust/table8 is not part of this run: SQuAD translated",
-    ("adjust", "embert-gain"): "adjust/table9 is not part of this run: no small model",
+    **{
+        ("adjust", f"embert-{name}"): "adjust/table9 is not part of this run: no small model"
+        for name in ("gain", "qa", "better")
+    },
+    ("adjust", "qa-falls-where"): "there is no es-mlqa, vi-mlqa among the gains of this run",
+    ("adjust", "xquad-mlqa"): "no language of this run has both XQuAD and MLQA",
     ("adjust", "mlqa-size"): "data/qa/mlqa_es/test.jsonl is not part of this run",
     ("adjust", "tydi-ru"): "data/qa/tydiqa_ru/dev.jsonl is not part of this run",
     ("align-predict", "grid-batch"): "align-predict/table3 is not part of this run: a search",
     ("align-predict", "grid-lr"): "align-predict/table3 is not part of this run: a search",
+    ("align-predict", "domain-ner"): "align-predict/table2 of this run has no other English domain for NER",
     ("talk", "narabizi-raw"): "data/text/narabizi_qaf/train.txt is not part of this run",
     ("talk", "gsw-category"): "Swiss German is not among the languages of this run",
     ("talk", "hard-count"): "12 of the 15 unseen languages are not part of this run",
     ("talk", "translit-langs"): "12 of the 15 unseen languages are not part of this run",
     ("talk", "translit-seen"): "12 of the 15 unseen languages are not part of this run",
+    ("talk", "translit-seen-effect"): "12 of the 15 unseen languages are not part of this run",
+    ("talk", "translit-sorani"): "Sorani: not transliterated in this run",
+    ("talk", "translit-relatives"): "Mingrelian, Mari, Buryat: not transliterated in this run",
 }
 # Judged on other languages than the paper's, which must be told.
 REPLACED = {
-    "without Bulgarian; with Arabic": {"cka-normformer-high", "cka-normformer-zero", "cka-normformer-v2", "cka-tuned"}
-    | {"transfer-gap"},
-    "without Russian; with Arabic": {"scaling-pattern"},
-    "without Czech, Slovenian": {"spearman-ft-parsing", "spearman-ft-pos", "spearman-ft-ner", "spearman-layer"}
-    | {"spearman-ner-upper", "drop-en-en-parse", "drop-en-x-parse", "upper-en-en-parse", "upper-en-x-parse"}
-    | {"spearman-pos"},
+    "without Bulgarian; with Arabic": {f"cka-normformer-{name}" for name in ("high", "drop", "zero", "v2")}
+    | {"cka-tuned", "cka-others", "cca-passes", "match-deep", "anc-normformer", "anc-deep", "anc-others"}
+    | {"transfer-gap", "norm-transfer"},
+    "without Russian; with Arabic": {"scaling-pattern", "clm-pattern"},
+    "without Czech, Slovenian": {
+        f"spearman-{kind}-{task}" for kind in ("ft", "pre") for task in ("parsing", "pos", "ner")
+    }
+    | {"spearman-pos", "spearman-strong", "spearman-layer", "spearman-ner-upper", "spearman-ft-varies"}
+    | {f"{kind}-{source}-parse" for kind in ("drop", "upper") for source in ("en-en", "en-x", "ru")}
+    | {f"{kind}-{source}-{task}" for kind in ("drop", "upper") for source in ("en", "ru") for task in ("pos", "ner")}
+    | {f"{kind}-{source}" for kind in ("lower", "upper") for source in ("en", "ru")}
+    | {"cka-ner-languages", "zero-shot-all"},
 }
 
 
@@ -177,9 +208,13 @@ def test_claims_of_the_small_run(claims):
             # Sizes of sets, which this made-up run has not prepared.
             assert claim.detail.partition(" lacks ")[2].startswith("data/"), claim
         elif claim.kind == "setting":
-            assert claim.verdict == UNCHECKED and claim.detail == "not judged: this run has settings of its own size"
+            assert claim.verdict == UNCHECKED
+            assert claim.detail.startswith("not judged: this run has settings of its own size")
         elif claim.kind == "number" and key not in (("align-predict", "pud-sentences"), ("adjust", "wikiann-test-hi")):
             assert claim.verdict == UNCHECKED and claim.detail.startswith(f"not judged: {NOT_JUDGED}")
+        elif claim.detail.startswith("not learnt: "):
+            # The made-up numbers of treebanks in folds differ more than those of seeds.
+            assert key == ("talk", "related-script") and claim.verdict == UNCHECKED
         else:
             assert claim.verdict in (HOLDS, FAILS, UNCLEAR), claim
             assert (f"not judged in amount: {NOT_JUDGED}" in claim.detail) == (claim.kind == "both")
@@ -190,7 +225,7 @@ def test_claims_on_other_languages_say_so(claims):
     for claim in claims.values():
         _, found, rest = claim.detail.partition("other languages than the paper's: ")
         if found:
-            told[rest].add(claim.id)
+            told[next(words for words in REPLACED if rest.startswith(words))].add(claim.id)
     assert told == REPLACED
 
 

@@ -1,28 +1,47 @@
-"""The claims of `adjust`."""
+"""The claims of `adjust` on its main results; those on its studies, figures and setup stand in files of their own."""
 
+from crossalign.claims.adjust_figures import FIGURES
 from crossalign.claims.adjust_setup import SETUP
-from crossalign.claims.adjust_tables import best_sizes, falls, monolingual
+from crossalign.claims.adjust_studies import STUDIES
+from crossalign.claims.adjust_tables import (
+    T2,
+    T3,
+    T4,
+    TEST_SET,
+    above,
+    between_sets,
+    more_when_mixed,
+    ner_before,
+    ner_gains,
+    ner_scores,
+    nli_before,
+    one_word,
+    qa_before,
+)
 from crossalign.claims.claim import Claim
-from crossalign.claims.groups import count, every, only, some
-from crossalign.claims.histograms import separation_changes, top_dimensions
-from crossalign.claims.predicates import at_least, at_most, near, negative, positive
-from crossalign.claims.quantities import cells, chosen, gains, largest, sizes, smallest
+from crossalign.claims.groups import count, every, most, only, some
+from crossalign.claims.predicates import all_of, near, negative, positive
+from crossalign.claims.quantities import chosen, gains, largest, leads_of
 
 PAPER = "adjust"
-T2, T3, T4, T5, T8, T9 = (f"{PAPER}/table{place}" for place in (2, 3, 4, 5, 8, 9))
-F1, F2 = f"{PAPER}/figure1", f"{PAPER}/figure2"
 STUDIED = f"{PAPER}.languages"
 CONTINUAL = "adjusted+continual"
+CROSS = ("question target, paragraph en", "question en, paragraph target")
+CROSS_SET = [*TEST_SET, "setting"]
 
 NLI = gains(T2, "adjusted", "original", setting="original")
 NLI_CONTINUAL = gains(T2, CONTINUAL, "adjusted", setting="original")
 NLI_MIXED = gains(T2, CONTINUAL, "original", setting="mixed-language")
-NER = gains(T3, "adjusted", "original", metric="token F1")
-NER_CONTINUAL = gains(T3, CONTINUAL, "adjusted", metric="token F1")
-QA = gains(T4, "adjusted", "original", ["language", "dataset"], setting="monolingual")
-QA_BEFORE = cells(T4, ["language", "dataset"], model="original", setting="monolingual")
-CROSS = ["question target, paragraph en", "question en, paragraph target"]
-QA_CROSS = gains(T4, "adjusted", "original", ["language", "dataset", "setting"], setting=CROSS)
+NER = ner_gains("adjusted", "original")
+NER_CONTINUAL = ner_gains(CONTINUAL, "adjusted")
+QA = gains(T4, "adjusted", "original", TEST_SET, setting="monolingual")
+QA_CROSS = gains(T4, "adjusted", "original", CROSS_SET, setting=CROSS)
+QA_CONTINUAL = gains(T4, CONTINUAL, "adjusted", CROSS_SET)
+
+NLI_LEARNT, MIXED_LEARNT = ("nli", nli_before()), ("nli", nli_before("original", "mixed-language"))
+NER_LEARNT = ("ner", ner_before)
+QA_LEARNT, CROSS_LEARNT = ("qa", qa_before()), ("qa", qa_before(*CROSS, by=CROSS_SET))
+ALL_QA_LEARNT = ("qa", qa_before("monolingual", *CROSS, by=CROSS_SET))
 
 
 CLAIMS: dict[str, Claim] = {
@@ -33,14 +52,16 @@ CLAIMS: dict[str, Claim] = {
         test=every("gains", positive),
         number=near("best", "points"),
         over=STUDIED,
+        learnt=(NLI_LEARNT,),
     ),
     "nli-gain-continual": Claim(
         T2,
         "continual learning adds {gains:+} points to adjusted models, {best:+} at most",
         {"gains": NLI_CONTINUAL, "best": largest(NLI_CONTINUAL)},
-        test=positive("best"),
+        test=every("gains", positive),
         number=near("best", "points"),
         over=STUDIED,
+        learnt=(NLI_LEARNT,),
     ),
     "nli-mixed-hi": Claim(
         T2,
@@ -48,13 +69,32 @@ CLAIMS: dict[str, Claim] = {
         {"gain": chosen(NLI_MIXED, "hi")},
         test=positive("gain"),
         number=near("gain", "points"),
+        learnt=(("nli", chosen(nli_before("mixed-language"), "hi mixed-language")),),
+    ),
+    "mixed-gain-adjust": Claim(
+        T2,
+        "adjustment gains more on mixed-language XNLI by {more:+} points",
+        {"more": more_when_mixed("adjusted")},
+        test=every("more", positive),
+        over=STUDIED,
+        learnt=(MIXED_LEARNT,),
+    ),
+    "mixed-gain-continual": Claim(
+        T2,
+        "adjustment and continual learning gain more on mixed-language XNLI by {more:+} points",
+        {"more": more_when_mixed(CONTINUAL)},
+        test=every("more", positive),
+        over=STUDIED,
+        learnt=(MIXED_LEARNT,),
     ),
     "ner-gain-hi": Claim(
         T3,
-        "adjustment changes Hindi NER by {gain:+} points",
-        {"gain": chosen(NER, "hi")},
-        test=positive("gain"),
+        "adjustment changes Hindi NER by {gain:+} points, and that is more than elsewhere by {leads:+}",
+        {"gain": chosen(NER, "hi"), "leads": leads_of(NER, "hi")},
+        test=all_of(positive("gain"), every("leads", positive)),
         number=near("gain", "points"),
+        over=STUDIED,
+        learnt=(NER_LEARNT,),
     ),
     "ner-langs": Claim(
         T3,
@@ -62,6 +102,14 @@ CLAIMS: dict[str, Claim] = {
         {"gains": NER},
         test=only("gains", ("ru", "vi", "hi"), positive),
         over=STUDIED,
+        learnt=(NER_LEARNT,),
+    ),
+    "ner-es-falls": Claim(
+        T3,
+        "adjustment changes Spanish NER by {gain:+} points",
+        {"gain": chosen(NER, "es")},
+        test=negative("gain"),
+        learnt=(("ner", chosen(ner_before, "es")),),
     ),
     "ner-continual": Claim(
         T3,
@@ -69,28 +117,63 @@ CLAIMS: dict[str, Claim] = {
         {"gains": NER_CONTINUAL},
         test=only("gains", ("ru",), positive),
         over=STUDIED,
+        learnt=(NER_LEARNT,),
+    ),
+    "continual-nli-only": Claim(
+        T2,
+        "continual learning changes adjusted models by {nli:+} points in NLI, {ner:+} in NER and {qa:+} in QA",
+        {"nli": NLI_CONTINUAL, "ner": NER_CONTINUAL, "qa": QA_CONTINUAL},
+        test=all_of(every("nli", positive), count("ner", positive, value=0), count("qa", positive, value=0)),
+        over=STUDIED,
+        learnt=(NLI_LEARNT, NER_LEARNT, ALL_QA_LEARNT),
+    ),
+    "latin-script": Claim(
+        T2,
+        "languages in Latin script are ahead of others by {leads:+} points",
+        {"leads": above(("es", "vi"), ("ru", "hi"), NLI=nli_before(), NER=ner_scores)},
+        test=every("leads", positive),
+        learnt=(NLI_LEARNT, NER_LEARNT),
     ),
     "qa-deteriorations": Claim(
         T4,
         "adjustment changes monolingual QA by {gains:+} points, from {before}",
-        {"gains": QA, "before": QA_BEFORE},
+        {"gains": QA, "before": qa_before()},
         test=some("gains", negative),
         number=count("gains", negative, "test_sets"),
         over=STUDIED,
+        learnt=(QA_LEARNT,),
     ),
     "qa-gains": Claim(
         T4,
         "adjustment changes monolingual QA by {gains:+} points, from {before}",
-        {"gains": QA, "before": QA_BEFORE},
+        {"gains": QA, "before": qa_before()},
         test=count("gains", positive, value=0),
         over=STUDIED,
+        learnt=(QA_LEARNT,),
     ),
-    "qa-peak-size": Claim(
-        T5,
-        "QA gains most from so many sentence pairs: {best}; with the most pairs it gains less by {falls} points",
-        {"best": best_sizes, "falls": falls},
-        test=every("falls", positive),
-        number=every("best", lambda name: near(name, "roughly", relative=True)),
+    "qa-falls-where": Claim(
+        T4,
+        "adjustment changes monolingual QA by {gains:+} points",
+        {"gains": one_word(QA)},
+        test=only("gains", ("es-mlqa", "es-xquad", "vi-mlqa"), negative),
+        over=STUDIED,
+        learnt=(QA_LEARNT,),
+    ),
+    "qa-continual": Claim(
+        T4,
+        "continual learning changes QA of adjusted models by {gains:+} points",
+        {"gains": QA_CONTINUAL},
+        test=most("gains", negative),
+        over=STUDIED,
+        learnt=(ALL_QA_LEARNT,),
+    ),
+    "xquad-mlqa": Claim(
+        T4,
+        "F1 on XQuAD is above that on MLQA by {leads:+} points",
+        {"leads": between_sets("xquad", "mlqa")},
+        test=every("leads", positive),
+        over=STUDIED,
+        learnt=(QA_LEARNT,),
     ),
     "qa-cross-gains": Claim(
         T4,
@@ -98,57 +181,17 @@ CLAIMS: dict[str, Claim] = {
         {"gains": QA_CROSS},
         test=only("gains", ("vi", "hi"), positive),
         over=STUDIED,
+        learnt=(CROSS_LEARNT,),
     ),
-    "mono-diff": Claim(
-        T8,
-        "original and adjusted models differ by {most} points at most",
-        {"most": largest(sizes(monolingual))},
-        number=at_most("most"),
+    "qa-cross-some": Claim(
+        T4,
+        "adjustment changes cross-lingual QA by {gains:+} points",
+        {"gains": QA_CROSS},
+        test=some("gains", positive),
+        over=STUDIED,
+        learnt=(CROSS_LEARNT,),
     ),
-    "embert-gain": Claim(
-        T9,
-        "adjustment changes extended mBERT by {gains:+} points, {least:+} at least",
-        {
-            "gains": gains(T9, "adjusted", "original", ["dataset"], ["variant"], metric=["accuracy", "token F1", "F1"]),
-            "least": smallest(
-                gains(T9, "adjusted", "original", ["dataset"], ["variant"], metric=["accuracy", "token F1", "F1"])
-            ),
-        },
-        test=every("gains", positive),
-        number=at_least("least", 1.0),
-    ),
-    "dims-10": Claim(
-        F1,
-        "the 10 most influential dimensions carry {share} % of the squared distance",
-        {"share": top_dimensions("top10")},
-        number=near("share", "percent"),
-    ),
-    "dims-100": Claim(
-        F1,
-        "the 100 most influential dimensions carry {share} % of the squared distance",
-        {"share": top_dimensions("top100")},
-        number=near("share", "percent"),
-    ),
+    **STUDIES,
     **SETUP,
-    "hist-adjust": Claim(
-        F2,
-        "adjustment changes the area under the ROC curve of related and unrelated words by {changes:+}",
-        {"changes": separation_changes(F2, "adjusted", "original")},
-        test=every("changes", lambda name: at_least(name, "separation")),
-        over=STUDIED,
-    ),
-    "hist-ft": Claim(
-        F2,
-        "fine-tuning changes the area under the ROC curve of related and unrelated words by {changes:+}",
-        {"changes": separation_changes(F2, "original, {task}", "original")},
-        test=every("changes", lambda name: at_most(name, "separation", -1)),
-        over=STUDIED,
-    ),
-    "hist-cl": Claim(
-        F2,
-        "continual learning changes the area under the ROC curve of related and unrelated words by {changes:+}",
-        {"changes": separation_changes(F2, "continual, {task}", "adjusted, {task}")},
-        test=every("changes", lambda name: at_least(name, "separation")),
-        over=STUDIED,
-    ),
+    **FIGURES,
 }

@@ -1,204 +1,207 @@
-"""The claims of `align-predict`."""
+"""The claims of `align-predict` on RANDOM-INIT: what re-initialised layers do to scores.
 
-from crossalign.claims.claim import Claim, background, each_sized, made_with, sized, stated
-from crossalign.claims.curves import at, curve, curves, drops, part
+Similarity and correlation are in `align_predict_similarity.py`, settings and sizes in `align_predict_setup.py`.
+"""
+
+from collections.abc import Callable, Sequence
+
+from crossalign.claims.align_predict_setup import SETUP
+from crossalign.claims.align_predict_similarity import SIMILARITY
+from crossalign.claims.align_predict_tables import PAPER, SOURCES, STUDIED, T1, T2, T5, TASKS, WORDS, learnt
+from crossalign.claims.claim import Claim
+from crossalign.claims.evidence import Evidence, Outside
 from crossalign.claims.groups import every, most
-from crossalign.claims.predicates import (
-    Predicate,
-    all_of,
-    at_least,
-    correlates,
-    equals,
-    greater,
-    near,
-    negative,
-    peaks_at,
-    rises_then_falls,
-)
-from crossalign.claims.quantities import Quantity, cell, different, runs, spread
-from crossalign.claims.values import Number
-from crossalign.sets import DataSet
+from crossalign.claims.predicates import Predicate, all_of, at_least, at_most, greater, near, positive
+from crossalign.claims.quantities import Quantity, average, cell, cells, difference, together
+from crossalign.claims.values import Group
 
-PAPER = "align-predict"
-T1, T2, T3, T4, T5, T6 = (f"{PAPER}/table{place}" for place in range(1, 7))
-F1, F3, F5 = (f"{PAPER}/figure{place}" for place in (1, 3, 5))
-RANDOM = [f"{PAPER}/figure{place}" for place in (6, 7, 8)]
-CORRELATION = "correlation of gap and similarity"
-# The languages of the study, and those whose curves are drawn.
-STUDIED, SHOWN = f"{PAPER}.languages", f"{PAPER}.similarity_languages"
-TASKS = {"parsing": "Parsing", "pos": "POS", "ner": "NER"}
+Losses = dict[str, Quantity]
+
+SHORT = {"parsing": "parse", "pos": "pos", "ner": "ner"}
+# Of table 5, without those of table 1.
+LOWER_SETS, UPPER_SETS = ("1", "2", "1-3", "1-4"), ("10-12", "9-12")
 
 
-def delta(target: str, layers: str) -> Quantity:
-    """What re-initialising some layers does to parsing from English."""
-    return cell(T1, task="parsing", source="en", target=target, layers=layers)
+def small(name: str) -> Predicate:
+    """A loss that the paper calls moderate."""
+    return at_least(name, "moderate", -1)
 
 
-def peak_claim(task: str) -> Claim:
-    """Similarity of English and Russian in a fine-tuned model is largest at layer 5."""
-    line = curve(F1, "English-Russian", TASKS[task])
-    return Claim(
-        F1,
-        "CKA of English and Russian is largest at {curve}, and {fifth} % at layer 5",
-        {"curve": line, "fifth": at(line, 5, 100, "percent")},
-        test=peaks_at("curve", 5),
-        number=near("fifth", "percent"),
-    )
+def harmless(name: str) -> Predicate:
+    """No loss that the paper would call one."""
+    return at_least(name, "harmless", -1)
 
 
-def spread_claim(task: str, which: str) -> Claim:
-    """The caption of table 5 on standard deviations over seeds."""
-    words = {"min": "smallest", "median": "median", "max": "largest"}[which]
-    return Claim(
-        T5,
-        f"the {words} standard deviation over seeds is {{std}} points",
-        {"std": spread(T5, which, task=task)},
-        number=near("std", "spread_largest" if which == "max" else "spread"),
-    )
+def sharp(name: str) -> Predicate:
+    """A loss that the paper would call sharp or large, and not only noise beside a small one."""
+    return at_most(name, "harmless", -1)
 
 
-def correlation_claim(item: str, task: str, doubt: str = "") -> Claim:
-    """Similarity goes with transfer."""
-    keys = {"task": task, "model": "fine-tuned"}
+def deltas(item: str, task: str, source: str, layers: str) -> dict[str, Quantity]:
+    """What re-initialising some layers does in the source language and in the others on average."""
+    return {
+        name: cell(item, task=task, source=source, target=target, layers=layers)
+        for name, target in (("elsewhere", "X"), ("home", source))
+    }
+
+
+def lower_claim(task: str, source: str, amount: str = "", item: str = T1, same_as: str = "") -> Claim:
+    """Layers 1-2: sharp drops across languages, moderate ones within the source language."""
     return Claim(
         item,
-        "Spearman's rho of similarity and transfer is {rho}, p {p}",
-        {
-            "rho": cell(item, "correlation", metric="spearman", **keys),
-            "p": cell(item, "p", metric="p", **keys),
-        },
-        test=correlates("rho", "p"),
-        number=near("rho", "correlation"),
-        doubt=doubt,
+        f"re-initialising layers 1-2 costs {WORDS[task]} from {SOURCES[source]} {{elsewhere:cost}} points elsewhere "
+        f"and {{home:cost}} in {SOURCES[source]}",
+        deltas(item, task, source, "1-2"),
+        test=all_of(sharp("elsewhere"), small("home"), greater("home", "elsewhere")),
+        number=near(amount, "points") if amount else None,
         over=STUDIED,
+        learnt=(learnt(task, source, item),),
+        same_as=same_as,
     )
 
 
-def layers_claim(says: str, given: dict[str, Quantity], test: Predicate, amount: str) -> Claim:
-    """What re-initialising a pair of layers does to parsing, with the amount in English or elsewhere."""
-    return Claim(T1, says, given, test=test, number=near(amount, "points"), over=STUDIED)
+def upper_claim(task: str, source: str, amount: str = "", item: str = T1, same_as: str = "") -> Claim:
+    """Layers 11-12: no harm, neither within the source language nor across languages."""
+    return Claim(
+        item,
+        f"re-initialising layers 11-12 changes {WORDS[task]} from {SOURCES[source]} by {{elsewhere:+}} points "
+        f"elsewhere and {{home:+}} in {SOURCES[source]}",
+        deltas(item, task, source, "11-12"),
+        test=all_of(harmless("home"), harmless("elsewhere")),
+        number=near(amount, "points") if amount else None,
+        over=STUDIED,
+        learnt=(learnt(task, source, item),),
+        same_as=same_as,
+    )
 
 
-def domain(domain: str, target: str) -> Quantity:
-    """What re-initialising layers 1-2 does to parsing of a domain."""
-    return cell(T2, task="parsing", target=target, domain=domain, layers="1-2")
+def set_losses(task: str, layers: str) -> Losses:
+    """What re-initialising a set of table 5 changes in English, and in its other languages on average."""
+    keys = {"task": task, "split": "test"}
+
+    def change(target: str) -> Quantity:
+        scores = (cell(T5, target=target, layers=name, **keys) for name in (layers, "ref"))
+        return difference(*scores)
+
+    def elsewhere(evidence: Evidence) -> Group:
+        targets = dict.fromkeys(row["target"] for row in evidence.select(T5, keys | {"layers": layers}))
+        return together({target: change(target) for target in targets if target != "en"})(evidence)
+
+    return {"English": change("en"), "elsewhere": average(elsewhere)}
 
 
-def languages_counted(evidence) -> Number:
-    """The languages of the study, without those shown beside it."""
-    beside = evidence.config[PAPER]["beside"]
-    return different(T6, "target", ["X", *beside], layers="ref")(evidence)
+def over_sets(sets: Sequence[str], members: Callable[[Losses], Losses]) -> Quantity:
+    """Quantities of every task and those sets of layers that this run has; `members` makes them, by name."""
+
+    def found(evidence: Evidence) -> Group:
+        chosen = [layers for layers in sets if layers in evidence.config[PAPER]["layer_sets"]]
+        if not chosen:
+            raise Outside(f"none of the layer sets {', '.join(sets)} is part of this run")
+        quantities = {
+            " ".join(filter(None, (WORDS[task], layers, name))): quantity
+            for task in TASKS
+            for layers in chosen
+            for name, quantity in members(set_losses(task, layers)).items()
+        }
+        return together(quantities)(evidence)
+
+    return found
 
 
-def further_targets(evidence) -> Number:
-    """The languages that are no source."""
-    paper = evidence.config[PAPER]
-    return different(T6, "target", ["X", *paper["beside"], *paper["sources"]], layers="ref")(evidence)
+def english_lead(losses: Losses) -> Losses:
+    """By how much less English loses."""
+    return {"": difference(losses["English"], losses["elsewhere"])}
 
 
-LOWER = {"elsewhere": delta("X", "1-2"), "english": delta("en", "1-2")}
-LOWER_SAYS = "re-initialising layers 1-2 costs parsing {elsewhere:cost} points elsewhere and {english:cost} in English"
-UPPER = {"elsewhere": delta("X", "11-12"), "english": delta("en", "11-12")}
-UPPER_SAYS = "re-initialising layers 11-12 changes parsing by {elsewhere:+} points elsewhere and {english:+} in English"
-DOMAINS = {
-    "french": domain("translation of in-domain test", "fr"),
-    "literature": domain("literature", "en"),
-}
-DOMAINS_SAYS = (
-    "re-initialising layers 1-2 costs {literature:cost} points in English literature and {french:cost} in French"
-)
+def sets_learnt(task: str) -> tuple[str, Quantity]:
+    """The scores of table 5 without re-initialisation, in English and elsewhere on average."""
+    scores = cells(T5, ("target",), task=task, split="test", layers="ref")
+
+    def elsewhere(evidence: Evidence) -> Group:
+        return Group({name: number for name, number in scores(evidence) if name != "en"})
+
+    return task, together({"en": cell(T5, task=task, target="en", split="test", layers="ref"), "X": average(elsewhere)})
+
+
+def domain(name: str, target: str, layers: str = "1-2") -> Quantity:
+    """What re-initialising layers does to parsing of a domain."""
+    return cell(T2, task="parsing", target=target, domain=name, layers=layers)
+
+
+def domains(task: str, target: str, without: Sequence[str]) -> Quantity:
+    """What re-initialising layers 1-2 does to the domains of a language, but for some that another claim is about."""
+
+    def found(evidence: Evidence) -> Group:
+        members = cells(T2, ("domain",), task=task, target=target, layers="1-2")(evidence)
+        chosen = {name: number for name, number in members if name not in without}
+        if target == "en" and all(name.startswith("in-domain") for name in chosen):
+            raise Outside(f"{T2} of this run has no other English domain for {WORDS[task]} than the one trained on")
+        return Group(chosen)
+
+    return found
+
+
+def domain_claim(task: str, english: Sequence[str] = (), french: Sequence[str] = ()) -> Claim:
+    """All domains of English lose little and French loses much, but for the domains named."""
+    home, away = domains(task, "en", english), domains(task, "fr", french)
+    return Claim(
+        T2,
+        f"points that re-initialising layers 1-2 costs {WORDS[task]}: in English {{english:cost}}; in French "
+        "{french:cost}",
+        {"english": home, "french": away, "home": average(home), "away": average(away)},
+        test=all_of(every("english", small), every("french", sharp), greater("home", "away")),
+        learnt=((task, cells(T2, ("target", "domain"), task=task, layers="ref")),),
+    )
+
+
+TRANSLATION = "translation of in-domain test"
+DOMAINS = {"french": domain(TRANSLATION, "fr"), "literature": domain("literature", "en")}
+SCORES = {"fr": domain(TRANSLATION, "fr", "ref"), "literature": domain("literature", "en", "ref")}
+
+
+def literature_claim(amount: str, same_as: str = "") -> Claim:
+    """The example of the text: English literature against the French translation, parsing."""
+    return Claim(
+        T2,
+        "re-initialising layers 1-2 costs {literature:cost} points in English literature and {french:cost} in French",
+        DOMAINS,
+        test=all_of(small("literature"), sharp("french"), greater("literature", "french")),
+        number=near(amount, "points"),
+        learnt=(("parsing", together(SCORES)),),
+        same_as=same_as,
+    )
+
+
+# English parsing is the example of the text, which prints both of its numbers: two claims, one fact.
+OTHERS = [(task, source) for task in TASKS for source in SOURCES if (task, source) != ("parsing", "en")]
 
 CLAIMS: dict[str, Claim] = {
-    **{f"cka-peak-{task}": peak_claim(task) for task in TASKS},
-    "cka-peak-layer": Claim(
-        F1,
-        "similarity is largest at {curves}, over {curves:count} curves",
-        {"curves": curves([F1, F5])},
-        test=all_of(
-            most("curves", lambda name: peaks_at(name, 5)),
-            most("curves", rises_then_falls),
-        ),
-        over=SHOWN,
+    **SIMILARITY,
+    "drop-en-en-parse": lower_claim("parsing", "en", "home"),
+    "drop-en-x-parse": lower_claim("parsing", "en", "elsewhere", same_as=f"{PAPER}/drop-en-en-parse"),
+    **{f"drop-{source}-{SHORT[task]}": lower_claim(task, source) for task, source in OTHERS},
+    "upper-en-en-parse": upper_claim("parsing", "en", "home"),
+    "upper-en-x-parse": upper_claim("parsing", "en", "elsewhere", same_as=f"{PAPER}/upper-en-en-parse"),
+    **{f"upper-{source}-{SHORT[task]}": upper_claim(task, source) for task, source in OTHERS},
+    # Single layers cost too little to be called sharp, blocks too much to be called moderate: the trend is the order.
+    "sets-lower": Claim(
+        T5,
+        "English loses less than the others by {leads} points",
+        {"leads": over_sets(LOWER_SETS, english_lead)},
+        test=most("leads", positive),
+        learnt=tuple(sets_learnt(task) for task in TASKS),
     ),
-    "cka-lower-reinit": Claim(
-        RANDOM[0],
-        "re-initialising layers 1-2 changes the mean CKA by {drops:mean+} over {drops:count} language pairs and tasks",
-        {"drops": drops(RANDOM, "layers 1-2", above=2)},
-        test=most("drops", negative),
-        over=SHOWN,
+    "sets-upper": Claim(
+        T5,
+        "re-initialising sets of upper layers changes scores by {changes:+} points",
+        {"changes": over_sets(UPPER_SETS, dict)},
+        test=most("changes", harmless),
+        learnt=tuple(sets_learnt(task) for task in TASKS),
     ),
-    **{f"std-{task}-{which}": spread_claim(task, which) for task in TASKS for which in ("min", "median", "max")},
-    "spearman-ft-parsing": correlation_claim(T4, "parsing"),
-    "spearman-ft-pos": correlation_claim(T4, "pos", "0.75 in the text, 0.74 in table 4 and in the talk"),
-    "spearman-ft-ner": correlation_claim(T4, "ner"),
-    "spearman-n": stated(
-        T4,
-        "{ours} languages stand behind the larger correlation, English itself included",
-        lambda evidence: max(
-            (Number(float(row["languages"]), "count") for row in evidence.select(T4, {"metric": "spearman"})),
-            key=lambda number: number.value,
-        ),
-        equals("ours"),
-    ),
-    "spearman-layer": Claim(
-        F3,
-        "in the pretrained model the correlation is largest at: {curves}",
-        {"curves": curves(F3, "correlation", series=[f"{name}, pretrained" for name in TASKS.values()])},
-        test=every("curves", lambda name: peaks_at(name, 6)),
-        over=STUDIED,
-    ),
-    "spearman-ner-upper": Claim(
-        F3,
-        "in layers 7-12 the correlation of the NER model goes over {curve:range} with its peak at {curve}",
-        {"curve": part(curve(F3, CORRELATION, "NER, fine-tuned", "correlation"), 7, 12)},
-        test=rises_then_falls("curve", "sharp", first=None),
-        over=STUDIED,
-    ),
-    "drop-en-en-parse": layers_claim(LOWER_SAYS, LOWER, greater("english", "elsewhere"), "english"),
-    "drop-en-x-parse": layers_claim(LOWER_SAYS, LOWER, greater("english", "elsewhere"), "elsewhere"),
-    "upper-en-en-parse": layers_claim(UPPER_SAYS, UPPER, at_least("english", "harmless", -1), "english"),
-    "upper-en-x-parse": layers_claim(UPPER_SAYS, UPPER, at_least("elsewhere", "harmless", -1), "elsewhere"),
-    "domain-lit": Claim(
-        T2, DOMAINS_SAYS, DOMAINS, test=greater("literature", "french"), number=near("literature", "points")
-    ),
-    "domain-fr": Claim(
-        T2, DOMAINS_SAYS, DOMAINS, test=greater("literature", "french"), number=near("french", "points")
-    ),
-    "languages": stated(T6, "{ours} languages, those beside the study not counted", languages_counted, equals("ours")),
-    "sources": stated(T6, "{ours} source languages", different(T6, "source", layers="ref"), equals("ours")),
-    "targets": stated(T6, "{ours} languages that are no source", further_targets, equals("ours")),
-    "seeds": stated(T1, "runs behind every number: {ours} at least", runs(T1), equals("ours")),
-    "mbert-layers": stated(
-        F1,
-        "{ours} layers above the embeddings",
-        lambda evidence: Number(max(evidence.curve(F1, "English-Russian", "pretrained").points), "count"),
-        equals("ours"),
-    ),
-    "mbert-languages": background("a fact about how mBERT was pretrained, which none of our results depends on"),
-    "pud-sentences": each_sized(
-        F1,
-        "parallel sentences: {ours}",
-        [DataSet("parallel", "pud", lang) for lang in ("en", "ru")],
-        every("ours", equals),
-    ),
-    "fr-partut-sentences": sized(T2, "{ours} sentences", [DataSet("trees", "fr_partut", "test")], equals("ours")),
-    "grid-batch": made_with(T3, "batch sizes {ours}", PAPER, "grid", "batch"),
-    "grid-lr": made_with(T3, "learning rates {ours}", PAPER, "grid", "learning_rate"),
-    "warmup": made_with(
-        T1,
-        "warm-up over {ours} % of the steps",
-        "finetune",
-        "defaults",
-        "warmup",
-        read=lambda share: round(100 * share, 6),
-    ),
-    "epochs-parsing": made_with(T1, "best of {ours} epochs", "finetune", "parsing", "epochs"),
-    "epochs-pos-ner": made_with(
-        T1,
-        "best of {ours} epochs (POS; NER)",
-        "finetune",
-        read=lambda recipes: [recipes["pos"]["epochs"], recipes["ner"]["epochs"]],
-        value="6;6",
-    ),
-    "gpus": background("the authors' hardware; ours is told with each run"),
+    "domain-lit": literature_claim("literature"),
+    "domain-fr": literature_claim("french", same_as=f"{PAPER}/domain-lit"),
+    "domain-parse": domain_claim("parsing", ["literature"], [TRANSLATION]),
+    "domain-pos": domain_claim("pos"),
+    "domain-ner": domain_claim("ner"),
+    **SETUP,
 }

@@ -67,10 +67,10 @@ def background(reason: str, item: str = "") -> Claim:
     return Claim(item, reason=reason)
 
 
-def made_with(item: str, says: str, *path: str, value: str | None = None, **options) -> Claim:
+def made_with(item: str, says: str, *path: str, value: str | None = None, same_as: str = "", **options) -> Claim:
     """A setting of the paper's, read from the config that `item` was made with."""
     found = setting(item, *path, **options)
-    return Claim(item, says, {"ours": found}, number=equals("ours", value), is_setting=True)
+    return Claim(item, says, {"ours": found}, number=equals("ours", value), is_setting=True, same_as=same_as)
 
 
 def stated(item: str, says: str, value: Quantity, number: Predicate) -> Claim:

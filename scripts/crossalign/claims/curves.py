@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from crossalign.claims.evidence import Evidence, Outside
 from crossalign.claims.quantities import Keys, Quantity, Value
-from crossalign.claims.values import Curve, Group, Number
+from crossalign.claims.values import Curve, Group, Number, welch
 
 
 def curve(item: str, panel: str, series: str, scale: str = "similarity") -> Quantity:
@@ -93,6 +94,56 @@ def drops(items: Sequence[str], series: str, above: int, reference: str = "REF")
                 )
                 members[f"{panel} in {item.partition('/')[2]}"] = low.minus(high)
         return Group(members)
+
+    return found
+
+
+def spans(group: Quantity, first: int, last: int) -> Quantity:
+    """How far each curve of a group goes from its least value to its largest, over some layers."""
+
+    def found(evidence: Evidence) -> Group:
+        members = {}
+        for name, member in group(evidence):
+            chosen = _part(member, first, last)
+            lead = chosen.lead(min(chosen.points, key=lambda layer: chosen.points[layer].value))
+            # Two spans are compared: what other languages would do to each counts as well as the seeds.
+            members[name] = Number(lead.value, lead.scale, lead.error, wanted=1)
+        return Group(members)
+
+    return found
+
+
+def kept(base: Quantity, group: Quantity, first: int, last: int) -> Quantity:
+    """The level of each curve of a group over some layers, as a share of another curve's."""
+
+    def found(evidence: Evidence) -> Group:
+        whole = level(base, first, last)(evidence)
+        if whole.value <= 0:
+            raise Outside(f"there is no similarity in layers {first} to {last} of which a share could be kept")
+        return Group({name: _share(part, whole) for name, part in level(group, first, last)(evidence)})
+
+    return found
+
+
+def _share(part: Number, whole: Number) -> Number:
+    """One number as a share of another, with the relative errors of both."""
+    parts = [number.times(1 / abs(number.value), "share") for number in (part, whole) if number.value]
+    share = part.value / whole.value
+    std = abs(share) * math.hypot(*(number.seed_error for number in parts)) * math.sqrt(max(part.n, 1))
+    return Number(share, "share", std, part.n, part.wanted, 2, freedom=welch(parts))
+
+
+def changes(pretrained: Quantity, finetuned: Quantity, first: int, last: int) -> Quantity:
+    """How far one curve lies from another, mean over some layers and without the sign."""
+
+    def found(evidence: Evidence) -> Number:
+        before, after = (_part(one(evidence), first, last) for one in (pretrained, finetuned))
+        shared = sorted(before.points.keys() & after.points.keys())
+        away = [abs(after.points[layer].value - before.points[layer].value) for layer in shared]
+        tuned, difference = after.mean(), after.mean().minus(before.mean())
+        # A pretrained model is one run, which takes nothing from the runs that were fine-tuned.
+        std = difference.seed_error * math.sqrt(max(tuned.n, 1))
+        return replace(difference, value=math.fsum(away) / len(away), std=std, n=tuned.n, wanted=tuned.wanted)
 
     return found
 

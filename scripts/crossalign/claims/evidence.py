@@ -152,6 +152,9 @@ class Evidence:
             # The bootstrap over languages tells all that is known of its noise.
             std = 0.0
         n, wanted = int(n or 1), int(wanted or 1)
+        if n < 2 and scale == "similarity":
+            # The band of a single model's curve is its spread over language pairs, which is no noise.
+            std = None
         return Number(value, scale, std, n, wanted, terms, sampling=sampling, low=low, high=high)
 
     def curve(self, item: str, panel: str, series: str, scale: str = "similarity") -> Curve:

@@ -76,14 +76,20 @@ def only(group: str, members: tuple[str, ...], builder: Builder) -> Predicate:
     return Predicate(ask, f"of {group} only {', '.join(members)}: {inner.rule}", inner.tolerances)
 
 
-def count(group: str, builder: Builder, within: str = "exact", value: float | None = None) -> Predicate:
-    """As many members as printed; unclear as far as a tolerance goes."""
+def count(
+    group: str, builder: Builder, within: str = "exact", value: float | None = None, doubtful: bool = False
+) -> Predicate:
+    """As many members as printed; unclear as far as a tolerance goes. `doubtful`: unclear members may count or not."""
 
     def ask(facts: Facts) -> Finding:
         truths = answers(facts, group, builder)
         found = [name for name, truth in truths.items() if truth == Truth.YES]
-        away = abs(len(found) - (facts.number if value is None else value))
+        wanted = facts.number if value is None else value
+        away = abs(len(found) - wanted)
         truth = Truth.YES if away == 0 else Truth.UNCLEAR if away <= tolerance(within) else Truth.NO
+        vague = sum(answer == Truth.UNCLEAR for answer in truths.values()) if doubtful else 0
+        if vague and len(found) <= wanted <= len(found) + vague:
+            truth = Truth.UNCLEAR
         return Finding(truth, f"{len(found)} of {len(truths)}" + (f": {_some(found)}" if found else ""))
 
     inner = builder("it")

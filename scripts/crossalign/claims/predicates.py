@@ -7,6 +7,7 @@ near miss forbids either, and says its rule in words, tolerances included.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import pairwise
 
 from crossalign.claims.evidence import Outside
 from crossalign.claims.quantities import Value
@@ -105,8 +106,10 @@ def _above(number: Number, limit: float) -> Truth:
     return Truth.UNCLEAR if abs(margin) < number.noise else Truth.YES if margin >= 0 else Truth.NO
 
 
-def at_least(name: str, bound: str | float, sign: int = 1) -> Predicate:
-    """Not below a bound, which is a tolerance or a number; `sign` -1 turns the tolerance into a loss."""
+def at_least(name: str, bound: str | float | None = None, sign: int = 1) -> Predicate:
+    """Not below a bound: a tolerance (or, with `sign` -1, as large a loss), a number, or the printed value."""
+    if bound is None:
+        return _printed_least(name)
     limit = sign * tolerance(bound) if isinstance(bound, str) else bound
     names = (bound, "confidence") if isinstance(bound, str) else ("confidence",)
     return _simple(f"{name} at least {limit:g} {NOISE}", names, lambda facts: _above(facts[name], limit))
@@ -127,12 +130,17 @@ def at_most(name: str, bound: str | float | None = None, sign: int = 1) -> Predi
 
 def _printed_most(name: str) -> Predicate:
     """Not above an amount that the paper prints, as it is printed: beyond it, noise makes it unclear."""
+    return _simple(f"{name} at most the printed value", (), lambda facts: _as_printed(facts, name, 1))
 
-    def ask(facts: Facts) -> Truth:
-        over = facts[name].value - facts.number - facts.half_unit
-        return Truth.YES if over <= 1e-9 else Truth.UNCLEAR if over <= facts[name].noise else Truth.NO
 
-    return _simple(f"{name} at most the printed value", (), ask)
+def _printed_least(name: str) -> Predicate:
+    """Not below an amount that the paper prints."""
+    return _simple(f"{name} at least the printed value", (), lambda facts: _as_printed(facts, name, -1))
+
+
+def _as_printed(facts: Facts, name: str, sign: int) -> Truth:
+    over = sign * (facts[name].value - facts.number) - facts.half_unit
+    return Truth.YES if over <= 1e-9 else Truth.UNCLEAR if over <= facts[name].noise else Truth.NO
 
 
 def near(name: str, within: str, value: float | None = None, relative: bool = False) -> Predicate:
@@ -242,6 +250,19 @@ def rises_then_falls(name: str, step: str = "step", first: int | None = 3, befor
 
     place = "" if first is None else f", from layer {first} on and {before_end} layers before the last or earlier"
     return _simple(f"{name} has its peak above both ends{place}, {NOISE}", (step, "confidence"), ask)
+
+
+def keeps_rising(name: str, layer: int, step: str = "step") -> Predicate:
+    """Up to a layer, give or take, no layer of a curve lies below the one before by a step."""
+
+    def ask(facts: Facts) -> Truth:
+        found: Curve = facts[name]
+        climb = [place for place in sorted(found.points) if place <= layer - tolerance("peak_layers")]
+        steps = [found.above(upper, lower) for lower, upper in pairwise(climb)]
+        return min((_above(one, -tolerance(step)) for one in steps), default=Truth.NO)
+
+    words = f"{name} does not fall on the way to layer {layer} {NOISE}"
+    return _simple(words, ("peak_layers", step, "confidence"), ask)
 
 
 def rises(name: str, step: str = "step") -> Predicate:

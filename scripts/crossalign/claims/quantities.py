@@ -3,7 +3,9 @@
 A quantity never invents: what is not there raises `NotRun`, and what is no part of the run `Outside`.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from crossalign.addresses import Base
@@ -11,6 +13,7 @@ from crossalign.claims.evidence import Evidence, Outside, Row
 from crossalign.claims.values import Curve, Group, Number
 from crossalign.render.measured import measured_model
 from crossalign.render.names import model as model_name
+from crossalign.render.values import mean
 from crossalign.sets import DataSet
 
 Value = Number | Curve | Group | str
@@ -34,6 +37,23 @@ def cells(item: str, by: Sequence[str], scale: str = "points", **keys: Keys) -> 
     def found(evidence: Evidence) -> Group:
         rows = evidence.select(item, keys)
         return Group({_name(row, by): evidence.number(item, row, scale) for row in rows})
+
+    return found
+
+
+def together(members: Mapping[str, Quantity]) -> Quantity:
+    """Several quantities under their names."""
+    return lambda evidence: Group({name: quantity(evidence) for name, quantity in members.items()})
+
+
+def average(group: Quantity) -> Quantity:
+    """The mean of numbers that the same models stand behind: as certain as they are on average, not more."""
+
+    def found(evidence: Evidence) -> Number:
+        members = group(evidence)
+        error = mean([number.seed_error for number in members.numbers()])
+        centre = members.mean()
+        return replace(centre, std=error * math.sqrt(max(centre.n, 1)))
 
     return found
 
@@ -74,6 +94,23 @@ def chosen(group: Quantity, name: str) -> Quantity:
         return members[name]
 
     return found
+
+
+def leads_of(group: Quantity, name: str) -> Quantity:
+    """By how much one member of a group lies above each other."""
+
+    def found(evidence: Evidence) -> Group:
+        top = chosen(group, name)(evidence)
+        return Group({other: top.minus(number) for other, number in group(evidence) if other != name})
+
+    return found
+
+
+def merged(**groups: Quantity) -> Quantity:
+    """Several groups in one, each member named after its group as well."""
+    return lambda evidence: Group(
+        {f"{label} {name}": member for label, group in groups.items() for name, member in group(evidence)}
+    )
 
 
 def largest(group: Quantity) -> Quantity:

@@ -122,12 +122,17 @@ def _declared(scale: str) -> float:
     return tolerance(f"spread_{scale}")
 
 
+def _given(pairs: list[tuple[float | None, float | None]], place: int) -> list[float]:
+    return [value for pair in pairs if (value := pair[place]) is not None]
+
+
 @dataclass(frozen=True)
 class Curve:
     """A value per layer.
 
-    `leads` says how certain the lead of the peak over each layer is: standard deviation over seeds and standard error
-    over sentences of the difference. Layers of one model move together, so it is far surer than two single values.
+    `leads` says how certain the lead of the whole curve's peak over each layer is: standard deviation over seeds and
+    standard error over sentences of the difference. Layers of one model move together, so it is far surer than two
+    single values. Two leads bound the difference of any two layers, so a part of a curve keeps them.
     """
 
     points: Mapping[int, Number]
@@ -140,18 +145,22 @@ class Curve:
 
     def lead(self, layer: int) -> Number:
         """By how much the peak lies above a layer."""
-        top, other = self.points[self.peak], self.points[layer]
-        difference = top.minus(other)
-        std, sampling = self.leads.get(layer, (None, None))
+        return self.above(self.peak, layer)
+
+    def above(self, upper: int, lower: int) -> Number:
+        """By how much one layer lies above another; the leads of both say how certain that is."""
+        difference = self.points[upper].minus(self.points[lower])
+        known = [self.leads[layer] for layer in (upper, lower) if layer in self.leads]
+        std, sampling = (math.hypot(*parts) if (parts := _given(known, place)) else None for place in (0, 1))
         if std is not None:
-            difference = replace(difference, std=std, n=top.n, freedom=None)
+            difference = replace(difference, std=std, n=self.points[upper].n, freedom=None)
         return replace(difference, sampling=sampling)
 
     def within(self, first: int, last: int) -> "Curve":
         """A part of the curve; layers that the model does not have are left out."""
-        chosen = {layer: point for layer, point in sorted(self.points.items()) if first <= layer <= last}
-        # Leads are over the peak of the whole curve.
-        return Curve(chosen, self.leads if self.peak in chosen else {})
+        return Curve(
+            {layer: point for layer, point in sorted(self.points.items()) if first <= layer <= last}, self.leads
+        )
 
     def mean(self) -> Number:
         """The mean over the layers; as certain as the least certain, for the same runs stand behind all."""
