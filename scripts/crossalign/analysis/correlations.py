@@ -120,13 +120,15 @@ def mean_layers(runs: Iterable[Layers]) -> Layers:
     }
 
 
-def read_similarity(path: str | Path, index: str) -> Layers:
-    """One index of a file pair,layer,index,value."""
+def read_similarity(path: str | Path, index: str, control: str = "none") -> Layers:
+    """One index of a similarity file, as measured or under a control; a file without that column has no controls."""
     layers: Layers = {}
     others = set()
     try:
         with Path(path).open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
+                if row.get("control", "none") != control:
+                    continue
                 others.add(row["index"])
                 if row["index"] == index:
                     layers.setdefault(row["pair"], {})[int(row["layer"])] = float(row["value"])
@@ -135,7 +137,8 @@ def read_similarity(path: str | Path, index: str) -> Layers:
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path}: no file with columns pair,layer,index,value ({error})") from None
     if not layers:
-        raise UserError(f"{path}: no index '{index}'; there are {', '.join(sorted(others)) or 'none'}")
+        which = "" if control == "none" else f" under the control '{control}'"
+        raise UserError(f"{path}: no index '{index}'{which}; there are {', '.join(sorted(others)) or 'none'}")
     return layers
 
 

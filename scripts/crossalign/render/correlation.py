@@ -8,6 +8,7 @@ from crossalign.addresses import Base, Run
 from crossalign.items.align_predict import PAPER, pud_languages, tuned
 from crossalign.render.context import Context
 from crossalign.render.names import METRICS
+from crossalign.render.results import AS_MEASURED
 from crossalign.render.tested import tested_on
 from crossalign.render.values import Value, deviation, mean
 
@@ -57,7 +58,8 @@ class Correlations:
                 for lang in [SOURCE, *self.targets]
             }
             found = results.similarity(compared, "pud")
-            curves = {lang: (found or {}).get((f"{SOURCE}-{lang}", index), {}) for lang in self.targets}
+            points = {lang: (found or {}).get((f"{SOURCE}-{lang}", index, AS_MEASURED), {}) for lang in self.targets}
+            curves = {lang: {layer: alike.value for layer, alike in each.items()} for lang, each in points.items()}
             if None in scores.values():
                 missing.append(run.path())
             if not all(curves.values()):
