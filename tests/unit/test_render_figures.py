@@ -4,6 +4,7 @@ import csv
 import shutil
 import subprocess
 import sys
+from statistics import stdev
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,11 @@ from matplotlib.figure import Figure as Canvas
 from tests.unit.made_results import load, make_results
 
 from crossalign.addresses import Base
+from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.items import ITEMS
 from crossalign.render import colours
 from crossalign.render.context import Context
+from crossalign.render.correlation import Correlations, spearman
 from crossalign.render.figure import Figure, Panel, Point, Series
 from crossalign.render.figure_check import overlaps
 from crossalign.render.figure_draw import draw
@@ -189,6 +192,22 @@ def test_a_second_line_shows_the_curve_with_length_taken_out(item, config, conte
         held = figure.panels[0].series[0].controls["length"]
         (line,) = [line for line in canvas.axes[0].lines if line.get_dash_capstyle() == "round"][:1]
         assert list(line.get_ydata()) == [point.value.mean for point in held]
+
+
+@pytest.mark.parametrize("item", ["align-predict/figure3", "talk/figure5"])
+def test_correlations_by_layer_have_errors_by_a_bootstrap_over_languages(item, context):
+    rows = [row for row in make(item, context).tidy() if row["series"] == "NER, fine-tuned"]
+    found = Correlations(context, "ner", pretrained=False)
+    transfer = [side for side, _ in found.means([0])]
+    drawn = bootstrap_spearman(transfer, [[alike for _, alike in found.means([layer])] for layer in range(13)])
+    rhos = [float(row["y"]) for row in rows]
+    peak = rhos.index(max(rhos))
+    for layer, row in enumerate(rows):
+        assert float(row["sampling"]) == pytest.approx(stdev(drawn[layer]), abs=1e-6)
+        assert float(row["lead_sampling"]) == pytest.approx(stdev(drawn[layer] - drawn[peak]), abs=1e-6)
+        leads = [spearman(found.points(seed, [layer]))[0] - spearman(found.points(seed, [peak]))[0] for seed in (1, 2)]
+        assert float(row["lead_std"]) == pytest.approx(stdev(leads), abs=1e-6)
+    assert (rows[peak]["lead_sampling"], rows[peak]["lead_std"]) == ("0", "0")
 
 
 def test_the_authors_indexes_have_panels_of_their_own(config, context, folder, tmp_path):

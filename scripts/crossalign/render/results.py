@@ -194,11 +194,15 @@ class Results:
         return read_panel(path, path.with_suffix(".json"))
 
 
+def peak_of(points: dict[int, Value]) -> int | None:
+    """The layer where a curve is largest, the first of equal ones; None of no curve."""
+    known = [layer for layer in points if points[layer].mean is not None]
+    return max(known, key=lambda layer: points[layer].mean, default=None)
+
+
 def with_leads(points: dict[int, Value], runs: Sequence[dict[int, float]]) -> dict[int, Value]:
     """The points of a curve with `lead_std`, from the curves of its single runs."""
-    if not points:
-        return points
-    peak = max(points, key=lambda layer: points[layer].mean)
+    peak = peak_of(points)
     return {
         layer: replace(
             value, lead_std=deviation([run[layer] - run[peak] for run in runs if {layer, peak} <= run.keys()])
