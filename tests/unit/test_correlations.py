@@ -178,7 +178,7 @@ def test_reading(tmp_path):
     assert read_similarity(path, "cka") == {"en-fr": {0: 0.5, 1: 0.75}, "en-ru": {0: 0.25}}
     with pytest.raises(UserError, match=r"pud.csv: no index 'cca'; there are anc, cka"):
         read_similarity(path, "cca")
-    with pytest.raises(UserError, match=r"no index 'cka' under the control 'length'; there are none"):
+    with pytest.raises(UserError, match=r"no index 'cka' under control 'length'; there are none"):
         read_similarity(path, "cka", "length")
     path.write_text(
         "pair,layer,index,control,value,sampling,lead_sampling\n"
@@ -186,7 +186,7 @@ def test_reading(tmp_path):
     )
     assert read_similarity(path, "cka") == {"en-fr": {0: 0.5}}
     assert read_similarity(path, "cka", "length") == {"en-fr": {0: 0.25}}
-    with pytest.raises(UserError, match=r"no index 'cka' under the control 'strangers'; there are anc"):
+    with pytest.raises(UserError, match=r"no index 'cka' under control 'strangers'; there are anc"):
         read_similarity(path, "cka", "strangers")
     with pytest.raises(UserError, match=r"none.csv: cannot read"):
         read_similarity(tmp_path / "none.csv", "cka")

@@ -178,7 +178,7 @@ def read_similarity(path: str | Path, index: str, control: str = "none") -> Laye
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path}: no file with columns pair,layer,index,value ({error})") from None
     if not layers:
-        which = "" if control == "none" else f" under the control '{control}'"
+        which = "" if control == "none" else f" under control '{control}'"
         raise UserError(f"{path}: no index '{index}'{which}; there are {', '.join(sorted(others)) or 'none'}")
     return layers
 
