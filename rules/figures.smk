@@ -27,6 +27,7 @@ rule make_figure:
         program=program("make_figure.py"),
         recipe=code("make_figure.py"),
         settings=lambda wildcards: item_settings(wildcards.paper),
+        draw_control=config["similarity"].get("draw_control", False),
         # Derived from the output: another title in the catalog makes nothing again.
         title=lambda wildcards, output: ITEMS[f"{wildcards.paper}/{wildcards.item}"].title,
         config=lambda wildcards, output: f"{RESULTS}/config.json",

@@ -116,7 +116,9 @@ def write_trained(results: Path) -> None:
     for run in (Base("mbert"), *runs):
         write_similarity(results, run, "pud", ["ar", "fr", "ru", "zh"])
     with (results / "similarity/models/mbert/pud.csv").open("a", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows([f"en-{NASTY}", layer, "cka", 0.5] for layer in range(13))
+        csv.writer(stream, lineterminator="\n").writerows(
+            [f"en-{NASTY}", layer, "cka", "none", 0.5, "", ""] for layer in range(13)
+        )
 
 
 def read_config(results: Path) -> dict:

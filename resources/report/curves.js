@@ -1,11 +1,12 @@
 {
   const host = $("#curve-chart");
-  const [corpus, index, model, other] = ["corpus", "index", "model", "other"].map((name) => $(`#curve-${name}`));
+  const [corpus, index, control, model, other] = ["corpus", "index", "control", "model", "other"].map((name) => $(`#curve-${name}`));
   const chips = $("#curve-languages");
   const table = $("#curve-table");
   const option = (value, text) => el("option", { value }, text);
   const here = () => data().curves.corpora[corpus.value];
-  const models = () => here().models.filter((one) => index.value in one.curves);
+  const curvesOf = (one, name = control.value) => (name === "none" ? one.curves : one.controls?.[name] ?? {});
+  const models = () => here().models.filter((one) => index.value in curvesOf(one));
   const byName = (name) => models().find((one) => one.name === name);
   const keep = (select, options) => {
     const before = select.value;
@@ -18,6 +19,13 @@
     const known = Object.keys(data().curves.indexes);
     found.sort((a, b) => known.indexOf(a) - known.indexOf(b));
     keep(index, found.map((name) => option(name, data().curves.indexes[name] ?? name)));
+    controlsChanged();
+  }
+
+  function controlsChanged() {
+    const found = Object.keys(data().curves.controls).filter((name) => here().models.some((one) => index.value in curvesOf(one, name)));
+    keep(control, found.map((name) => option(name, data().curves.controls[name])));
+    control.parentElement.hidden = $("#curve-why").hidden = found.length < 2;
     modelsChanged();
   }
 
@@ -29,7 +37,7 @@
   }
 
   function languagesChanged() {
-    const codes = Object.keys(byName(model.value).curves[index.value]).map((pair) => pair.slice(pair.indexOf("-") + 1));
+    const codes = Object.keys(curvesOf(byName(model.value))[index.value]).map((pair) => pair.slice(pair.indexOf("-") + 1));
     const before = new Set($$("input:checked", chips).map((box) => box.value));
     const preferred = data().curves.preferred;
     let chosen = codes.filter((code) => before.has(code));
@@ -46,7 +54,7 @@
   function series() {
     const codes = $$("input:checked", chips).map((box) => box.value);
     const of = (one, dashed) => codes.flatMap((code) => {
-      const values = one?.curves[index.value]?.[`en-${code}`];
+      const values = one && curvesOf(one)[index.value]?.[`en-${code}`];
       if (!values) return [];
       const { name, colour } = data().curves.languages[code];
       const label = dashed ? `${name} (dashed)` : name;
@@ -56,11 +64,14 @@
   }
 
   function draw() {
-    const ylabel = data().curves.indexes[index.value] ?? index.value;
+    const measured = control.value === "none";
+    const indexName = data().curves.indexes[index.value] ?? index.value;
+    const ylabel = measured ? indexName : `${indexName}, controlled`;
+    const what = measured ? indexName : `${indexName}, ${data().curves.controls[control.value]},`;
     const found = series();
     const values = found.flatMap((one) => one.points.map(([, y]) => y)).filter((y) => y !== null);
     const between = values.every((y) => y >= 0 && y <= 1);
-    lineChart(host, { series: found, xlabel: "layer", ylabel, name: `${ylabel} by layer: ${model.value}`, low: between ? 0 : null, high: between ? 1 : null });
+    lineChart(host, { series: found, xlabel: "layer", ylabel, name: `${what} by layer: ${model.value}`, low: between ? 0 : null, high: between ? 1 : null });
     if (table.open) fillTable(found);
   }
 
@@ -86,7 +97,8 @@
     }
     corpus.replaceChildren(...corpora.map((one, place) => option(place, one.name)));
     corpus.addEventListener("change", indexesChanged);
-    index.addEventListener("change", modelsChanged);
+    index.addEventListener("change", controlsChanged);
+    control.addEventListener("change", modelsChanged);
     model.addEventListener("change", languagesChanged);
     other.addEventListener("change", draw);
     chips.addEventListener("change", draw);

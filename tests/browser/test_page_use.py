@@ -116,6 +116,42 @@ def test_curves_are_drawn_for_the_chosen_model_languages_and_index(page):
     assert page.run("document.querySelectorAll('#curve-chart path.curve.dashed').length") == 1
 
 
+def test_curves_are_drawn_under_a_control_where_there_are_any(page):
+    page.wait("document.querySelectorAll('#curve-chart path.curve').length > 0")
+    options = "[...document.querySelector('#curve-control').options].map((option) => option.textContent)"
+    assert page.run(options) == ["as measured", "minus strangers of the same length", "length taken out"]
+    assert shown(page, "#curve-control") == shown(page, "#curve-why") == 1
+    page.run("document.querySelector('#curve-table').open = true")
+    cell = "Number(document.querySelector('#curve-table tbody tr:nth-child(6) td').textContent)"
+    page.wait(f"{cell} > 0")
+    measured = page.run(cell)
+    named = "document.querySelector('#curve-chart svg').getAttribute('aria-label')"
+    assert page.run(named).startswith("CKA by layer")
+    for control, share, name in (
+        ("strangers", 0.3, "minus strangers of the same length"),
+        ("length", 0.7, "length taken out"),
+    ):
+        choose(page, "curve-control", control)
+        assert abs(page.run(cell) - share * measured) < 0.002
+        assert page.run(named).startswith(f"CKA, {name}, by layer: ")
+    # The kernel has no controls: what is shown is as measured again, and there is nothing to choose.
+    choose(page, "curve-index", "cka-rbf")
+    assert page.run("document.querySelector('#curve-control').value") == "none"
+    assert shown(page, "#curve-control") == shown(page, "#curve-why") == 0
+    assert page.run(named).startswith("CKA, RBF kernel by layer")
+
+
+def test_the_control_is_chosen_with_the_keyboard(page):
+    page.wait("document.querySelectorAll('#curve-chart path.curve').length > 0")
+    before = page.run("document.querySelector('#curve-chart path.curve').getAttribute('d')")
+    page.run("document.querySelector('#curve-index').focus()")
+    page.press("Tab", 9)
+    assert page.run("document.activeElement.id") == "curve-control"
+    page.press("ArrowDown", 40)
+    page.wait("document.querySelector('#curve-control').value === 'strangers'")
+    assert page.run("document.querySelector('#curve-chart path.curve').getAttribute('d')") != before
+
+
 def test_everything_can_be_reached_with_the_tab_key(page):
     focus = "(() => { const at = document.activeElement; return at.id || at.getAttribute('class') || at.tagName; })()"
     page.press("Tab", 9)

@@ -20,7 +20,14 @@ METRICS = {
     "nli": ("accuracy",),
     "qa": ("F1", "EM"),
 }
-INDEXES = {"pud": ("cka", "cka-rbf"), "xnliext": ("cka", "anc", "matching", "svcca", "pwcca")}
+INDEXES = {
+    "pud": ("cka", "cka-rbf"),
+    "xnliext": ("cka", "anc", "matching", "svcca", "pwcca", "cca-ecco", "svcca-ecco", "pwcca-ecco"),
+}
+# What controls leave of a similarity.
+CONTROLS = {"none": 1.0, "strangers": 0.3, "length": 0.7}
+CONTROLLED = ("cka", "anc")
+SIMILARITY = ["pair", "layer", "index", "control", "value", "sampling", "lead_sampling"]
 LAYERS = {"xlmr-large": 24, "xlmr-xl": 36, "xlmr-xxl": 48, "xglm-564m": 24, "xglm-1.7b": 24}
 LAYERS |= {"xglm-2.9b": 48, "xglm-4.5b": 48, "xglm-7.5b": 32}
 
@@ -94,12 +101,12 @@ def base_of(run: Run) -> str:
 
 
 def write_similarity(folder: Path, run: Run, corpus: str, languages: list[str]) -> None:
-    """Curves that rise and fall; pairs that an earlier item wrote are kept."""
+    """Curves that rise and fall, and controls of some; pairs that an earlier item wrote are kept."""
     path = folder / "similarity" / run.path() / f"{corpus}.csv"
-    rows: dict[tuple, str] = {}
+    rows: dict[tuple, tuple] = {}
     if path.is_file():
         with path.open(encoding="utf-8", newline="") as stream:
-            rows = {(r["pair"], r["layer"], r["index"]): r["value"] for r in csv.DictReader(stream)}
+            rows = {(*row[:4],): (*row[4:],) for row in csv.reader(stream) if row != SIMILARITY}
     layers = LAYERS.get(base_of(run), 12)
     for lang in languages:
         for index in INDEXES[corpus]:
@@ -107,12 +114,15 @@ def write_similarity(folder: Path, run: Run, corpus: str, languages: list[str]) 
             height = 0.4 + 0.4 * dice(lang).random() + draw.gauss(0, 0.02)
             for layer in range(layers + 1):
                 value = height * math.sin(math.pi * (layer + layers / 3) / (layers * 1.6)) + draw.gauss(0, 0.01)
-                rows[f"en-{lang}", str(layer), index] = f"{min(max(value, 0.01), 0.99):.6f}"
+                for control in CONTROLS if index in CONTROLLED else ("none",):
+                    share = f"{min(max(value, 0.01), 0.99) * CONTROLS[control]:.6f}"
+                    errors = ("0.01", "0.005") if index in CONTROLLED else ("", "")
+                    rows[f"en-{lang}", str(layer), index, control] = (share, *errors)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["pair", "layer", "index", "value"])
-        writer.writerows([*key, value] for key, value in sorted(rows.items()))
+        writer.writerow(SIMILARITY)
+        writer.writerows([*key, *values] for key, values in sorted(rows.items()))
 
 
 def write_distances(folder: Path, run: Run, lang: str) -> None:

@@ -4,6 +4,7 @@ import csv
 import shutil
 import subprocess
 import sys
+from statistics import stdev
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,11 @@ from matplotlib.figure import Figure as Canvas
 from tests.unit.made_results import load, make_results
 
 from crossalign.addresses import Base
+from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.items import ITEMS
 from crossalign.render import colours
 from crossalign.render.context import Context
+from crossalign.render.correlation import Correlations, spearman
 from crossalign.render.figure import Figure, Panel, Point, Series
 from crossalign.render.figure_check import overlaps
 from crossalign.render.figure_draw import draw
@@ -98,6 +101,7 @@ def test_the_data_of_a_figure_stand_beside_it(context, folder, tmp_path):
     write_figure(make("align-predict/figure1", context), {"csv": tmp_path / "figure.csv"})
     with (tmp_path / "figure.csv").open(encoding="utf-8", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["series"] == "NER" and row["x"] == "5"]
+    assert [row["control"] for row in rows] == ["none", "strangers", "length"]
     values = []
     for seed in (1, 2):
         path = folder / f"similarity/tuned/mbert/ner-wikiann_en/ref/seed{seed}/pud.csv"
@@ -105,11 +109,14 @@ def test_the_data_of_a_figure_stand_beside_it(context, folder, tmp_path):
             values += [
                 float(row["value"])
                 for row in csv.DictReader(stream)
-                if (row["pair"], row["layer"], row["index"]) == ("en-ru", "5", "cka")
+                if (row["pair"], row["layer"], row["index"], row["control"]) == ("en-ru", "5", "cka", "none")
             ]
-    assert len(rows) == 1 and len(values) == 2
+    assert len(values) == 2
     assert float(rows[0]["y"]) == pytest.approx(sum(values) / 2, abs=1e-6)
-    assert (rows[0]["n"], rows[0]["wanted"]) == ("2", "2")
+    assert float(rows[2]["y"]) == pytest.approx(0.7 * sum(values) / 2, abs=2e-6)
+    for row in rows:
+        assert (row["n"], row["wanted"], row["sampling"], row["lead_sampling"]) == ("2", "2", "0.01", "0.005")
+        assert float(row["lead_std"]) >= 0 and not row["printed"]
 
 
 def test_a_curve_that_was_not_run_has_a_line_in_the_data(config, folder, tmp_path):
@@ -118,7 +125,101 @@ def test_a_curve_that_was_not_run_has_a_line_in_the_data(config, folder, tmp_pat
     figure = make("align-predict/figure1", Context(config, Results(tmp_path)))
     assert figure.missing == [Base("mbert").path()]
     rows = [row for row in figure.tidy() if row["series"] == "pretrained"]
-    assert rows == [{"panel": "English-Russian", "series": "pretrained", "wanted": "1", "missing": "models/mbert"}]
+    named = {"panel": "English-Russian", "series": "pretrained", "control": "none"}
+    assert rows == [named | {"wanted": "1", "missing": "models/mbert"}]
+    assert overlaps(draw(figure)) == []
+
+
+WITH_CONTROLS = [
+    *(f"align-predict/figure{place}" for place in (1, 2, 4, 5, 6, 7, 8)),
+    *(f"anc/figure{place}" for place in (1, 3, 4, 5, 6, 7, 8)),
+    "talk/figure1",
+]
+
+
+@pytest.mark.parametrize("item", FIGURES)
+def test_controls_follow_the_curve_that_they_belong_to(item, context):
+    rows = list(make(item, context).tidy())
+    controls = {}
+    for row in rows:
+        controls.setdefault((row["panel"], row["series"]), []).append((row["control"], row["x"]))
+    for found in controls.values():
+        xs = [x for control, x in found if control == "none"]
+        names = ("none", "strangers", "length") if item in WITH_CONTROLS else ("none",)
+        assert found == [(control, x) for control in names for x in xs]
+
+
+@pytest.mark.parametrize("item", ["align-predict/figure1", "anc/figure5", "anc/figure9"])
+def test_results_made_before_there_were_controls(item, config, context, folder, tmp_path):
+    for path in (folder / "similarity").rglob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = [row for row in csv.DictReader(stream) if row["control"] == "none" and "-ecco" not in row["index"]]
+        out = tmp_path / path.relative_to(folder)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, ("pair", "layer", "index", "value"), extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+    old = list(make(item, Context(config, Results(tmp_path))).tidy())
+    assert old and all(row["sampling"] == row["lead_sampling"] == "" for row in old)
+    new = [row for row in make(item, context).tidy() if row["control"] == "none" and "library" not in row["panel"]]
+    assert old == [row | {"sampling": "", "lead_sampling": ""} for row in new]
+
+
+def lines(canvas):
+    """Of every panel: colour and kind of each line."""
+    found = []
+    for axes in canvas.axes:
+        dotted = [line for line in axes.lines if line.get_dash_capstyle() == "round"]
+        found.append(([line.get_color() for line in axes.lines if line not in dotted], [d.get_color() for d in dotted]))
+    return found
+
+
+@pytest.mark.parametrize("item", [*WITH_CONTROLS, "align-predict/figure3", "anc/figure9", "talk/figure2"])
+def test_a_second_line_shows_the_curve_with_length_taken_out(item, config, context):
+    drawing = {"similarity": config["similarity"] | {"draw_control": True}}
+    figure = make(item, Context(config | drawing, context.results))
+    canvas = draw(figure)
+    assert overlaps(canvas) == []
+    legend = [text.get_text() for each in canvas.legends for text in each.get_texts()]
+    assert ("length taken out" in legend) == (item in WITH_CONTROLS)
+    plain = draw(make(item, context))
+    assert "length taken out" not in [text.get_text() for each in plain.legends for text in each.get_texts()]
+    for (curves, dotted), (before, none) in zip(lines(canvas), lines(plain), strict=True):
+        assert curves == before and not none
+        assert set(dotted) == (set(curves) if item in WITH_CONTROLS else set())
+    if item in WITH_CONTROLS:
+        held = figure.panels[0].series[0].controls["length"]
+        (line,) = [line for line in canvas.axes[0].lines if line.get_dash_capstyle() == "round"][:1]
+        assert list(line.get_ydata()) == [point.value.mean for point in held]
+
+
+@pytest.mark.parametrize("item", ["align-predict/figure3", "talk/figure5"])
+def test_correlations_by_layer_have_errors_by_a_bootstrap_over_languages(item, context):
+    rows = [row for row in make(item, context).tidy() if row["series"] == "NER, fine-tuned"]
+    found = Correlations(context, "ner", pretrained=False)
+    transfer = [side for side, _ in found.means([0])]
+    drawn = bootstrap_spearman(transfer, [[alike for _, alike in found.means([layer])] for layer in range(13)])
+    rhos = [float(row["y"]) for row in rows]
+    peak = rhos.index(max(rhos))
+    for layer, row in enumerate(rows):
+        assert float(row["sampling"]) == pytest.approx(stdev(drawn[layer]), abs=1e-6)
+        assert float(row["lead_sampling"]) == pytest.approx(stdev(drawn[layer] - drawn[peak]), abs=1e-6)
+        leads = [spearman(found.points(seed, [layer]))[0] - spearman(found.points(seed, [peak]))[0] for seed in (1, 2)]
+        assert float(row["lead_std"]) == pytest.approx(stdev(leads), abs=1e-6)
+    assert (rows[peak]["lead_sampling"], rows[peak]["lead_std"]) == ("0", "0")
+
+
+def test_the_authors_indexes_have_panels_of_their_own(config, context, folder, tmp_path):
+    titles = [panel.title for panel in make("anc/figure9", context).panels]
+    assert titles[:2] == ["PWCCA", "SVCCA"]
+    assert titles[2:] == [f"{name} (authors' library)" for name in ("PWCCA", "SVCCA", "CCA")]
+    shutil.copytree(folder / "similarity/models/scale-normformer", tmp_path / "similarity/models/scale-normformer")
+    path = tmp_path / "similarity/models/scale-normformer/xnliext.csv"
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if ",svcca-ecco," not in line]
+    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    figure = make("anc/figure9", Context(config, Results(tmp_path)))
+    assert [panel.title for panel in figure.panels] == [*titles[:3], titles[4]] and not figure.missing
     assert overlaps(draw(figure)) == []
 
 

@@ -117,11 +117,76 @@ def test_a_curve_over_pairs_has_their_spread(tmp_path):
     assert value.mean == pytest.approx(0.5) and value.std == pytest.approx(0.02**0.5)
 
 
+HEAD = "pair,layer,index,control,value,sampling,lead_sampling\n"
+
+
+def two_seeds(tmp_path, *files):
+    runs = [Tuned("mbert", "ner", "wikiann_en", "ref", seed) for seed in range(1, len(files) + 1)]
+    for one, text in zip(runs, files, strict=True):
+        path = tmp_path / "similarity" / one.path() / "pud.csv"
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="utf-8")
+    return Results(tmp_path), runs
+
+
+def test_errors_of_a_curve_and_of_the_distance_to_its_peak(tmp_path):
+    results, runs = two_seeds(
+        tmp_path,
+        HEAD + "en-ru,0,cka,none,0.2,0.03,0.05\nen-ru,1,cka,none,0.8,0.01,0\nen-ru,2,cka,none,0.5,0.02,0.01\n",
+        HEAD + "en-ru,0,cka,none,0.4,0.04,0.07\nen-ru,1,cka,none,0.6,0.01,0.03\nen-ru,2,cka,none,0.7,0.02,0\n",
+    )
+    points = results.curve(runs, "pud", ["en-ru"], "cka").points
+    # The means are 0.3, 0.7, 0.6: the peak is layer 1, also for the second seed, whose own peak is layer 2.
+    assert [points[layer].mean for layer in range(3)] == pytest.approx([0.3, 0.7, 0.6])
+    # Away from it: -0.6 and -0.2; 0 and 0; -0.3 and 0.1. Of two numbers the deviation is their distance over root two.
+    assert [points[layer].lead_std for layer in range(3)] == pytest.approx([0.4 / 2**0.5, 0.0, 0.4 / 2**0.5])
+    assert [points[layer].lead_sampling for layer in range(3)] == pytest.approx([0.06, 0.015, 0.005])
+    assert points[0].sampling == pytest.approx((0.0025 / 2) ** 0.5)  # 0.03 and 0.04
+    assert (points[1].sampling, points[2].sampling) == (pytest.approx(0.01), pytest.approx(0.02))
+
+
+def test_one_seed_has_no_deviation_from_the_peak_and_a_hole_is_left_out_of_it(tmp_path):
+    one, two = "en-ru,0,cka,none,0.2,,\nen-ru,1,cka,none,0.8,,\n", "en-ru,0,cka,none,nan,,\nen-ru,1,cka,none,0.6,,\n"
+    results, runs = two_seeds(tmp_path, HEAD + one, HEAD + two)
+    assert [value.lead_std for value in results.curve(runs[:1], "pud", ["en-ru"], "cka").points.values()] == [None] * 2
+    points = results.curve(runs, "pud", ["en-ru"], "cka").points
+    assert (points[0].lead_std, points[1].lead_std) == (None, 0.0)
+    assert points[0].sampling is points[0].lead_sampling is None
+
+
+def test_the_lead_of_a_curve_over_pairs_is_that_of_their_mean(tmp_path):
+    rows = "en-ru,0,anc,none,{},0.1,\nen-ru,1,anc,none,{},0.1,\nen-fr,0,anc,none,{},0.3,\nen-fr,1,anc,none,{},0.1,\n"
+    results, runs = two_seeds(tmp_path, HEAD + rows.format(0.2, 0.6, 0.4, 0.8), HEAD + rows.format(0.5, 0.6, 0.3, 0.8))
+    points = results.curve(runs, "pud", ["en-ru", "en-fr"], "anc").points
+    # Mean over the pairs: 0.3 and 0.7, then 0.4 and 0.7; so the seeds fall behind the peak by 0.4 and by 0.3.
+    assert points[0].lead_std == pytest.approx(0.1 / 2**0.5)
+    assert points[0].sampling == pytest.approx(0.05**0.5)  # of 0.01, 0.09, 0.01, 0.09
+    assert (points[0].n, points[0].std) == (2, pytest.approx((0.05 / 3) ** 0.5))
+
+
+def test_controls_are_curves_of_their_own(tmp_path):
+    new = HEAD + "en-ru,0,cka,none,0.6,0.01,0\nen-ru,0,cka,length,0.4,0.02,0\nen-ru,0,cka,strangers,-0.1,0.03,0\n"
+    old = "pair,layer,index,value\nen-ru,0,cka,0.7\n"
+    results, runs = two_seeds(tmp_path, new, old)
+    found = {name: results.curve(runs, "pud", ["en-ru"], "cka", name) for name in ("none", "length", "strangers", "x")}
+    assert found["none"].points[0].mean == pytest.approx(0.65) and found["none"].points[0].sampling is None
+    for name, value in (("length", 0.4), ("strangers", -0.1)):
+        assert found[name].points[0].mean == value
+        assert (found[name].points[0].n, found[name].points[0].wanted, found[name].missing) == (1, 2, (runs[1].path(),))
+    assert found["x"].points == {}
+
+
+def test_a_value_in_another_unit_takes_its_errors_along():
+    value = Value(0.5, 0.1, 2, 2, ("a",), 0.4, 0.6, 0.01, None, 0.02)
+    assert value.scaled(100) == Value(50.0, 10.0, 2, 2, ("a",), 40.0, 60.0, 1.0, None, 2.0)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("pair,layer\n", "the columns pair, layer, index, value are needed"),
         ("pair,layer,index,value\nen-ru,one,cka,0.5\n", "line 2: layer and value must be numbers"),
+        (HEAD + "en-ru,1,cka,none,0.5,little,\n", "line 2: layer and value must be numbers"),
     ],
 )
 def test_broken_similarities_are_named(tmp_path, text, message):

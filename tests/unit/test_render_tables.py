@@ -14,6 +14,7 @@ import pytest
 from tests.unit.made_results import load, make_results
 
 from crossalign.addresses import Base, Tuned
+from crossalign.analysis.correlations import spearman_interval
 from crossalign.items import ITEMS
 from crossalign.render.context import Context
 from crossalign.render.published import published
@@ -185,7 +186,7 @@ def test_correlations_by_hand(tables, folder, config):
             values += [
                 float(row["value"])
                 for row in rows
-                if row["pair"] == f"en-{lang}" and row["index"] == "cka" and row["layer"] != "0"
+                if (row["pair"], row["index"], row["control"]) == (f"en-{lang}", "cka", "none") and row["layer"] != "0"
             ]
         assert len(values) == 24
         alike.append(mean(values))
@@ -197,6 +198,19 @@ def test_correlations_by_hand(tables, folder, config):
     with_english = scipy_stats.spearmanr([*alike, 1.0], [*transfer, 0.0]).statistic
     cell = find(tables["align-predict/table4"], task="ner", model="fine-tuned", metric="spearman", languages="17")
     assert cell.value.mean == pytest.approx(with_english) and cell.printed is None
+    assert (cell.value.low, cell.value.high) == spearman_interval([*alike, 1.0], [*transfer, 0.0])
+
+
+@pytest.mark.parametrize("item", ["align-predict/table4", "talk/table5"])
+def test_correlations_have_intervals_over_languages(tables, item):
+    rows = [row for row in tables[item].tidy() if row["mean"]]
+    assert {row["metric"] for row in rows} == {"spearman", "p"}
+    for row in rows:
+        if row["metric"] == "p":
+            assert row["low"] == row["high"] == ""
+        else:
+            assert -1 <= float(row["low"]) < float(row["mean"]) < float(row["high"]) <= 1
+    assert any("95 % intervals of rho" in note for note in tables[item].notes)
 
 
 def test_grid_finds_the_best_setting(tables, folder, config):

@@ -86,13 +86,30 @@ def test_curves_are_means_over_seeds_and_leave_out_what_is_no_number(tmp_path):
     (model,) = corpus["models"]
     assert model["seeds"] == 2
     assert model["curves"] == {"cka": {"en-ru": [3000, None, None, 5000]}}
+    assert "controls" not in model
+
+
+def test_curves_under_controls_stand_beside_those_as_measured(tmp_path):
+    head = "pair,layer,index,control,value,sampling,lead_sampling\n"
+    folder = tmp_path / "similarity/tuned/mbert/ner-wikiann_en/ref"
+    write(folder / "seed1/pud.csv", head + "en-ru,0,cka,none,0.2,0.01,0\nen-ru,0,cka,strangers,-0.1,,\n")
+    write(folder / "seed2/pud.csv", head + "en-ru,0,cka,none,0.4,0.01,0\nen-ru,0,cka,strangers,-0.3,,\n")
+    write(tmp_path / "similarity/models/mbert/pud.csv", head + "en-ru,1,cka,length,0.5,,\nen-ru,1,anc,none,0.25,,\n")
+    known = {Base("mbert")} | {Tuned("mbert", "ner", "wikiann_en", "ref", seed) for seed in (1, 2)}
+    found = gather_curves(tmp_path, known)
+    base, tuned = found["corpora"][0]["models"]
+    assert tuned["curves"] == {"cka": {"en-ru": [3000]}}
+    assert tuned["controls"] == {"strangers": {"cka": {"en-ru": [-2000]}}}
+    assert base["curves"] == {"anc": {"en-ru": [None, 2500]}}
+    assert base["controls"] == {"length": {"cka": {"en-ru": [None, 5000]}}}
+    assert list(found["controls"]) == ["none", "strangers", "length"]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("pair,value\n", r"pud\.csv, line 1: the columns of a similarity file are pair, layer, index, value"),
-        ("pair,layer,index,value\nen-ru,0,cka,high\n", r"pud\.csv, line 2: expected a pair, a layer, an index"),
+        ("pair,value\n", r"pud\.csv: the columns pair, layer, index, value are needed"),
+        ("pair,layer,index,value\nen-ru,0,cka,high\n", r"pud\.csv: line 2: layer and value must be numbers"),
     ],
 )
 def test_a_broken_curve_is_named(tmp_path, content, message):

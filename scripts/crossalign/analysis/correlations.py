@@ -15,8 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from crossalign.analysis.intervals import CONFIDENCE, ITERATIONS, resamples
 from crossalign.analysis.significance import two_sided_p
 from crossalign.errors import UserError
+
+# How many resamples are drawn at most for each one that is kept: where hardly any can be kept, there is no bootstrap.
+_DRAWS = 100
 
 # pair -> layer -> value
 Layers = dict[str, dict[int, float]]
@@ -57,6 +61,43 @@ def mean_ranks(values: np.ndarray) -> np.ndarray:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[place]
+
+
+def bootstrap_spearman(
+    first: Sequence[float], others: Sequence[Sequence[float]], iterations: int = ITERATIONS, seed: int = 1
+) -> np.ndarray | None:
+    """Rank correlations of `first` with each of `others` over resampled points: others x resamples.
+
+    All of `others` see the same points. A resample with fewer than three different points or with a constant side is
+    drawn again; None where rho is not defined for the points themselves, or for hardly any resample.
+    """
+    values = np.array([first, *others], dtype=np.float64)
+    if values.shape[1] < 3 or (values == values[:, :1]).all(axis=1).any():
+        return None
+    # The rank of a point, from its mean and times two, is the sum of these over the points that were drawn.
+    signs = np.sign(values[:, :, None] - values[:, None, :])
+    kept, count = [], 0
+    for weights in resamples(values.shape[1], _DRAWS * iterations, seed):
+        ranks = weights @ signs.transpose(0, 2, 1)
+        squares = (weights * ranks**2).sum(axis=2)
+        good = (np.count_nonzero(weights, axis=1) >= 3) & squares.all(axis=0)
+        products = (weights * ranks[0] * ranks[1:]).sum(axis=2)[:, good]
+        kept.append(np.clip(products / np.sqrt(squares[0, good] * squares[1:, good]), -1.0, 1.0))
+        count += int(good.sum())
+        if count >= iterations:
+            return np.concatenate(kept, axis=1)[:, :iterations]
+    return None
+
+
+def spearman_interval(
+    first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float] | None:
+    """Percentile interval of the rank correlation over resampled points; None where there is no bootstrap."""
+    found = bootstrap_spearman(first, [second])
+    if found is None:
+        return None
+    low, high = np.quantile(found[0], ((1.0 - confidence) / 2, (1.0 + confidence) / 2))
+    return float(low), float(high)
 
 
 def gaps(scores: Mapping[str, float], source: str) -> dict[str, float]:
@@ -120,13 +161,15 @@ def mean_layers(runs: Iterable[Layers]) -> Layers:
     }
 
 
-def read_similarity(path: str | Path, index: str) -> Layers:
-    """One index of a file pair,layer,index,value."""
+def read_similarity(path: str | Path, index: str, control: str = "none") -> Layers:
+    """One index of a similarity file, as measured or under a control; a file without that column has no controls."""
     layers: Layers = {}
     others = set()
     try:
         with Path(path).open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
+                if row.get("control", "none") != control:
+                    continue
                 others.add(row["index"])
                 if row["index"] == index:
                     layers.setdefault(row["pair"], {})[int(row["layer"])] = float(row["value"])
@@ -135,7 +178,8 @@ def read_similarity(path: str | Path, index: str) -> Layers:
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path}: no file with columns pair,layer,index,value ({error})") from None
     if not layers:
-        raise UserError(f"{path}: no index '{index}'; there are {', '.join(sorted(others)) or 'none'}")
+        which = "" if control == "none" else f" under control '{control}'"
+        raise UserError(f"{path}: no index '{index}'{which}; there are {', '.join(sorted(others)) or 'none'}")
     return layers
 
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from crossalign.addresses import Base, Run
 from crossalign.items.align_predict import PAPER, pud_languages, tuned
 from crossalign.render.context import Context
 from crossalign.render.names import METRICS
+from crossalign.render.results import AS_MEASURED, peak_of, with_leads
 from crossalign.render.tested import tested_on
 from crossalign.render.values import Value, deviation, mean
 
@@ -25,11 +26,12 @@ def spearman(points: Sequence[tuple[float, float]]) -> tuple[float, float] | Non
 
 @dataclass(frozen=True)
 class Rho:
-    """A correlation: of the means over seeds; `std` over the seeds' own correlations; the p value and the languages."""
+    """A correlation: of the means over seeds; `std` over the seeds' own, `by_seed`; the p value and the languages."""
 
     value: Value
     p: float | None
     languages: int
+    by_seed: dict[int, float] = field(default_factory=dict)
 
 
 def similarity_targets(context: Context) -> list[str]:
@@ -57,7 +59,8 @@ class Correlations:
                 for lang in [SOURCE, *self.targets]
             }
             found = results.similarity(compared, "pud")
-            curves = {lang: (found or {}).get((f"{SOURCE}-{lang}", index), {}) for lang in self.targets}
+            points = {lang: (found or {}).get((f"{SOURCE}-{lang}", index, AS_MEASURED), {}) for lang in self.targets}
+            curves = {lang: {layer: alike.value for layer, alike in each.items()} for lang, each in points.items()}
             if None in scores.values():
                 missing.append(run.path())
             if not all(curves.values()):
@@ -73,25 +76,62 @@ class Correlations:
         sets = [set(curve) for curves in self.alike.values() for curve in curves.values()]
         return sorted(set.intersection(*sets)) if sets else []
 
-    def at(self, layers: Sequence[int], with_source: bool = False) -> Rho:
-        """The correlation with the mean similarity over some layers; English itself has gap 0 and similarity 1."""
-        seeds = sorted(self.transfer)
-        extra = [(0.0, 1.0)] if with_source else []
-        per_seed = {
-            seed: {
-                lang: (self.transfer[seed][lang], mean([self.alike[seed][lang][layer] for layer in layers]))
-                for lang in self.targets
-            }
-            for seed in seeds
-        }
-        count = len(self.targets) + len(extra)
-        if not layers or not seeds:
-            return Rho(Value(wanted=len(self.runs), missing=self.missing), None, count)
-        means = [
-            tuple(mean([per_seed[seed][lang][side] for seed in seeds]) for side in (0, 1)) for lang in self.targets
+    def points(self, seed: int, layers: Sequence[int], with_source: bool = False) -> list[tuple[float, float]]:
+        """Minus the gap, and the mean similarity over some layers, of each language in one seed."""
+        found = [
+            (self.transfer[seed][lang], mean([self.alike[seed][lang][layer] for layer in layers]))
+            for lang in self.targets
         ]
-        rho = spearman([*means, *extra])
-        singles = [spearman([*pairs.values(), *extra]) for pairs in per_seed.values()]
-        std = deviation([single[0] for single in singles if single])
-        value = Value(rho[0] if rho else None, std, len(seeds), len(self.runs), self.missing)
-        return Rho(value, rho[1] if rho else None, count)
+        # English itself has gap 0 and similarity 1.
+        return [*found, (0.0, 1.0)] if with_source else found
+
+    def means(self, layers: Sequence[int], with_source: bool = False) -> list[tuple[float, float]]:
+        """The points, each the mean over seeds."""
+        every = zip(*(self.points(seed, layers, with_source) for seed in sorted(self.transfer)), strict=True)
+        return [tuple(mean(list(side)) for side in zip(*seeds, strict=True)) for seeds in every]
+
+    def at(self, layers: Sequence[int], with_source: bool = False) -> Rho:
+        """The correlation with the mean similarity over some layers."""
+        count = len(self.targets) + with_source
+        if not layers or not self.transfer:
+            return Rho(Value(wanted=len(self.runs), missing=self.missing), None, count)
+        rho = spearman(self.means(layers, with_source))
+        singles = {seed: spearman(self.points(seed, layers, with_source)) for seed in sorted(self.transfer)}
+        by_seed = {seed: single[0] for seed, single in singles.items() if single}
+        std = deviation(list(by_seed.values()))
+        value = Value(rho[0] if rho else None, std, len(self.transfer), len(self.runs), self.missing)
+        return Rho(value, rho[1] if rho else None, count, by_seed)
+
+    def with_interval(self, layers: Sequence[int], with_source: bool = False) -> Rho:
+        """The same with its 95 % interval by bootstrap over languages."""
+        rho = self.at(layers, with_source)
+        if rho.value.mean is None:
+            return rho
+        from crossalign.analysis.correlations import spearman_interval
+
+        ends = spearman_interval(*zip(*self.means(layers, with_source), strict=True))
+        return replace(rho, value=replace(rho.value, low=ends[0], high=ends[1])) if ends else rho
+
+    def by_layer(self) -> dict[int, Value]:
+        """The correlation at each layer, with its errors; those by bootstrap over languages, the same at all layers."""
+        found = {layer: self.at([layer]) for layer in self.layers}
+        runs = [
+            {layer: rho.by_seed[seed] for layer, rho in found.items() if seed in rho.by_seed} for seed in self.transfer
+        ]
+        points = with_leads({layer: rho.value for layer, rho in found.items()}, runs)
+        peak = peak_of(points)
+        if peak is None:
+            return points
+        from crossalign.analysis.correlations import bootstrap_spearman
+
+        known = [layer for layer in points if points[layer].mean is not None]
+        sides = [list(zip(*self.means([layer]), strict=True)) for layer in known]
+        drawn = bootstrap_spearman(sides[0][0], [alike for _, alike in sides])
+        if drawn is None:
+            return points
+        errors = drawn.std(axis=1, ddof=1)
+        leads = (drawn - drawn[known.index(peak)]).std(axis=1, ddof=1)
+        return points | {
+            layer: replace(points[layer], sampling=float(error), lead_sampling=float(lead))
+            for layer, error, lead in zip(known, errors, leads, strict=True)
+        }

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from crossalign.render.colours import Look
 from crossalign.render.published import Printed
+from crossalign.render.results import AS_MEASURED
 from crossalign.render.table import plain
 from crossalign.render.values import Value, brief
 from crossalign.render.verdict import Verdict
 
 COLUMNS = (
-    *("panel", "series", "x", "y", "std", "n", "wanted"),
+    *("panel", "series", "control", "x", "y", "std", "n", "wanted", "sampling", "lead_std", "lead_sampling"),
     *("printed", "reading_error", "difference", "verdict", "reason", "missing"),
 )
 
@@ -27,13 +28,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One curve, or the bars of one colour. Without points it was not run."""
+    """One curve, or the bars of one colour. Without points it was not run.
+
+    `controls` are the points of the same curve under a control, by its name, where the results have them.
+    """
 
     label: str
     look: Look
     points: list[Point] = field(default_factory=list)
     missing: tuple[str, ...] = ()
     wanted: int = 0
+    controls: dict[str, list[Point]] = field(default_factory=dict)
 
     @property
     def drawn(self) -> list[Point]:
@@ -57,7 +62,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels in `columns` columns, each of `size` inches. `direct`: names at the ends of curves, not in a legend."""
+    """Panels in `columns` columns, each of `size` inches. `direct`: names at the ends of curves, not in a legend.
+
+    `control`: the control under which each curve is drawn a second time; empty for none.
+    """
 
     item: str
     title: str
@@ -67,6 +75,7 @@ class Figure:
     direct: bool = False
     share_y: bool = True
     notes: list[str] = field(default_factory=list)
+    control: str = ""
 
     @property
     def missing(self) -> list[str]:
@@ -75,14 +84,15 @@ class Figure:
         return brief(dict.fromkeys(every))
 
     def tidy(self) -> Iterator[dict[str, str]]:
-        """One record per point; a series that was not run has one without a value."""
+        """One record per point, those of controls last; a series that was not run has one without a value."""
         for panel in self.panels:
             for series in panel.series:
-                named = {"panel": panel.title, "series": series.label}
+                named = {"panel": panel.title, "series": series.label, "control": AS_MEASURED}
                 if not series.points:
                     yield named | {"wanted": str(series.wanted or ""), "missing": " ".join(brief(series.missing))}
-                for point in series.points:
-                    yield named | record(point)
+                for control, points in ({AS_MEASURED: series.points} | series.controls).items():
+                    for point in points:
+                        yield named | {"control": control} | record(point)
 
 
 def record(point: Point) -> dict[str, str]:
@@ -95,6 +105,9 @@ def record(point: Point) -> dict[str, str]:
         "std": plain(value.std),
         "n": str(value.n) if value.wanted else "",
         "wanted": str(value.wanted) if value.wanted else "",
+        "sampling": plain(value.sampling),
+        "lead_std": plain(value.lead_std),
+        "lead_sampling": plain(value.lead_sampling),
         "printed": printed.text if printed else "",
         "reading_error": plain(printed.error) if printed else "",
         "difference": plain(value.mean - printed.number) if known else "",

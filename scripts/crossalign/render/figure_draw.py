@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from crossalign.render.colours import BLACK, GREY
 from crossalign.render.figure import Figure, Panel, Series
 from crossalign.render.figure_labels import label_ends
+from crossalign.render.names import CONTROLS
 
 STYLE = {
     # Shipped with matplotlib, so that all machines draw the same.
@@ -49,6 +50,9 @@ STYLE = {
 # Inches around the panels.
 LEFT, RIGHT, TOP, BELOW = 0.5, 0.12, 0.26, 0.37
 GAP_X, GAP_Y, LEGEND_ROW, LABELS, FOOT = 0.5, 0.5, 0.165, 0.92, 0.17
+# Lines beside a curve, in its colour. Both are dotted; only the distance of the dots tells them apart.
+AS_READ = {"linestyle": (0, (1, 1.5)), "linewidth": 1.0}
+CONTROLLED = {"linestyle": (0, (0.1, 4.0)), "linewidth": 1.2, "dash_capstyle": "round"}
 
 
 def draw(figure: Figure) -> Canvas:
@@ -56,7 +60,7 @@ def draw(figure: Figure) -> Canvas:
     with matplotlib.rc_context(STYLE):
         columns = min(figure.columns, len(figure.panels)) or 1
         rows = -(-len(figure.panels) // columns)
-        keys = {} if figure.direct else legend_keys(figure)
+        keys = legend_keys(figure)
         share = figure.share_y and columns > 1
         gap = 0.22 if share else GAP_X
         right = LABELS if figure.direct else RIGHT
@@ -72,7 +76,7 @@ def draw(figure: Figure) -> Canvas:
             left = LEFT + column * (figure.size[0] + gap)
             axes = canvas.add_axes((left / width, bottom / height, figure.size[0] / width, figure.size[1] / height))
             last = place + columns >= len(figure.panels)
-            draw_panel(axes, panel, figure.direct, labelled=not share or column == 0, bottom=last)
+            draw_panel(axes, panel, figure, labelled=not share or column == 0, bottom=last)
         if keys:
             canvas.legend(
                 handles=list(keys.values()),
@@ -112,16 +116,20 @@ def legend_columns(labels: list[str], width: float) -> int:
 
 
 def legend_keys(figure: Figure) -> dict[str, Line2D | Patch]:
-    """One entry per label over all panels, where there is more than one."""
+    """One entry per label over all panels, where there is more than one, and one for each other kind of line."""
     keys: dict[str, Line2D | Patch] = {}
-    for panel in figure.panels:
-        for series in panel.series:
-            if series.label and series.label not in keys:
-                keys[series.label] = handle(panel.kind, series)
-    read = [series for panel in figure.panels for series in panel.series if has_printed(series)]
-    if read:
-        keys["paper, as read"] = Line2D([], [], color=GREY, linestyle=(0, (1, 1.5)), linewidth=1)
-    return keys if len(keys) > 1 else {}
+    every = [(panel.kind, series) for panel in figure.panels for series in panel.series]
+    for kind, series in every:
+        if series.label and series.label not in keys:
+            keys[series.label] = handle(kind, series)
+    others = {}
+    if any(has_printed(series) for _, series in every):
+        others["paper, as read"] = Line2D([], [], color=GREY, **AS_READ)
+    if any(figure.control in series.controls for _, series in every):
+        others[CONTROLS[figure.control]] = Line2D([], [], color=GREY, **CONTROLLED)
+    if figure.direct:
+        return others
+    return keys | others if len(keys | others) > 1 else {}
 
 
 def handle(kind: str, series: Series) -> Line2D | Patch:
@@ -138,7 +146,7 @@ def has_printed(series: Series) -> bool:
     return any(point.printed is not None for point in series.points)
 
 
-def draw_panel(axes: Axes, panel: Panel, direct: bool, labelled: bool, bottom: bool) -> None:
+def draw_panel(axes: Axes, panel: Panel, figure: Figure, labelled: bool, bottom: bool) -> None:
     """One pair of axes."""
     axes.set_title(panel.title, loc="left", color=BLACK)
     if labelled:
@@ -153,8 +161,8 @@ def draw_panel(axes: Axes, panel: Panel, direct: bool, labelled: bool, bottom: b
         axes.set_xticks([])
         axes.set_yticks([])
     elif panel.kind == "lines":
-        draw_lines(axes, panel)
-        if direct:
+        draw_lines(axes, panel, figure.control)
+        if figure.direct:
             label_ends(axes, panel)
     elif panel.kind == "bars":
         draw_bars(axes, panel)
@@ -166,8 +174,8 @@ def draw_panel(axes: Axes, panel: Panel, direct: bool, labelled: bool, bottom: b
         axes.text(0.98, 0.95, panel.inset, transform=axes.transAxes, ha="right", va="top", fontsize=7, color=BLACK)
 
 
-def draw_lines(axes: Axes, panel: Panel) -> None:
-    """Curves with their spread as bands; the paper's own, where read off its figure, dotted."""
+def draw_lines(axes: Axes, panel: Panel, control: str) -> None:
+    """Curves with their spread as bands; the paper's own, where read off its figure, and those under `control`."""
     for series in panel.series:
         points = series.drawn
         xs, ys = [point.x for point in points], [point.value.mean for point in points]
@@ -185,7 +193,10 @@ def draw_lines(axes: Axes, panel: Panel) -> None:
             axes.fill_between(xs, low, high, color=look.colour, alpha=0.16, linewidth=0, zorder=2)
         read = [(point.x, point.printed.number) for point in series.points if point.printed is not None]
         if read:
-            axes.plot(*zip(*read, strict=True), color=look.colour, linestyle=(0, (1, 1.5)), linewidth=1, zorder=2.5)
+            axes.plot(*zip(*read, strict=True), color=look.colour, zorder=2.5, **AS_READ)
+        if held := series.controls.get(control):
+            ys = [point.value.mean for point in held]
+            axes.plot([point.x for point in held], ys, color=look.colour, zorder=2.6, **CONTROLLED)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
     axes.margins(x=0.03)
 

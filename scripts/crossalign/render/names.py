@@ -51,7 +51,17 @@ INDEXES = {
     "cca-squared": "CCA, squared",
     "svcca": "SVCCA",
     "pwcca": "PWCCA",
+    "cca-ecco": "CCA (authors' library)",
+    "svcca-ecco": "SVCCA (authors' library)",
+    "pwcca-ecco": "PWCCA (authors' library)",
     "matching": "Matching accuracy",
+}
+
+# What was done about the length of sentences, which alone makes translations alike.
+CONTROLS = {
+    "none": "as measured",
+    "strangers": "minus strangers of the same length",
+    "length": "length taken out",
 }
 
 

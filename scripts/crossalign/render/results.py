@@ -4,20 +4,32 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossalign.addresses import Run, Tuned
 from crossalign.errors import UserError
-from crossalign.render.values import Sample, Value, deviation, mean
+from crossalign.render.values import Sample, Value, deviation, known_mean, mean, root_mean_square
 from crossalign.sets import DataSet
 
 if TYPE_CHECKING:
     from crossalign.analysis.distances import Panel
 
-# (pair, index) -> layer -> value
-Similarity = dict[tuple[str, str], dict[int, float]]
+# Similarity as the papers measure it.
+AS_MEASURED = "none"
+
+
+class Alike(NamedTuple):
+    """A similarity, and its errors by bootstrap over sentences; None where it was not resampled."""
+
+    value: float
+    sampling: float | None = None
+    lead_sampling: float | None = None
+
+
+# (pair, index, control) -> layer -> similarity
+Similarity = dict[tuple[str, str, str], dict[int, Alike]]
 
 
 def set_key(data: DataSet) -> str:
@@ -138,25 +150,38 @@ class Results:
             self._similarity[key] = None if rows is None else _by_pair(path, rows)
         return self._similarity[key]
 
-    def curve(self, runs: Iterable[Run], corpus: str, pairs: Sequence[str], index: str) -> Curve:
+    def curve(
+        self, runs: Iterable[Run], corpus: str, pairs: Sequence[str], index: str, control: str = AS_MEASURED
+    ) -> Curve:
         """A similarity by layer: mean and spread over the runs; over the pairs as well where there are several."""
         runs = sorted(runs)
-        numbers: dict[int, list[float]] = {}
+        # Of each run: layer -> one similarity per pair.
+        found: list[dict[int, list[Alike]]] = []
         missing = []
         for run in runs:
-            found = self.similarity(run, corpus)
-            if found is None or any((pair, index) not in found for pair in pairs):
+            read = self.similarity(run, corpus)
+            if read is None or any((pair, index, control) not in read for pair in pairs):
                 missing.append(run.path())
                 continue
+            found.append({})
             for pair in pairs:
-                for layer, value in found[pair, index].items():
-                    numbers.setdefault(layer, []).append(value)
-        there = len(runs) - len(missing)
-        points = {
-            layer: Value(mean(values), deviation(values), there, len(runs), tuple(missing))
-            for layer, values in sorted(numbers.items())
-        }
-        return Curve(points, tuple(missing), len(runs))
+                for layer, alike in read[pair, index, control].items():
+                    found[-1].setdefault(layer, []).append(alike)
+        points = {}
+        for layer in sorted({layer for run in found for layer in run}):
+            every = [alike for run in found for alike in run.get(layer, [])]
+            values = [alike.value for alike in every]
+            points[layer] = Value(
+                mean(values),
+                deviation(values),
+                len(found),
+                len(runs),
+                tuple(missing),
+                sampling=root_mean_square([alike.sampling for alike in every]),
+                lead_sampling=known_mean([alike.lead_sampling for alike in every]),
+            )
+        means = [{layer: mean([alike.value for alike in every]) for layer, every in run.items()} for run in found]
+        return Curve(with_leads(points, means), tuple(missing), len(runs))
 
     def distances(self, run: Run, lang: str) -> "Panel | None":
         """Distances of related and unrelated words in a model; None when they were not computed."""
@@ -169,14 +194,34 @@ class Results:
         return read_panel(path, path.with_suffix(".json"))
 
 
+def peak_of(points: dict[int, Value]) -> int | None:
+    """The layer where a curve is largest, the first of equal ones; None of no curve."""
+    known = [layer for layer in points if points[layer].mean is not None]
+    return max(known, key=lambda layer: points[layer].mean, default=None)
+
+
+def with_leads(points: dict[int, Value], runs: Sequence[dict[int, float]]) -> dict[int, Value]:
+    """The points of a curve with `lead_std`, from the curves of its single runs."""
+    peak = peak_of(points)
+    return {
+        layer: replace(
+            value, lead_std=deviation([run[layer] - run[peak] for run in runs if {layer, peak} <= run.keys()])
+        )
+        for layer, value in points.items()
+    }
+
+
 def _by_pair(path: Path, rows: list[dict[str, str]]) -> Similarity:
     found: Similarity = {}
     for place, row in enumerate(rows, start=2):
         try:
             layer, value = int(row["layer"]), float(row["value"] or "nan")
+            # Files made before there were controls and resamples lack the columns.
+            errors = [float(row.get(name) or "nan") for name in ("sampling", "lead_sampling")]
         except (ValueError, TypeError):
             raise UserError(f"{path}: line {place}: layer and value must be numbers: {row}") from None
         # A layer whose vectors do not vary has no similarity; the curve has a hole there.
         if math.isfinite(value):
-            found.setdefault((row["pair"], row["index"]), {})[layer] = value
+            key = row["pair"], row["index"], row.get("control") or AS_MEASURED
+            found.setdefault(key, {})[layer] = Alike(value, *(e if math.isfinite(e) else None for e in errors))
     return found

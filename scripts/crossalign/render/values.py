@@ -2,8 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+# The numbers of a value that have its unit.
+_SCALED = ("mean", "std", "low", "high", "sampling", "lead_std", "lead_sampling")
 
 
 @dataclass(frozen=True)
@@ -11,7 +14,11 @@ class Value:
     """A mean over runs. `mean` is None when no run is there; `std` (sample, n - 1) is None below two runs.
 
     `low` and `high` are the ends of a run's bootstrap interval over sentences, averaged over the runs: what other
-    sentences of the same kind would do to the score. None where the runs' files do not tell.
+    sentences of the same kind would do to the score. None where the runs' files do not tell. Those of a correlation
+    come from a bootstrap over languages.
+
+    Points of a curve also have the standard error by bootstrap (`sampling`), and two errors of the distance to the
+    curve's peak: the standard deviation over seeds (`lead_std`) and the standard error by bootstrap (`lead_sampling`).
     """
 
     mean: float | None = None
@@ -21,13 +28,14 @@ class Value:
     missing: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    sampling: float | None = None
+    lead_std: float | None = None
+    lead_sampling: float | None = None
 
     def scaled(self, factor: float) -> "Value":
         """The same value in another unit."""
-        mean, std, low, high = (
-            None if number is None else number * factor for number in (self.mean, self.std, self.low, self.high)
-        )
-        return Value(mean, std, self.n, self.wanted, self.missing, low, high)
+        numbers = {name: getattr(self, name) for name in _SCALED}
+        return replace(self, **{name: value * factor for name, value in numbers.items() if value is not None})
 
     def minus(self, other: "Value") -> "Value":
         """Difference of two means. Its spread is that of independent runs: sqrt(s1^2 + s2^2)."""
@@ -68,6 +76,16 @@ def deviation(numbers: list[float]) -> float | None:
         return None
     centre = mean(numbers)
     return math.sqrt(math.fsum((number - centre) ** 2 for number in numbers) / (len(numbers) - 1))
+
+
+def root_mean_square(numbers: Sequence[float | None]) -> float | None:
+    """The root of the mean square; None of nothing, and where one is not known."""
+    return math.sqrt(mean([number**2 for number in numbers])) if numbers and None not in numbers else None
+
+
+def known_mean(numbers: Sequence[float | None]) -> float | None:
+    """The mean; None of nothing, and where one is not known."""
+    return mean(list(numbers)) if None not in numbers else None
 
 
 _SEED = re.compile(r"(?P<stem>.*)/seed(?P<seed>\d+)")

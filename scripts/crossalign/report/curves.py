@@ -1,20 +1,17 @@
 """Similarity by layer of every model of a run, as the page's own drawing needs it: means over seeds, four digits."""
 
-import csv
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from crossalign.addresses import Adapted, Base, Run, Tuned, parse
-from crossalign.errors import UserError
 from crossalign.render import colours, names
+from crossalign.render.results import AS_MEASURED, Results, Similarity
 
-COLUMNS = ["pair", "layer", "index", "value"]
 CORPORA = {"pud": "PUD sentences", "xnliext": "XNLI extension"}
 
-# (index, pair, layer) -> values over seeds
-Values = dict[tuple[str, str, int], list[float]]
+# control -> (index, pair) -> layer -> values over seeds
+Values = dict[str, dict[tuple[str, str], dict[int, list[float]]]]
 
 
 def model_label(run: Run) -> str:
@@ -39,33 +36,28 @@ def rank(run: Run) -> tuple:
     return (kind, changed, getattr(run, "recipe", ""), layers, model_label(run))
 
 
-def read_values(path: Path, into: Values) -> None:
-    """Add the values of one file."""
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            rows = csv.reader(stream)
-            if next(rows, None) != COLUMNS:
-                raise UserError(f"{path}, line 1: the columns of a similarity file are {', '.join(COLUMNS)}")
-            for line, row in enumerate(rows, start=2):
-                try:
-                    pair, layer, index, value = row
-                    into[index, pair, int(layer)].append(float(value))
-                except ValueError:
-                    raise UserError(f"{path}, line {line}: expected a pair, a layer, an index and a number") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: no CSV that can be read ({error}); delete it and make it again") from None
+def add_values(found: Similarity, into: Values) -> None:
+    """Add what one file has."""
+    for (pair, index, control), layers in found.items():
+        values = into.setdefault(control, {}).setdefault((index, pair), {})
+        for layer, alike in layers.items():
+            values.setdefault(layer, []).append(alike.value)
 
 
-def pack(values: Values) -> dict[str, dict[str, list[int | None]]]:
-    """index -> pair -> ten-thousandths by layer; None where a value is missing or no number."""
-    layers: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(dict)
-    for (index, pair, layer), found in values.items():
-        layers[index, pair][layer] = [value for value in found if math.isfinite(value)]
+def pack(values: dict[tuple[str, str], dict[int, list[float]]]) -> dict[str, dict[str, list[int | None]]]:
+    """index -> pair -> ten-thousandths by layer; None where a layer has no value."""
     packed: dict[str, dict[str, list[int | None]]] = defaultdict(dict)
-    for (index, pair), found in sorted(layers.items()):
+    for (index, pair), found in sorted(values.items()):
         seeds = [found.get(layer) for layer in range(max(found) + 1)]
         packed[index][pair] = [round(10_000 * sum(each) / len(each)) if each else None for each in seeds]
     return dict(packed)
+
+
+def model_curves(name: str, seeds: int, values: Values) -> dict:
+    """One model: its curves as measured and, where there are any, by control."""
+    controls = {control: pack(values[control]) for control in names.CONTROLS if control in values}
+    curves = controls.pop(AS_MEASURED, {})
+    return {"name": name, "seeds": seeds, "curves": curves} | ({"controls": controls} if controls else {})
 
 
 def gather_curves(results: Path, known: Collection[Run], preferred: Iterable[str] = ()) -> dict:
@@ -74,7 +66,8 @@ def gather_curves(results: Path, known: Collection[Run], preferred: Iterable[str
     Files of runs that are not `known` are left from an earlier config, another seed or model, and not shown.
     """
     folder = results / "similarity"
-    values: dict[tuple[str, str], Values] = defaultdict(lambda: defaultdict(list))
+    read = Results(results)
+    values: dict[tuple[str, str], Values] = defaultdict(dict)
     runs: dict[str, Run] = {}
     seeds: dict[tuple[str, str], int] = defaultdict(int)
     for path in sorted(folder.rglob("*.csv")):
@@ -85,18 +78,17 @@ def gather_curves(results: Path, known: Collection[Run], preferred: Iterable[str
         label = model_label(run)
         runs.setdefault(label, run)
         seeds[path.stem, label] += 1
-        read_values(path, values[path.stem, label])
+        add_values(read.similarity(run, path.stem) or {}, values[path.stem, label])
     corpora = []
     for corpus in sorted({corpus for corpus, _ in values}):
         labels = sorted((label for name, label in values if name == corpus), key=lambda label: rank(runs[label]))
-        models = [
-            {"name": label, "seeds": seeds[corpus, label], "curves": pack(values[corpus, label])} for label in labels
-        ]
+        models = [model_curves(label, seeds[corpus, label], values[corpus, label]) for label in labels]
         corpora.append({"name": CORPORA.get(corpus, corpus), "models": models})
     found = {language for corpus in corpora for model in corpus["models"] for language in languages_of(model)}
     return {
         "corpora": corpora,
         "indexes": names.INDEXES,
+        "controls": names.CONTROLS,
         "preferred": list(preferred),
         "languages": {
             code: {"name": names.language(code), "colour": colours.language(code).colour} for code in sorted(found)

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from crossalign.render.figure import COLUMNS
 from crossalign.report.files import read_csv
+
+COLUMNS = ("panel", "series", "x", "y", "printed", "verdict")
 
 
 def number(value: str) -> float | None:

@@ -1,6 +1,7 @@
 """Every figure, each made by its own declaration: a function from the context to a Figure."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from crossalign.errors import UserError
 from crossalign.render.context import Context
@@ -18,4 +19,5 @@ def make(item: str, context: Context) -> Figure:
     """The figure called `item`."""
     if item not in FIGURES:
         raise UserError(f"'{item}' is no figure; figures are {', '.join(FIGURES)}")
-    return FIGURES[item](context)
+    figure = FIGURES[item](context)
+    return replace(figure, control="length") if context.config["similarity"].get("draw_control") else figure

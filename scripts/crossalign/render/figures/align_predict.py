@@ -93,7 +93,7 @@ def correlation_figure(item: str) -> Callable[[Context], Figure]:
             for pretrained in (False, True):
                 found = Correlations(context, task, pretrained)
                 # The band would be that of single seeds; six of them hide the curves.
-                points = [Point(layer, replace(found.at([layer]).value, std=None)) for layer in found.layers]
+                points = [Point(layer, replace(value, std=None)) for layer, value in found.by_layer().items()]
                 look = TASK_LOOKS[task]
                 look = Look(look.colour, look.marker, SHORT if pretrained else "-", 1.0 if pretrained else 1.4)
                 label = f"{TASK_NAMES[task]}, {'pretrained' if pretrained else 'fine-tuned'}"

@@ -67,9 +67,9 @@ def scaling_figure(name: str, key: str, columns: int) -> Callable[[Context], Fig
 
 
 def indexes_figure(
-    name: str, runs: Callable[[dict], list[Run]], indexes: tuple[str, ...]
+    name: str, runs: Callable[[dict], list[Run]], indexes: tuple[str, ...], variants: tuple[str, ...] = ()
 ) -> Callable[[Context], Figure]:
-    """The NormFormer model under several indexes."""
+    """The NormFormer model under several indexes, and below them under those of `variants` that were computed."""
 
     def declared(context: Context) -> Figure:
         item = f"{PAPER}/{name}"
@@ -77,7 +77,13 @@ def indexes_figure(
         model_name = normformer(context.config)
         panels = [
             panel(context, model_name, runs(context.config), languages, index, INDEXES[index], readings(item))
-            for index in indexes
+            for index in (*indexes, *variants)
+        ]
+        # Results made before an index was added are no reason for an empty panel.
+        panels = [
+            one
+            for place, one in enumerate(panels)
+            if place < len(indexes) or any(series.points for series in one.series)
         ]
         return Figure(item, context.title(item), panels, 2, (2.7, 2.0))
 
@@ -93,5 +99,11 @@ FIGURES: dict[str, Callable[[Context], Figure]] = {
     "figure6": scaling_figure("figure6", "xglm", 3),
     "figure7": models_figure("figure7", lambda paper: [paper["second_normformer"]], "norm_languages", "cka", 1),
     "figure8": indexes_figure("figure8", lambda config: xnli_tuned(config, [normformer(config)]), ("cka", "anc")),
-    "figure9": indexes_figure("figure9", lambda config: [Base(normformer(config))], ("pwcca", "svcca")),
+    "figure9": indexes_figure(
+        "figure9",
+        lambda config: [Base(normformer(config))],
+        ("pwcca", "svcca"),
+        # As the authors' notebooks call them.
+        ("pwcca-ecco", "svcca-ecco", "cca-ecco"),
+    ),
 }

@@ -1,21 +1,30 @@
 """Curves over layers, from similarities."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from crossalign.addresses import Run
 from crossalign.render.colours import Look
 from crossalign.render.context import Context
 from crossalign.render.figure import Point, Series
+from crossalign.render.names import CONTROLS
 from crossalign.render.published import Published
+from crossalign.render.results import AS_MEASURED, Curve
 
 
 def curve(
     context: Context, label: str, look: Look, runs: Iterable[Run], corpus: str, pairs: Sequence[str], index: str
 ) -> Series:
-    """A similarity by layer, mean over the runs (and over the pairs, where there are several)."""
-    found = context.results.curve(runs, corpus, pairs, index)
-    points = [Point(layer, value) for layer, value in found.points.items()]
-    return Series(label, look, points, found.missing, found.wanted)
+    """A similarity by layer, mean over the runs (and over the pairs, where there are several), with its controls."""
+    runs = list(runs)
+    found = {name: context.results.curve(runs, corpus, pairs, index, name) for name in CONTROLS}
+    plain = found.pop(AS_MEASURED)
+    controls = {name: points_of(one) for name, one in found.items() if one.points}
+    return Series(label, look, points_of(plain), plain.missing, plain.wanted, controls)
+
+
+def points_of(curve: Curve) -> list[Point]:
+    return [Point(layer, value) for layer, value in curve.points.items()]
 
 
 def with_readings(
@@ -29,4 +38,4 @@ def with_readings(
         # Artificial languages have no curve in the paper to be seen beside.
         shown = None if context.artificial else read
         points.append(Point(point.x, point.value, shown, judge.reading(shown, point.value)))
-    return Series(series.label, series.look, points, series.missing, series.wanted)
+    return replace(series, points=points)

@@ -105,7 +105,7 @@ def correlation_table(context: Context, item: str, models: tuple[str, ...]) -> T
             layers = [layer for layer in found.layers if layer > 0]
             judge = context.judge(PAPER, scale=CORRELATION, runs=found.runs)
             for with_source in (False, True):
-                rho = found.at(layers, with_source)
+                rho = found.with_interval(layers, with_source)
                 keys = {"task": name, "model": model, "metric": "spearman"}
                 match = None if with_source else printed.find(keys)
                 keys["languages"] = str(rho.languages)
@@ -124,6 +124,7 @@ def correlation_table(context: Context, item: str, models: tuple[str, ...]) -> T
         "Spearman's rho of the similarity to English, mean over all layers but the embeddings, and minus the "
         "cross-lingual gap; two-sided p. The larger n counts English itself (gap 0, similarity 1). "
         "± is over the correlations of single seeds.",
+        "The CSV file has 95 % intervals of rho (low, high) by bootstrap over languages.",
     ]
     if {"sl", "sv"} <= set(context.config[PAPER]["languages"]):
         notes.append("Swedish stands in for Slovenian, which has no parallel sentences.")
