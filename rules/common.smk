@@ -8,7 +8,7 @@ from pathlib import Path
 # The library lies beside the Snakefile, wherever the workflow is called from.
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from crossalign.addresses import INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, model_of
+from crossalign.addresses import CONTINUAL, INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, is_continual, model_of
 from crossalign.addresses import parse as run_at
 from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog

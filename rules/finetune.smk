@@ -3,7 +3,7 @@
 # What stays on disk is a choice, and a file is temporary or not for a whole rule: hence one rule for models with random
 # layers and one for the others, alike but for that.
 for name, inits, kept in (
-    ("finetune", "ref|continual", config["keep_models"] != "none"),
+    ("finetune", f"ref|{CONTINUAL}", config["keep_models"] != "none"),
     ("finetune_random", "(random|grid)-.+", config["keep_models"] == "all"),
 ):
 

@@ -90,7 +90,7 @@ def finetune_inputs(wildcards):
     files = {name: f"{RESULTS}/{data.path()}" for name, data in training_sets(config, run).items()}
     start = model_of(run)
     files["model"] = model_file(start)
-    if run.init == "continual":
+    if is_continual(run.init):
         files |= pulled_inputs(start.base, start.adaptation)
     if trials := trials_of(config, run):
         files["trials"] = [f"{RESULTS}/{trial.path()}/training.json" for trial in trials]
@@ -111,7 +111,7 @@ def pulled_inputs(base, made):
 
 def continual_files(wildcards, input):
     """The options of continual learning, where a fine-tuning has it."""
-    if wildcards.init != "continual":
+    if not is_continual(wildcards.init):
         return ""
     files = {"bitext": input.bitext, "links": input.links, "reference": str(Path(input.original).parent)}
     named = options(**{f"continual_{name}": file for name, file in files.items()})

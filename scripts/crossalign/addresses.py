@@ -69,9 +69,9 @@ class Tuned:
     """A model fine-tuned on one task.
 
     `recipe` names an entry of `finetune` in the config, `source` the training set, `init` is `ref`, `random-<layers>`,
-    `random-all`, `continual`, or that of a trial: `grid-<batch>-<learning rate>` for `ref`, with `-random-<layers>`
-    behind it for another. `model` is a model's name, without its seed: an adjusted model has the seed of the
-    fine-tuning, all others have one only.
+    `random-all`, `continual` (its alpha weighs what the config says), `continual-<terms that alpha weighs>`, or that of
+    a trial: `grid-<batch>-<learning rate>` for `ref`, with `-random-<layers>` behind it for another. `model` is a
+    model's name, without its seed: an adjusted model has the seed of the fine-tuning, all others have one only.
     """
 
     model: str
@@ -95,7 +95,8 @@ MODEL = rf"{WORD}(?:\+(?:adjust-[a-z]+-\w+-[a-z]+-[a-z]+|mlm-{SET}))?"
 RECIPE = rf"(?:[a-z0-9]+-)*(?:{'|'.join(TASKS)})"
 _RANDOM = r"random-(?:all|\d+(?:-\d+)?)"
 _GRID = r"grid-\d+-\d+(?:\.\d+)?e-\d+"
-INIT = rf"ref|continual|{_RANDOM}|{_GRID}(?:-{_RANDOM})?"
+CONTINUAL = "continual(?:-(?:alignment|both))?"
+INIT = rf"ref|{CONTINUAL}|{_RANDOM}|{_GRID}(?:-{_RANDOM})?"
 
 _BASE = re.compile(rf"models/(?P<name>{WORD})")
 _ADAPTED = re.compile(rf"models/(?P<base>{WORD})\+(?P<adaptation>[^/]+)/seed(?P<seed>\d+)")
@@ -139,6 +140,16 @@ def model_of(run: Tuned) -> Run | None:
     made = parse_adaptation(adaptation)
     # One MLM run per language (`talk`); one adjustment per seed (`adjust`, section 5.1).
     return Adapted(base, made, run.seed if isinstance(made, Adjustment) else 1)
+
+
+def continual_init(scope: str | None = None) -> str:
+    """The `init` of continual learning whose alpha weighs `scope`; None: what the config says."""
+    return "continual" + (f"-{scope}" if scope else "")
+
+
+def is_continual(init: str) -> bool:
+    """Whether a fine-tuning has the second loss."""
+    return re.fullmatch(CONTINUAL, init) is not None
 
 
 def trial_init(batch: int, rate: float, init: str = "ref") -> str:

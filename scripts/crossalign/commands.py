@@ -2,7 +2,7 @@
 
 import shlex
 
-from crossalign.addresses import Adapted, Adjustment, Tuned, model_of, trial_of
+from crossalign.addresses import Adapted, Adjustment, Tuned, is_continual, model_of, trial_of
 from crossalign.config import pair_count
 from crossalign.fetch.register import Dataset
 from crossalign.own import own_models, own_vocabularies
@@ -95,7 +95,7 @@ def finetune_options(config: dict, run: Tuned) -> str:
         values, init = values | {"batch": trial[0], "learning_rate": trial[1]}, trial[2]
     elif trials_of(config, run):
         values |= {"batch": None, "learning_rate": None}
-    elif init == "continual":
+    elif is_continual(init):
         init = "ref"
     return options(
         task=run.task,
@@ -138,9 +138,8 @@ def continual_options(config: dict, run: Tuned) -> str:
     """The second loss of a fine-tuning: on the pairs that its model was adjusted on."""
     values = config["adjustment"]["continual"]
     pulled = {f"continual_{name}": value for name, value in _pulled(model_of(run).adaptation).items()}
-    return options(
-        **pulled, continual_batch=values["batch"], alpha=str(values["alpha"]), alpha_scope=values["alpha_scope"]
-    )
+    scope = run.init.partition("-")[2] or values["alpha_scope"]
+    return options(**pulled, continual_batch=values["batch"], alpha=str(values["alpha"]), alpha_scope=scope)
 
 
 def _pulled(made: Adjustment) -> dict[str, object]:

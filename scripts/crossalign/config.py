@@ -107,6 +107,8 @@ def meaning_problems(config: dict) -> Iterator[str]:
     yield from wrong_entries(config, set(known_languages()), set(read_models(MODELS)))
     if config["downloads"]["mirror_checksums"] == "mirror" and config["downloads"]["mirror"] is None:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
+    if (scope := config["adjustment"]["continual"]["alpha_scope"]) in config["adjust"]["further_alpha_scopes"]:
+        yield f"adjust.further_alpha_scopes: '{scope}' is that of adjustment.continual.alpha_scope already"
     if config["adjust"]["pool"] < (largest := max(map(pair_count, all_pairs(config)))):
         yield f"adjust.pool: {config['adjust']['pool']} pairs are fewer than the largest size that is asked, {largest}"
 

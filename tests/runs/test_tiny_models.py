@@ -14,8 +14,9 @@ from crossalign.world.settings import load_settings
 
 # Adjustment, continual learning, word distances; MLM adaptation, models of one language, BiLSTM, transliteration.
 SMALL = {
-    "items": ["adjust/figure1", "talk/figure3"],
+    "items": ["adjust/table2", "adjust/figure1", "talk/figure3"],
     "adjust": {"languages": ["hi"], "tasks": ["nli"], "pairs": "20", "word_pairs": 10, "translated": ["hi"]}
+    | {"further_alpha_scopes": ["both"]}
     | {"sizes": {"lang": "hi", "pairs": ["20"]}, "extended": {"base": "embert-hi", "lang": "hi", "pairs": ["20"]}},
     "mlm": {"epochs": 1, "monolingual": {"vocabulary": 300, "layers": 2, "epochs": 1}},
     "bilstm": {"epochs": 1},
@@ -66,15 +67,20 @@ def test_every_kind_of_model_is_made(project):
     scored = {
         path.parent.relative_to(results / "tuned").as_posix() for path in results.glob("tuned/*/*/*/*/scores.json")
     }
-    assert len(scored) == 10
+    assert len(scored) == 11
     assert "bilstm/unseen-parsing-ug_udt/ref/seed1" in scored
     assert "mbert+adjust-hi-20-avg-all/adjust-nli-multinli_en/continual/seed1" in scored
 
 
 def test_continual_learning_is_recorded(project):
     tuned = project / "results/demo/tuned/mbert+adjust-hi-20-avg-all/adjust-nli-multinli_en"
-    report = json.loads((tuned / "continual/seed1/training.json").read_text(encoding="utf-8"))
-    assert report["continual"]["alpha"] == 0.01
+    reports = {
+        scope: json.loads((tuned / init / "seed1/training.json").read_text(encoding="utf-8"))
+        for scope, init in (("alignment", "continual"), ("both", "continual-both"))
+    }
+    for scope, report in reports.items():
+        assert (report["continual"]["alpha"], report["continual"]["alpha_scope"]) == (0.01, scope)
+    assert reports["alignment"]["loss"] != reports["both"]["loss"]
     assert "continual" not in json.loads((tuned / "ref/seed1/training.json").read_text(encoding="utf-8"))
 
 
@@ -95,8 +101,8 @@ def test_models_that_are_not_kept_are_gone_and_not_made_again(project):
 def test_another_rate_of_the_adjustment_runs_what_depends_on_it(project):
     jobs = would_run(project, {"adjustment": {"learning_rate": 0.002}})
     assert jobs["adjust_model"] == 1
-    # The adjusted model and its two fine-tunings; the original one is left alone.
-    assert jobs["finetune"] == jobs["evaluate"] == 2
+    # The adjusted model and its three fine-tunings; the original one is left alone.
+    assert jobs["finetune"] == jobs["evaluate"] == 3
     assert jobs["measure_distances"] == 3
     assert not {"train_bilstm", "adapt_to_text", "pretrain_monolingual"} & set(jobs)
 

@@ -284,7 +284,7 @@ def test_partial_results_show_their_count(config, folder, tmp_path):
 def test_csv_is_tidy(tables, tmp_path):
     rows = rows_of(tables["adjust/table4"], tmp_path)
     assert list(rows[0])[:9] == ["task", "dataset", "setting", "base", "model", "language", "variant", "metric", "kind"]
-    assert len(rows) == 66
+    assert len(rows) == 88
     first = rows[0]
     assert float(first["difference"]) == pytest.approx(float(first["mean"]) - float(first["printed"]), abs=2e-6)
     assert {row["n"] for row in rows} == {"2"}

@@ -1,7 +1,10 @@
 """NormFormer's residual scaling: arithmetic, gradient, folders with and without it, and the way from a config."""
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -281,3 +284,25 @@ def test_the_demo_models_may_have_it(place, root):
     assert start.encoder.config.residual_scaling and hasattr(start.encoder.layers[0], "residual_scale")
     settings = demo_models.short_settings(plan, model, "fp32")
     assert (settings.eps, settings.dropout, settings.attention_dropout) == (1e-8, 0.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "own"),
+    [
+        (["--dropout", "0.2", "--attention-dropout", "0.0"], (0.2, 0.0)),
+        (["--attention-dropout", "0.0", "--tuning-dropout", "0.3"], (0.3, 0.3)),
+    ],
+)
+def test_the_program(place, tmp_path, root, given, own):
+    """What the model keeps for later: what it was pretrained with, or what is given for that."""
+    command = [
+        sys.executable, str(root / "scripts/pretrain.py"), "--tokenizer", str(place[0] / "tokenizer.json"),
+        "--texts", f"aa={place[1]['aa'][0]}", "--out", str(tmp_path / "m"), "--norm", "normformer",
+        "--residual-scaling", "--steps", "2", "--batch", "2", "--block", "16", "--device", "cpu", "--eps", "1e-8",
+        *(word for name, value in SHAPE.items() for word in (f"--{name.replace('_', '-')}", str(value))),
+    ]  # fmt: skip
+    subprocess.run([*command, *given], env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
+    config = load_weights(tmp_path / "m").config
+    assert config.residual_scaling and (config.hidden_dropout, config.attention_dropout) == own
+    settings = json.loads((tmp_path / "m/training.json").read_text())["settings"]
+    assert (settings["eps"], settings["attention_dropout"]) == (1e-8, 0.0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
+from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, continual_init, model_of
 from crossalign.items.needs import Item, Needs, facts, needs
 from crossalign.sets import DataSet
 
@@ -33,14 +33,21 @@ def pool_set(config: dict, lang: str) -> DataSet:
     return DataSet("bitext", f"{config[PAPER]['bitext']}_{lang}", "pool")
 
 
+def further_scopes(config: dict) -> list[str]:
+    """Other readings of equation 2 that the tables show beside the main one."""
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    return config[PAPER].get("further_alpha_scopes") or []
+
+
 def arms(task: str):
-    """The three arms: original, adjusted, adjusted with continual learning."""
+    """The arms: original, adjusted, and adjusted with continual learning, once for every reading of alpha."""
 
     def declared(config: dict) -> Needs:
         runs = set(tuned(config, [task], None))
         for lang in config[PAPER]["languages"]:
             made = adjustment(config, lang)
-            runs |= {*tuned(config, [task], made), *tuned(config, [task], made, "continual")}
+            for init in ("ref", *map(continual_init, (None, *further_scopes(config)))):
+                runs |= set(tuned(config, [task], made, init))
         return needs(runs)
 
     return declared

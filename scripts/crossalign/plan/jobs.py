@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of, trial_of
+from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of, trial_of
 from crossalign.analysis.wanted import wanted_languages
 from crossalign.catalog import Catalog
 from crossalign.items.adjust import knows, pool_set
@@ -180,9 +180,9 @@ class Jobs:
             start = model_of(run)
             needs = [*map(self.prepared, training_sets(self.config, run).values()), *self.model(start)]
             needs += map(self.tuned, trials_of(self.config, run))
-            if run.init == "continual":
+            if is_continual(run.init):
                 needs += self._pulled(start)
-            rule = "finetune" if run.init in ("ref", "continual") else "finetune_random"
+            rule = "finetune" if run.init == "ref" or is_continual(run.init) else "finetune_random"
             benchmark = f"finetune/{_benchmark(run)}"
             self._add(Job(rule, outputs, tuple(dict.fromkeys(needs)), run, gpus=1, benchmark=benchmark))
         return name

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Base, Run, Tuned, model_of, trial_of
+from crossalign.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
 from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog
 from crossalign.config import pair_count
@@ -88,7 +88,7 @@ class Works:
         values = recipe(self._config, run.recipe)
         # A model whose settings are searched is priced with its recipe's batch: which is best is not known yet.
         batch = trial[0] if (trial := trial_of(run.init)) else values["batch"]
-        task = run.task + "-continual" * (run.init == "continual")
+        task = run.task + "-continual" * is_continual(run.init)
         steps = self._steps(run, batch, values["epochs"], values.get("examples"))
         return Work("finetune", task, steps, batch, self.shape(run), f"{run.recipe}-{run.source}-{batch}-{task}")
 

@@ -9,16 +9,17 @@ from crossalign.render.names import language
 from crossalign.render.published import languages, published
 from crossalign.render.table import Cell, Column, Row, Table
 from crossalign.render.tables.arms import (
-    ARMS,
     FAMILIES,
     METRICS,
     NER_NOTE,
     Arm,
     Board,
     arm,
+    arm_names,
     compared,
     judge_best,
     mark_note,
+    scope_notes,
     setting_of,
     size_variant,
 )
@@ -56,17 +57,17 @@ def table1(context: Context) -> Table:
 
 
 def systems(context: Context, task: str, lang: str) -> dict[str, Arm]:
-    """The three arms for a language."""
+    """The arms for a language."""
     main = size_variant(context.config[PAPER]["pairs"])
     made = adjustment(context.config, lang)
     return {
         name: arm(context, name, task, None if name == "original" else made, "" if name == "original" else main)
-        for name in ARMS
+        for name in arm_names(context)
     }
 
 
 def arm_table(task: str, name: str) -> Callable[[Context], Table]:
-    """Tables 2, 3, 4: three arms on every test set, with significance marks."""
+    """Tables 2, 3, 4: the arms on every test set, with significance marks."""
 
     def declared(context: Context) -> Table:
         item = f"{PAPER}/{name}"
@@ -79,7 +80,7 @@ def arm_table(task: str, name: str) -> Callable[[Context], Table]:
         for setting, sets in by_setting.items():
             blocks: dict[str, list[Row]] = {}
             for metric, wording in METRICS[task].items():
-                for system in ARMS:
+                for system in arm_names(context):
                     cells: dict[tuple[str, str], Cell] = {}
                     for lang, data in sets:
                         arms = systems(context, task, lang)
@@ -98,7 +99,7 @@ def arm_table(task: str, name: str) -> Callable[[Context], Table]:
             Column(FAMILIES[family] if several else language(lang), language(lang) if several else "")
             for lang, family in order
         ]
-        notes = [mark_note(found), *([NER_NOTE] if task == "ner" else [])]
+        notes = [mark_note(found), *([NER_NOTE] if task == "ner" else []), *scope_notes(context)]
         return Table(item, context.title(item), "model", heads, rows, notes, published=printed)
 
     return declared

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from crossalign.addresses import Adjustment, Tuned
-from crossalign.items.adjust import PAPER, tuned
+from crossalign.addresses import Adjustment, Tuned, continual_init
+from crossalign.items.adjust import PAPER, further_scopes, tuned
 from crossalign.render.context import Context
 from crossalign.render.published import Published
 from crossalign.render.significance import Mark, marks
@@ -15,6 +15,15 @@ from crossalign.sets import DataSet
 from crossalign.targets import evaluation_sets
 
 ARMS = ("original", "adjusted", "adjusted+continual")
+# Other readings of equation 2 are rows of their own; no number is printed for them.
+SCOPES = {
+    "both": "adjusted+continual, alpha on both terms",
+    "alignment": "adjusted+continual, alpha on the alignment term",
+}
+SCOPE_NOTE = (
+    "Equation 2 lets alpha weigh both terms of the adjustment loss, the authors' scripts the alignment term alone. The "
+    "printed numbers are compared with {main}; the other reading stands below it."
+)
 FAMILIES = {"xnli": "XNLI", "xnlimixed": "XNLI", "wikiann": "WikiANN", "mlqa": "MLQA", "xquad": "XQuAD"}
 FAMILIES |= {"tydiqa": "TyDi QA", "squad": "SQuAD"}
 # The metric in scores.json -> its printed name. NER has two readings; see `judge_best`.
@@ -42,8 +51,21 @@ def arm(
     context: Context, name: str, task: str, made: Adjustment | None, variant: str = "", base: str | None = None
 ) -> Arm:
     """The runs of a system on a task; an original model has no adjustment."""
-    init = "continual" if name == "adjusted+continual" else "ref"
+    scopes = {label: scope for scope, label in SCOPES.items()}
+    init = continual_init(scopes.get(name)) if name.startswith("adjusted+continual") else "ref"
     return Arm(name, sorted(tuned(context.config, [task], made, init, base)), variant)
+
+
+def arm_names(context: Context) -> list[str]:
+    """The arms of a table: the paper's three, and a row for every further reading of alpha that the config asks for."""
+    return [*ARMS, *(SCOPES[scope] for scope in further_scopes(context.config))]
+
+
+def scope_notes(context: Context) -> list[str]:
+    """What tells the rows of continual learning apart, where there are several."""
+    main = context.config["adjustment"]["continual"]["alpha_scope"]
+    reading = {"alignment": "the scripts' reading", "both": "the equation's reading"}[main]
+    return [SCOPE_NOTE.format(main=reading)] if further_scopes(context.config) else []
 
 
 def size_variant(pairs: str) -> str:

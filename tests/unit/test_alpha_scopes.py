@@ -1,0 +1,123 @@
+"""A second reading of what alpha weighs: runs of their own, a row of its own, and nothing else changes."""
+
+import shlex
+
+import pytest
+from tests.unit.made_results import load, make_results
+
+from crossalign.addresses import Tuned, continual_init, is_continual, parse
+from crossalign.catalog import Catalog
+from crossalign.commands import continual_options, finetune_options
+from crossalign.config import check
+from crossalign.errors import UserError
+from crossalign.plan.jobs import Jobs
+from crossalign.render.context import Context
+from crossalign.render.results import Results
+from crossalign.render.tables import make
+
+BOTH = "adjusted+continual, alpha on both terms"
+TABLES = {"adjust/table2": 8, "adjust/table3": 8, "adjust/table4": 22}
+RUN = Tuned("mbert+adjust-hi-30k-avg-all", "adjust-nli", "multinli_en", "continual-both", 2)
+
+
+@pytest.fixture(scope="module")
+def one(root):
+    return load(root, adjust={"further_alpha_scopes": []})
+
+
+@pytest.fixture(scope="module")
+def two(root):
+    return load(root, adjust={"further_alpha_scopes": ["both"]})
+
+
+@pytest.fixture(scope="module")
+def rendered(one, two, tmp_path_factory):
+    """Tables without and with the second reading, from the same results."""
+    folder = tmp_path_factory.mktemp("results")
+    make_results(folder, two | {"items": list(TABLES)})
+    return [{item: make(item, Context(config, Results(folder))) for item in TABLES} for config in (one, two)]
+
+
+def test_addresses():
+    assert [continual_init(scope) for scope in (None, "both")] == ["continual", "continual-both"]
+    assert parse(RUN.path()) == RUN
+    assert [is_continual(init) for init in ("continual", "continual-alignment", "ref", "continual-none")] == [
+        True, True, False, False
+    ]  # fmt: skip
+    with pytest.raises(UserError, match="is no run address"):
+        parse("tuned/mbert/adjust-nli-multinli_en/continual-none/seed1")
+
+
+def test_the_papers_are_run_with_both(root):
+    assert load(root)["adjust"]["further_alpha_scopes"] == ["both"]
+    for name in ("config.demo.yaml", "config.small.yaml"):
+        assert load(root, "config.yaml", name)["adjust"]["further_alpha_scopes"] == []
+
+
+def test_runs_are_added_and_none_changes(one, two):
+    old, new = Catalog(one).runs(), Catalog(two).runs()
+    assert old < new
+    # Three tasks, four languages, two seeds.
+    assert {run.init for run in new - old} == {"continual-both"} and len(new - old) == 24
+    for run in (run for run in old if isinstance(run, Tuned)):
+        assert finetune_options(one, run) == finetune_options(two, run)
+    # A config of an earlier run, of which a page is made again.
+    before = one | {"adjust": {key: value for key, value in one["adjust"].items() if key != "further_alpha_scopes"}}
+    assert Catalog(before).runs() == old
+
+
+def flags(text):
+    words = shlex.split(text)
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def test_the_command_says_what_alpha_weighs(two):
+    assert flags(continual_options(two, RUN))["--alpha-scope"] == "both"
+    main = Tuned(RUN.model, RUN.recipe, RUN.source, "continual", RUN.seed)
+    assert flags(continual_options(two, main))["--alpha-scope"] == "alignment"
+    other = two | {
+        "adjustment": two["adjustment"] | {"continual": two["adjustment"]["continual"] | {"alpha_scope": "both"}}
+    }
+    assert flags(continual_options(other, main))["--alpha-scope"] == "both"
+    turned = Tuned(RUN.model, RUN.recipe, RUN.source, "continual-alignment", RUN.seed)
+    assert flags(continual_options(other, turned))["--alpha-scope"] == "alignment"
+    # Nothing else of the two trainings differs.
+    assert finetune_options(two, RUN) == finetune_options(two, main)
+
+
+def test_the_plan_prices_it_as_continual_learning(two):
+    jobs = Jobs(Catalog(two))
+    jobs.item("adjust/table2")
+    job = jobs.found[f"results/paper/{RUN.path()}/model/model.safetensors"]
+    main = jobs.found[f"results/paper/{RUN.path().replace('-both', '')}/model/model.safetensors"]
+    assert (job.rule, job.needs) == (main.rule, main.needs) and job.rule == "finetune"
+
+
+@pytest.mark.parametrize("item", TABLES)
+def test_the_row_stands_below_the_papers_and_beside_nothing_printed(rendered, item):
+    plain, wider = (tables[item] for tables in rendered)
+    further = [cell for cell in wider.cells() if cell.keys["model"] == BOTH]
+    assert len(further) == TABLES[item] and all(cell.value.mean is not None for cell in further)
+    assert {(cell.printed, cell.verdict.label) for cell in further} == {(None, "")}
+    # All other numbers, marks and verdicts are as without it.
+    assert [cell for cell in wider.cells() if cell.keys["model"] != BOTH] == list(plain.cells())
+    labels = [row.label for row in wider.rows]
+    assert labels[:4] == ["original", "adjusted", "adjusted+continual", BOTH]
+    main = [cell for cell in wider.cells() if cell.keys["model"] == "adjusted+continual"]
+    assert [cell.value for cell in main] != [cell.value for cell in further]
+    assert any("the authors' scripts the alignment term alone" in note for note in wider.notes)
+    assert not any("alpha" in note for note in plain.notes)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "message"),
+    [
+        (["alignment"], "adjust.further_alpha_scopes: 'alignment' is that of adjustment.continual.alpha_scope"),
+        (["none"], "adjust.further_alpha_scopes[0]: 'none' is not allowed"),
+        (["both", "both"], "adjust.further_alpha_scopes"),
+    ],
+)
+def test_mistakes_are_told(root, scopes, message):
+    with pytest.raises(UserError) as told:
+        check(load(root, adjust={"further_alpha_scopes": scopes}))
+    assert message in str(told.value)
