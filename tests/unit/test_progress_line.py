@@ -9,7 +9,7 @@ from fcntl import ioctl
 
 import pytest
 
-from crossalign.progress.estimate import Tally, duration, time_left
+from crossalign.progress.estimate import USUAL, Tally, duration, time_left
 from crossalign.progress.screen import Screen, State, bar, fit, line
 
 
@@ -68,13 +68,18 @@ def test_rules_count_by_their_own_seconds():
     assert jobs.left(10.0) == pytest.approx(2 * 9 / 1.1)
 
 
-def test_many_jobs_of_unseen_rules_forbid_a_guess():
-    jobs = tally(prepare=10, finetune=20)
-    run(jobs, "prepare", range(10), 0.0, 1.0)
+def test_rules_that_were_not_seen_count_in_proportion():
+    jobs = tally(finetune=10, evaluate=10)
+    run(jobs, "finetune", (1,), 0.0, 2 * USUAL["finetune"])  # twice as slow as usual
+    assert jobs.left(2.0 * USUAL["finetune"]) == pytest.approx(9 * 2 * USUAL["finetune"] + 10 * 2 * USUAL["evaluate"])
+
+
+def test_nothing_is_guessed_before_most_of_the_work_is_known():
+    jobs = tally(prepare=30, finetune=20)
+    run(jobs, "prepare", range(30), 0.0, 1.0)
     assert jobs.left(5.0) is None
-    few = tally(prepare=20, finetune=1)
-    run(few, "prepare", range(10), 0.0, 1.0)
-    assert few.left(10.0) == pytest.approx(11 * 1.0)
+    run(jobs, "finetune", [30], 5.0, 10.0)
+    assert jobs.left(15.0) is not None
 
 
 def test_a_failed_job_is_not_done_and_may_come_again():
