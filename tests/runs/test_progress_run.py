@@ -76,11 +76,9 @@ class Started:
     """A run in the background, in a session of its own; with a terminal of so many columns if they are given."""
 
     def __init__(self, folder, *arguments, columns=None):
-        self.master, slave = pty.openpty()
+        self.master, slave = pty.openpty() if columns else os.pipe()
         if columns:
             ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        else:
-            self.master, slave = os.pipe()
         words = ["setsid", "--ctty", *command(*arguments)] if columns else command(*arguments)
         self.process = subprocess.Popen(
             words,
@@ -136,6 +134,14 @@ def start():
             os.killpg(each.process.pid, signal.SIGKILL)
             each.process.wait()
         os.close(each.master)
+
+
+def wait_for(condition, tell=str):
+    """Until something is so; if it never is, `tell` says what was instead."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, tell()
+        time.sleep(0.1)
 
 
 def screen(text):
@@ -221,12 +227,8 @@ def test_a_run_that_is_interrupted(toy, start, columns):
     if columns and shutil.which("setsid") is None:
         pytest.skip("a terminal is given by setsid")
     folder = toy(f"test {{wildcards.n}} = 0 || sleep 600; {WRITES}")
-    begun = start(folder, columns=columns)
-    deadline = time.monotonic() + PATIENCE
-    while not (folder / "results/toy/0.txt").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    time.sleep(1.5)  # until both others are at work
+    begun = start(folder, "--cores", "3", columns=columns)
+    begun.read(until="1 of 4")
     if columns:
         os.write(begun.master, b"\x03")  # Ctrl-C
     else:
@@ -247,8 +249,7 @@ def test_after_a_crash_the_same_command_goes_on(toy, start):
     folder = toy(WAITS + WRITES)
     begun = start(folder)
     begun.read(until="toy: 4 jobs")
-    while "rule boil" not in snakemakes_log(folder):
-        time.sleep(0.1)
+    wait_for(lambda: "rule boil" in snakemakes_log(folder))
     # While it is alive, its lock stays.
     assert any((folder / LOCKS).glob("*.lock"))
     status, text = run(folder)
@@ -332,11 +333,8 @@ def test_the_page_can_be_opened_while_the_run_goes(toy, start, root):
     (folder / "made.json").write_text(json.dumps(load([root / "config.demo.yaml"])), encoding="utf-8")
     begun = start(folder)
     page = folder / "results" / "toy" / "report" / "index.html"
-    deadline = time.monotonic() + PATIENCE
-    while not page.exists():
-        log = folder / "results" / "toy" / "logs" / "early_look.log"
-        assert time.monotonic() < deadline, log.read_text() if log.exists() else begun.text
-        time.sleep(0.2)
+    log = folder / "results" / "toy" / "logs" / "early_look.log"
+    wait_for(page.exists, lambda: log.read_text(encoding="utf-8") if log.exists() else "no early look")
     assert "This run is still going." in page.read_text(encoding="utf-8")
     (folder / "go").touch()
     assert begun.wait() == 0
