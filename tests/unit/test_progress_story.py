@@ -200,6 +200,14 @@ def test_nothing_to_do_shows_the_outcome(told):
     assert "Held:     1 of the 1 claims" in told.text
 
 
+def test_claims_that_cannot_be_read_do_not_cost_the_last_words(told):
+    told.story.run.results.mkdir(parents=True)
+    (told.story.run.results / "claims.csv").write_text("id,paper\n", encoding="utf-8")
+    told.story.sentence("Nothing to be done (all requested files are present and up to date).", False)
+    told.story.end()
+    assert "claims.csv: the columns" in told.text and told.text.endswith("Next:     make plan\n")
+
+
 def test_a_lock_that_cannot_be_judged_names_the_command(told, tmp_path):
     (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
     (tmp_path / ".snakemake" / "locks" / "0.output.lock").write_text("x\n", encoding="utf-8")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossalign import holders
+from crossalign.errors import UserError
 from crossalign.progress.early import FINAL, ITEMS, EarlyLook
 from crossalign.progress.estimate import Tally, duration
 from crossalign.progress.failure import failure
@@ -184,9 +185,12 @@ class Story:
         if self.run.page.is_file():
             self.screen.say(f"Page:     {self.run.page.as_uri()}")
         if self.nothing or "make_report" in self.tally.planned:
-            from crossalign.progress.summary import summary
+            from crossalign.progress.summary import summary  # slow to load
 
-            for line in summary(self.run.results):
-                self.screen.say(line)
+            try:
+                for line in summary(self.run.results):
+                    self.screen.say(line)
+            except UserError as error:  # claims of another version of this workflow, for instance
+                self.screen.say(str(error), RED)
         if self.run.after:
             self.screen.say(f"Next:     {self.run.after}")
