@@ -1,4 +1,4 @@
-# make demo     everything, on the artificial languages of the demo; ends with the page
+# make demo     everything, on the artificial languages of the demo; ends with the page (what it shows: docs/progress.md)
 # make test     all tests and linters
 # make plan     what the papers need: jobs, time, disk, downloads, licences
 # make paper    the papers at full scale on this machine
@@ -22,11 +22,12 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 .PHONY: small small-mirror demo test test-slow plan paper slurm report publish snakemake-report demo-models bench lint clean environment dev-environment
 .DEFAULT_GOAL := demo
 
+# scripts/run.py starts Snakemake with a progress line (docs/progress.md) and tells this command where a run stops.
+demo small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
+
 demo: environment
-	@date +%s > .venv/started
-	python scripts/warm.py -- snakemake --profile profiles/demo $(DEMO_ARGS) all
-	@cat results/demo/logs/make_report.log
-	@echo "minutes: $$(( ($$(date +%s) - $$(cat .venv/started) + 30) / 60 ))"
+	@python scripts/run.py --warm --after "make small (real languages, one GPU) or make plan (what the papers need)" \
+		-- --profile profiles/demo $(DEMO_ARGS) all
 
 # One thread per process: two one-thread processes beat one two-thread process.
 test: export OMP_NUM_THREADS := 1
@@ -44,20 +45,21 @@ plan: environment
 	python scripts/plan.py $(CONFIGS) --targets $(TARGETS) $(PLAN_ARGS)
 
 paper: environment
-	snakemake --profile profiles/gpu $(TARGETS)
+	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/gpu $(TARGETS)
 
 # Jobs that share the card, as `gpu` of profiles/small says; make small TARGETS=data needs no GPU at all.
 small: export CROSSALIGN_CARD_SHARE ?= 6
 small: environment
 	@mkdir -p results/small
 	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
-	python scripts/warm.py -- snakemake --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
+	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
+		-- --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
 
 small-mirror: environment
 	python scripts/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml
 
 slurm: environment
-	snakemake --profile profiles/slurm $(TARGETS)
+	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/slurm $(TARGETS)
 
 report: environment
 	python scripts/make_verdicts.py --config results/$(RUN)/config.json --results results/$(RUN)

@@ -152,7 +152,7 @@ def item_settings(paper):
 def start_run():
     """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
     if not config.get("world") and missing(needed(), DOWNLOADS):
-        logger.info(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
+        logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
     write_config()
     # Snakemake arms a timer at each look for work, and each timer brings about the next look: hundreds a second after a
     # few hundred jobs. One is enough.

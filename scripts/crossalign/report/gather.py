@@ -144,13 +144,13 @@ def read_verdicts(results: Path) -> dict[str, dict[str, int]]:
     }
 
 
-def gather(config: dict, results: Path, out: Path) -> Report:
-    """All that is known of the run in `results`, for a page at `out`."""
+def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None) -> Report:
+    """All that is known of the run in `results`, for a page at `out`; `verdicts` is their folder if it is another."""
     # Every item is shown, also those that this config leaves out.
     catalog = Catalog(config | {"papers": list(PAPERS), "items": "all", "skip": {}})
     sources = Sources(catalog, results)
-    claims = read_claims(results)
-    verdicts = read_verdicts(results)
+    claims = read_claims(verdicts or results)
+    counts = read_verdicts(verdicts or results)
     entries, written = [], []
     for name, item in ITEMS.items():
         kind = "table" if item.id.startswith("table") else "figure"
@@ -170,7 +170,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
                 table=read_fragment(paths["html"]) if made and kind == "table" else "",
                 picture=read_picture(paths["svg"]) if made and kind == "figure" else None,
                 readings=gather_readings(paths["csv"]) if made and kind == "figure" and "csv" in paths else [],
-                verdicts=verdicts.get(name, {}),
+                verdicts=counts.get(name, {}),
                 claims=[claim for claim in claims if name in claim.items],
                 left_out=(config.get("skip") or {}).get(name, ""),
                 lacks=made and any(row["missing"] for row in read_csv(stem.with_suffix(".csv"), ("missing",)) or []),

@@ -1,5 +1,6 @@
 """Put the page together: one file with its style, its script and its data, and a policy that lets nothing else in."""
 
+import time
 from pathlib import Path
 from string import Template
 
@@ -106,8 +107,15 @@ def replaced(found: dict[str, list[str]]) -> str:
     return Template(asset("replaced.html")).substitute(rows=rows)
 
 
-def page(report: Report) -> str:
-    """The whole page."""
+def early(report: Report) -> str:
+    """That the run still goes, and how far its tables and figures are."""
+    states = report.states
+    made, wanted = states["made"] + states["in part"], len(report.entries) - states["left out"]
+    return Template(asset("early.html")).substitute(made=made, wanted=wanted, when=time.strftime("%H:%M"))
+
+
+def page(report: Report, going: bool = False) -> str:
+    """The whole page; `going`: of a run that is not at its end yet."""
     style = stylesheet() + "\n" + "\n".join(asset(name) for name in STYLES)
     code = script()
     policy = (
@@ -119,7 +127,7 @@ def page(report: Report) -> str:
         run=text(report.config["run"]),
         style=style,
         script=code,
-        banner=banner(report),
+        banner=(early(report) if going else "") + banner(report),
         facts=facts(report),
         graphic=graphic(report),
         tiles=tiles(report),

@@ -1,0 +1,56 @@
+"""What is said of a job that failed: the rule, what it was for, and the end of its log."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from crossalign.errors import UserError
+from crossalign.progress.words import item_words
+
+LINES = 12
+ITEMS = 3
+
+
+def failure(rule: str, words: str, outputs: Iterable[str], logs: Iterable[str], results: Path) -> Iterator[str]:
+    """The lines about one failed job."""
+    # Read first: a job that is started again writes its log anew.
+    ends = {log: tail(Path(log)) for log in logs}
+    yield f"Failed: {words} (rule {rule})"
+    if items := items_behind(results / "config.json", set(outputs)):
+        more = f" and {len(items) - ITEMS} more" if len(items) > ITEMS else ""
+        yield f"  needed for {', '.join(map(item_words, items[:ITEMS]))}{more}"
+    for log, end in ends.items():
+        yield f"  {log}:" if end else f"  nothing in {log}"
+        yield from (f"    {line}" for line in end)
+
+
+def items_behind(config: Path, outputs: set[str]) -> list[str]:
+    """The tables and figures of a run that need one of some files; none where that cannot be worked out."""
+    # Slow to load, and needed for failures alone.
+    from crossalign.catalog import Catalog
+    from crossalign.plan.jobs import Jobs
+    from crossalign.render.command import read_config
+
+    try:
+        jobs = Jobs(Catalog(read_config(config)))
+        ends = {item: jobs.item(item) for item in jobs.catalog.items}
+    except (UserError, KeyError):
+        return []
+    makers = {name for name, job in jobs.found.items() if outputs.intersection(job.outputs)}
+
+    @cache
+    def needs(name: str) -> bool:
+        return name in makers or any(map(needs, jobs.found[name].needs))
+
+    return [item for item, name in ends.items() if makers and needs(name)]
+
+
+def tail(log: Path, lines: int = LINES) -> list[str]:
+    """The last lines of a log that are not empty."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, 2) - 64_000))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.rstrip()[:300] for line in text.splitlines() if line.strip()][-lines:]

@@ -1,0 +1,45 @@
+"""Make the page of a run that still goes: judge what is there, and mark what is still to come.
+
+Only --out is written: verdicts and provenance of the run are for the rules that end it.
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from crossalign.catalog import Catalog
+from crossalign.claims.evidence import Evidence
+from crossalign.claims.write import judge_all, write_claims
+from crossalign.errors import run_main
+from crossalign.files import write_atomic
+from crossalign.render.command import read_config
+from crossalign.render.verdicts import write_verdicts
+from crossalign.report.gather import gather
+from crossalign.report.page import page
+
+
+def parse_args() -> Namespace:
+    """The command line."""
+    args = ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("--results", type=Path, required=True, help="results/<run>")
+    args.add_argument("--out", type=Path, required=True, help="the file to write")
+    args.add_argument("--page", type=Path, help="where it is going to lie, for its links; default: --out")
+    return args.parse_args()
+
+
+def main() -> None:
+    """Judge, gather, write."""
+    args = parse_args()
+    config = read_config(args.results / "config.json")
+    with TemporaryDirectory(prefix="crossalign-") as name:
+        folder = Path(name)
+        paths = [path for kind in ("tables", "figures") for path in args.results.glob(f"{kind}/*/*.csv")]
+        write_verdicts(paths, Catalog(config).items, folder / "verdicts.csv")
+        write_claims(judge_all(Evidence(config, args.results)), folder / "claims.csv", folder / "claims.json")
+        report = gather(config, args.results, args.page or args.out, folder)
+    with write_atomic(args.out, "wb") as stream:
+        stream.write(page(report, going=True).encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    run_main(main)
