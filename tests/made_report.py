@@ -100,10 +100,12 @@ def write_claims(results: Path) -> None:
         writer.writeheader()
         for paper in ("align-predict", "anc", "adjust", "talk"):
             for place, verdict in enumerate(VERDICTS):
-                sentence = {"claim": f"Layers matter {NASTY}", "measured": NASTY_ATTRIBUTE, "detail": NASTY_END}
-                writer.writerow(
-                    {"id": f"c{place}", "paper": paper, "item": f"{paper}/table1", "verdict": verdict} | sentence
-                )
+                named = {"id": f"c{place}", "paper": paper, "item": f"{paper}/table1", "fact": f"{paper}/c{place}"}
+                told = {"claim": f"Layers matter {NASTY}", "measured": NASTY_ATTRIBUTE, "detail": NASTY_END}
+                told |= {"sentence": NASTY, "where": NASTY_ATTRIBUTE, "controlled_measured": NASTY_END}
+                # One claim of each paper is judged under control, too.
+                controlled = VERDICTS[0] if place == 1 else ""
+                writer.writerow(named | told | {"verdict": verdict, "controlled": controlled})
 
 
 def write_trained(results: Path) -> None:

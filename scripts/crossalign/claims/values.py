@@ -68,12 +68,14 @@ class Number:
         return student(freedom) * total
 
     def minus(self, other: "Number", significant: bool | None = None) -> "Number":
-        """The difference of two numbers of one scale. The same sentences stand behind both, so seeds alone count."""
+        """The difference of two numbers of one scale. The same sentences stand behind both, so seeds alone count; where
+        there is but one run on a side, seeds tell nothing and sentences count as if each side had its own."""
         n, wanted = min(self.n, other.n), max(self.wanted, other.wanted)
         std = math.hypot(self.seed_error, other.seed_error) * math.sqrt(max(n, 1))
-        return Number(
-            self.value - other.value, self.scale, std, n, wanted, 2, significant, freedom=welch([self, other])
-        )
+        single = self.std is None or other.std is None
+        sampling = math.hypot(self.sampling or 0.0, other.sampling or 0.0) if single else None
+        value, freedom = self.value - other.value, welch([self, other])
+        return Number(value, self.scale, std, n, wanted, 2, significant, sampling, freedom)
 
     def times(self, factor: float, scale: str) -> "Number":
         """The same in another unit."""
