@@ -10,7 +10,7 @@ import numpy as np
 from crossalign.analysis.backends import Array, Backend
 from crossalign.errors import UserError
 
-# A neuron that strays from its mean by less than this share of the mean is constant: what is left is rounding.
+# A neuron that strays from its mean by less than this share of its size is constant: what is left is rounding.
 CONSTANT = 1e-12
 
 
@@ -31,7 +31,7 @@ class Matrix:
         self._array = backend.load(array)
         self._mean: Array | None = None
 
-    def rows(self, rows: slice) -> Array:
+    def rows(self, rows: slice | np.ndarray) -> Array:
         """A new float64 array of those rows, not centred."""
         return self.backend.double(self._array[rows])
 
@@ -49,6 +49,11 @@ class Matrix:
         if self._mean is None:
             self._set_mean(sum(self.rows(rows).sum(0) for rows in blocks(self)))
         return self._mean
+
+    @property
+    def size(self) -> Array:
+        """What the numbers of each neuron are compared with when the question is whether they vary."""
+        return self.backend.xp.abs(self.mean)
 
     def _set_mean(self, total: Array) -> None:
         # Sums of finite float32 numbers are finite in float64, so one look at the sums finds every bad number.
@@ -99,13 +104,14 @@ class Moments:
 
     sentences: int
     mean: Array
+    size: Array
     squares: Array
     gram: Array | None
 
     @property
     def varies(self) -> Array:
         """Which neurons are not constant."""
-        return self.squares > self.sentences * (CONSTANT * self.mean) ** 2
+        return self.squares > self.sentences * (CONSTANT * self.size) ** 2
 
 
 @dataclass
@@ -136,7 +142,7 @@ def accumulate(reference: Matrix, others: Sequence[Matrix], full: bool) -> tuple
     moments = []
     for matrix, gram in zip(everyone, grams.totals, strict=True):
         squares = backend.xp.diagonal(gram) if full else gram
-        moments.append(Moments(matrix.sentences, matrix.mean, squares, gram if full else None))
+        moments.append(Moments(matrix.sentences, matrix.mean, matrix.size, squares, gram if full else None))
     products = []
     for cross in crosses.totals:
         diagonal = backend.xp.diagonal(cross) if full else cross

@@ -1,6 +1,7 @@
 """Similarity of representations: CKA, ANC, the CCA family and sentence matching.
 
-X and Y are sentences x neurons, row i of both the same sentence. All arithmetic is float64.
+X and Y are sentences x neurons, row i of both the same sentence. All arithmetic is float64. With the lengths of the
+sentences, cka and anc come a second and a third time with the length controlled for (`length`).
 
     cka             linear CKA, centred: |X^T Y|^2 / (|X^T X| |Y^T Y|), Frobenius norms (Kornblith et al. 2019)
     cka-uncentred   the same formula as `align-predict` prints it, without centring
@@ -32,12 +33,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crossalign.analysis import canonical, pairwise
-from crossalign.analysis.backends import Array, Backend, NumpyBackend
-from crossalign.analysis.matrices import Matrix, Moments, Products, accumulate
+from crossalign.analysis.backends import Backend, NumpyBackend
+from crossalign.analysis.length import CONTROLLED, Lengths, Reordered, WithoutLength
+from crossalign.analysis.linear import ANC, CKA, linear
+from crossalign.analysis.matrices import Matrix, Moments, Products
 from crossalign.errors import UserError
 
-CKA = ("cka", "cka-uncentred")
-ANC = ("anc", "anc-signed")
 CCA = ("cca", "cca-squared", "svcca", "pwcca")
 PAIRWISE = ("cka-rbf", "matching")
 INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
@@ -63,9 +64,10 @@ class Options:
 
 @dataclass
 class Similarity:
-    """Of one pair: value by index; the correlation of each neuron where ANC was asked for; whether CCA must be 1."""
+    """Of one pair: value by index; the same by control; the correlation of each neuron; whether CCA must be 1."""
 
     values: dict[str, float] = field(default_factory=dict)
+    controlled: dict[str, dict[str, float]] = field(default_factory=dict)
     neurons: np.ndarray | None = None
     saturated: bool = False
 
@@ -76,8 +78,12 @@ def compare(
     options: Options | None = None,
     backend: Backend | None = None,
     names: Sequence[str] = (),
+    lengths: Sequence[Lengths] = (),
 ) -> list[Similarity]:
-    """Compare the reference with each other matrix. `names` (the reference's first) say in errors which is meant."""
+    """Compare the reference with each other matrix. `names` (the reference's first) say in errors which is meant.
+
+    With `lengths` of the sentences (the reference's first), cka and anc under each control come along.
+    """
     options = options or Options()
     backend = backend or NumpyBackend()
     names = names or ("X", *("Y" if len(others) == 1 else f"Y{place + 1}" for place in range(len(others))))
@@ -86,7 +92,13 @@ def compare(
     found = [Similarity() for _ in rest]
     wanted = set(options.indexes)
     if wanted.intersection((*CKA, *ANC, *CCA)):
-        _linear(first, rest, options, found)
+        plain = linear(first, rest, wanted, full=bool(wanted.intersection(CCA)))
+        for pair, one in zip(found, plain.pairs, strict=True):
+            pair.values, pair.neurons = one.values, one.neurons
+        if wanted.intersection(CCA):
+            _canonical([first, *rest], plain.moments, plain.products, options, found)
+    if lengths and wanted.intersection(CONTROLLED):
+        _controlled(first, rest, lengths, wanted.intersection(CONTROLLED), found)
     if "cka-rbf" in wanted:
         for pair, value in zip(found, pairwise.rbf_cka(first, rest), strict=True):
             pair.values["cka-rbf"] = value
@@ -115,56 +127,16 @@ def _check_shapes(first: Matrix, rest: Sequence[Matrix], options: Options) -> No
             )
 
 
-def _linear(first: Matrix, rest: Sequence[Matrix], options: Options, found: list[Similarity]) -> None:
-    """The indexes that need only second moments."""
-    wanted = set(options.indexes)
-    backend = first.backend
-    full = bool(wanted.intersection((*CKA, *CCA)))
-    moments, products = accumulate(first, rest, full)
-    for pair, moment, product in zip(found, moments[1:], products, strict=True):
-        if wanted.intersection(ANC):
-            pair.neurons = backend.host(_neuron_correlations(moments[0], moment, product, backend))
-            if np.isnan(pair.neurons).all():
-                pair.values |= {"anc": float("nan"), "anc-signed": float("nan")}
-            else:
-                known = np.nan_to_num(pair.neurons)
-                pair.values |= {"anc": float(np.abs(known).mean()), "anc-signed": float(known.mean())}
-    if "cka" in wanted:
-        defined = [bool(moment.varies.any()) for moment in moments]
-        norms = [_norm(moment.gram, backend) for moment in moments]
-        for place, product in enumerate(products):
-            usable = defined[0] and defined[place + 1]
-            value = _ratio(_norm(product.cross, backend), norms[0], norms[place + 1]) if usable else float("nan")
-            found[place].values["cka"] = value
-    if "cka-uncentred" in wanted:
-        norms = [_norm(_raised(moment.gram, moment, moment, backend), backend) for moment in moments]
-        for place, product in enumerate(products):
-            cross = _raised(product.cross, moments[0], moments[place + 1], backend)
-            found[place].values["cka-uncentred"] = _ratio(_norm(cross, backend), norms[0], norms[place + 1])
-    if wanted.intersection(CCA):
-        _canonical([first, *rest], moments, products, options, found)
-
-
-def _neuron_correlations(left: Moments, right: Moments, product: Products, backend: Backend) -> Array:
-    xp = backend.xp
-    lengths = xp.sqrt(left.squares) * xp.sqrt(right.squares)
-    known = left.varies & right.varies
-    values = product.diagonal / xp.where(known, lengths, xp.ones_like(lengths))
-    return xp.where(known, xp.clip(values, -1.0, 1.0), xp.full_like(values, float("nan")))
-
-
-def _raised(centred: Array, left: Moments, right: Moments, backend: Backend) -> Array:
-    """Products without centring. Adding the means to centred products loses nothing; the way back would."""
-    return centred + left.sentences * backend.xp.outer(left.mean, right.mean)
-
-
-def _norm(matrix: Array, backend: Backend) -> float:
-    return float(backend.xp.linalg.norm(matrix))
-
-
-def _ratio(cross: float, left: float, right: float) -> float:
-    # Divided one after the other: the squares of numbers far from one would overflow or vanish.
-    return (cross / left) * (cross / right) if left > 0.0 and right > 0.0 else float("nan")
+def _controlled(
+    first: Matrix, rest: Sequence[Matrix], lengths: Sequence[Lengths], wanted: set[str], found: list[Similarity]
+) -> None:
+    """The controls of `length` for every pair."""
+    changed = [Reordered(matrix, own.strangers) for matrix, own in zip(rest, lengths[1:], strict=True)]
+    for pair, stranger in zip(found, linear(first, changed, wanted).pairs, strict=True):
+        pair.controlled["strangers"] = {name: pair.values[name] - stranger.values[name] for name in wanted}
+    bare = [WithoutLength(matrix, own.functions) for matrix, own in zip([first, *rest], lengths, strict=True)]
+    for pair, left in zip(found, linear(bare[0], bare[1:], wanted).pairs, strict=True):
+        pair.controlled["length"] = {name: left.values[name] for name in wanted}
 
 
 def _canonical(
