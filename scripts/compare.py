@@ -4,20 +4,21 @@ Reads <embeddings>/<language>.npy (layers x sentences x neurons; row n is the sa
 writes one row per pair, layer, index and control. An index that is not defined for a layer (all sentences have the same
 vector there) is `nan`, with a warning. --control length also reads <language>.lengths.npy and writes cka and anc with
 the length of sentences controlled for: `strangers` is what translations have over other sentences of the same length,
-`length` is what is left when a smooth function of the length is taken out. --neurons also writes the most and least
-language-neutral neurons: those with the strongest and weakest correlation.
+`length` is what is left when a smooth function of the length is taken out. Of cka, anc and matching, `sampling` is the
+standard error by bootstrap over sentences, and `lead_sampling` that of the distance from the highest layer. --neurons
+also writes the most and least language-neutral neurons: those with the strongest and weakest correlation.
 """
 
 import argparse
 import csv
 import logging
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from crossalign.analysis.backends import choose_backend
+from crossalign.analysis.bootstrap import standard_errors
 from crossalign.analysis.embeddings import open_embeddings, read_lengths
 from crossalign.analysis.length import CONTROLLED, CONTROLS, Lengths
 from crossalign.analysis.similarity import ANC, INDEXES, PAIRWISE, Options, Similarity, compare
@@ -55,6 +56,7 @@ def main() -> None:
         INDEXES if args.indexes == ["all"] else tuple(dict.fromkeys(args.indexes)),
         args.svcca_directions,
         args.svcca_variance,
+        resample=True,
     )
     if args.neurons and not set(ANC).intersection(options.indexes):
         raise UserError("--neurons needs the index anc; add it to --indexes")
@@ -89,25 +91,44 @@ def main() -> None:
         rows = csv.writer(stream, lineterminator="\n")
         rows.writerow(COLUMNS)
         for place, lang in enumerate(languages):
-            for layer, found in enumerate(layers):
-                for index, control, value in cells(found[place]):
-                    rows.writerow((f"{args.reference}-{lang}", layer, index, control, f"{value:.10g}", "", ""))
+            pair = [cells(found[place]) for found in layers]
+            errors = sampling(pair, [found[place] for found in layers])
+            for layer, values in enumerate(pair):
+                for (index, control), value in values.items():
+                    told = ("", "") if (error := errors[index, control][layer]) is None else map(number, error)
+                    rows.writerow((f"{args.reference}-{lang}", layer, index, control, number(value), *told))
     if args.neurons:
         write_neurons(args, languages, layers)
 
 
-def cells(pair: Similarity) -> Iterator[tuple[str, str, float]]:
-    """Index, control and value of one pair and layer: as the papers measure first."""
-    for index, value in pair.values.items():
-        yield index, "none", value
+def number(value: float) -> str:
+    """A number as it is written."""
+    return f"{value:.10g}"
+
+
+def cells(pair: Similarity) -> dict[tuple[str, str], float]:
+    """The values of one pair and layer by index and control: as the papers measure first."""
+    found = {(index, "none"): value for index, value in pair.values.items()}
     for control in CONTROLS:
-        for index in CONTROLLED:
-            if index in pair.controlled.get(control, {}):
-                yield index, control, pair.controlled[control][index]
+        values = pair.controlled.get(control, {})
+        found |= {(index, control): values[index] for index in CONTROLLED if index in values}
+    return found
+
+
+def sampling(
+    pair: list[dict[tuple[str, str], float]], layers: list[Similarity]
+) -> dict[tuple[str, str], list[tuple[float, float] | None]]:
+    """The standard errors of every curve of one pair, layer by layer."""
+    return {
+        (index, control): standard_errors(
+            [values[index, control] for values in pair], [layer.draws.get((control, index)) for layer in layers]
+        )
+        for index, control in pair[0]
+    }
 
 
 def multiplications(arrays: dict[str, np.ndarray], reference: str, options: Options) -> float:
-    """How many a comparison takes, roughly: products of neurons, and of sentences where an index looks at all pairs."""
+    """How many a comparison takes at least: products of neurons, and of sentences where an index looks at all pairs."""
     total = 0.0
     for array in arrays.values():
         layers, sentences, neurons = array.shape

@@ -76,6 +76,27 @@ def test_control_for_length(folder, run):
     assert len(found) == 2 * 3 * 7
 
 
+def test_standard_errors(folder, run):
+    """Of the resampled indexes alone; the lead counts from the highest layer of the same curve."""
+    with_lengths(folder)
+    done = run("--languages", "fr", "--indexes", "cka", "cka-uncentred", "anc", "matching", "--control", "length")
+    assert done.returncode == 0, done.stderr
+    found = rows(folder / "out.csv")
+    assert all(not row["sampling"] and not row["lead_sampling"] for row in found if row["index"] == "cka-uncentred")
+    arrays = [np.load(folder / f"{lang}.npy") for lang in ("en", "fr")]
+    lengths = [Lengths(np.load(folder / f"{lang}.lengths.npy")) for lang in ("en", "fr")]
+    asked = Options(("cka", "anc", "matching"), resample=True)
+    layers = [compare(en, [fr], asked, lengths=lengths)[0] for en, fr in zip(*arrays, strict=True)]
+    for index, control in [("cka", "none"), ("anc", "strangers"), ("cka", "length"), ("matching", "none")]:
+        curve = [row for row in found if (row["index"], row["control"]) == (index, control)]
+        top = max(range(3), key=lambda layer: float(curve[layer]["value"]))
+        draws = [layer.draws[control, index] for layer in layers]
+        for layer, row in enumerate(curve):
+            assert float(row["sampling"]) == pytest.approx(np.std(draws[layer], ddof=1), rel=1e-6)
+            assert float(row["lead_sampling"]) == pytest.approx(np.std(draws[layer] - draws[top], ddof=1), rel=1e-6)
+        assert curve[top]["lead_sampling"] == "0" and float(curve[top]["sampling"]) > 0
+
+
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
@@ -147,11 +168,10 @@ def test_warnings_name_what_means_nothing(folder, run):
     flat[1] = 0.25
     np.save(folder / "et.npy", flat)
     done = run("--languages", "fr", "et", "--indexes", "cka", "anc")
-    assert done.returncode == 0
+    assert done.returncode == 0 and "Warning" not in done.stderr
     assert "en-et, layer 1: not defined (all sentences have the same vector): cka, anc\n" in done.stderr
-    assert {row["value"] for row in rows(folder / "out.csv") if (row["pair"], row["layer"]) == ("en-et", "1")} == {
-        "nan"
-    }
+    flat = [row for row in rows(folder / "out.csv") if (row["pair"], row["layer"]) == ("en-et", "1")]
+    assert {(row["value"], row["sampling"], row["lead_sampling"]) for row in flat} == {("nan", "", "")}
     for lang in ("en", "fr"):
         np.save(folder / f"{lang}.npy", np.load(folder / f"{lang}.npy")[:, :5])
     done = run("--languages", "fr", "--indexes", "cka", "pwcca", "cca")

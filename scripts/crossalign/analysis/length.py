@@ -84,7 +84,7 @@ class Reordered(Matrix):
     def __init__(self, matrix: Matrix, order: np.ndarray) -> None:
         self.name, self.backend = matrix.name, matrix.backend
         self.sentences, self.neurons = matrix.sentences, matrix.neurons
-        self._inner, self._order, self._mean = matrix, order, matrix.mean
+        self._inner, self._order, self._mean, self._kept = matrix, order, matrix.mean, None
 
     def rows(self, rows: slice) -> Array:
         """A new float64 array of the sentences that stand there now."""
@@ -97,7 +97,7 @@ class WithoutLength(Matrix):
     def __init__(self, matrix: Matrix, functions: np.ndarray) -> None:
         self.name, self.backend = matrix.name, matrix.backend
         self.sentences, self.neurons = matrix.sentences, matrix.neurons
-        self._inner, self._mean = matrix, 0.0 * matrix.mean
+        self._inner, self._mean, self._kept = matrix, 0.0 * matrix.mean, None
         self._functions = self.backend.load(functions)
         self._coefficients = squares = 0.0
         for rows in blocks(matrix):
@@ -114,6 +114,4 @@ class WithoutLength(Matrix):
 
     def rows(self, rows: slice) -> Array:
         """A new float64 array of those residuals."""
-        block = self._inner.centred(rows)
-        block -= self._functions[rows] @ self._coefficients
-        return block
+        return self._inner.centred(rows) - self._functions[rows] @ self._coefficients

@@ -32,11 +32,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crossalign.analysis import canonical, pairwise
+from crossalign.analysis import bootstrap, canonical, pairwise
 from crossalign.analysis.backends import Backend, NumpyBackend
 from crossalign.analysis.length import CONTROLLED, Lengths, Reordered, WithoutLength
 from crossalign.analysis.linear import ANC, CKA, linear
-from crossalign.analysis.matrices import Matrix, Moments, Products
+from crossalign.analysis.matrices import Matrix
+from crossalign.analysis.moments import Moments, Products
 from crossalign.errors import UserError
 
 CCA = ("cca", "cca-squared", "svcca", "pwcca")
@@ -46,11 +47,12 @@ INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
 
 @dataclass(frozen=True)
 class Options:
-    """Which indexes, and how many directions SVCCA keeps: a number, or a share of the variance."""
+    """Which indexes; how many directions SVCCA keeps: a number, or a share of the variance; whether to resample."""
 
     indexes: Sequence[str] = INDEXES
     svcca_directions: int = 20
     svcca_variance: float | None = None
+    resample: bool = False
 
     def __post_init__(self) -> None:
         for name in self.indexes:
@@ -64,10 +66,14 @@ class Options:
 
 @dataclass
 class Similarity:
-    """Of one pair: value by index; the same by control; the correlation of each neuron; whether CCA must be 1."""
+    """Of one pair: value by index; the same by control; the correlation of each neuron; whether CCA must be 1.
+
+    `draws` are the values in the resamples, by control (`none` for those without) and index.
+    """
 
     values: dict[str, float] = field(default_factory=dict)
     controlled: dict[str, dict[str, float]] = field(default_factory=dict)
+    draws: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     neurons: np.ndarray | None = None
     saturated: bool = False
 
@@ -91,22 +97,26 @@ def compare(
     _check_shapes(first, rest, options)
     found = [Similarity() for _ in rest]
     wanted = set(options.indexes)
+    resamples = bootstrap.resamples(first.sentences) if options.resample else None
     if wanted.intersection((*CKA, *ANC, *CCA)):
-        plain = linear(first, rest, wanted, full=bool(wanted.intersection(CCA)))
+        plain = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
         for pair, one in zip(found, plain.pairs, strict=True):
             pair.values, pair.neurons = one.values, one.neurons
+            pair.draws |= {("none", name): drawn for name, drawn in one.draws.items() if name in wanted}
         if wanted.intersection(CCA):
             _canonical([first, *rest], plain.moments, plain.products, options, found)
     if lengths and wanted.intersection(CONTROLLED):
-        _controlled(first, rest, lengths, wanted.intersection(CONTROLLED), found)
+        _controlled(first, rest, lengths, wanted.intersection(CONTROLLED), resamples, found)
     if "cka-rbf" in wanted:
         for pair, value in zip(found, pairwise.rbf_cka(first, rest), strict=True):
             pair.values["cka-rbf"] = value
     if "matching" in wanted:
         for matrix in (first, *rest):
             _ = matrix.mean  # looks for NaN
-        for pair, value in zip(found, pairwise.matching(first, rest), strict=True):
-            pair.values["matching"] = value
+        for pair, hits in zip(found, pairwise.matching(first, rest), strict=True):
+            pair.values["matching"] = int(hits.sum()) / len(hits)
+            if resamples:
+                pair.draws["none", "matching"] = resamples.means(hits)
     for pair in found:
         pair.values = {name: pair.values[name] for name in INDEXES if name in wanted}
     return found
@@ -128,15 +138,23 @@ def _check_shapes(first: Matrix, rest: Sequence[Matrix], options: Options) -> No
 
 
 def _controlled(
-    first: Matrix, rest: Sequence[Matrix], lengths: Sequence[Lengths], wanted: set[str], found: list[Similarity]
+    first: Matrix,
+    rest: Sequence[Matrix],
+    lengths: Sequence[Lengths],
+    wanted: set[str],
+    resamples: bootstrap.Resamples | None,
+    found: list[Similarity],
 ) -> None:
-    """The controls of `length` for every pair."""
+    """The controls of `length` for every pair. A sentence is drawn with its translation and its stranger."""
     changed = [Reordered(matrix, own.strangers) for matrix, own in zip(rest, lengths[1:], strict=True)]
-    for pair, stranger in zip(found, linear(first, changed, wanted).pairs, strict=True):
+    for pair, stranger in zip(found, linear(first, changed, wanted, resamples).pairs, strict=True):
         pair.controlled["strangers"] = {name: pair.values[name] - stranger.values[name] for name in wanted}
+        for name in wanted.intersection(stranger.draws):
+            pair.draws["strangers", name] = pair.draws["none", name] - stranger.draws[name]
     bare = [WithoutLength(matrix, own.functions) for matrix, own in zip([first, *rest], lengths, strict=True)]
-    for pair, left in zip(found, linear(bare[0], bare[1:], wanted).pairs, strict=True):
+    for pair, left in zip(found, linear(bare[0], bare[1:], wanted, resamples).pairs, strict=True):
         pair.controlled["length"] = {name: left.values[name] for name in wanted}
+        pair.draws |= {("length", name): drawn for name, drawn in left.draws.items() if name in wanted}
 
 
 def _canonical(
