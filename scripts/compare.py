@@ -21,7 +21,7 @@ from crossalign.analysis.backends import choose_backend
 from crossalign.analysis.bootstrap import standard_errors
 from crossalign.analysis.embeddings import open_embeddings, read_lengths
 from crossalign.analysis.length import CONTROLLED, CONTROLS, Lengths
-from crossalign.analysis.similarity import ANC, INDEXES, PAIRWISE, Options, Similarity, compare
+from crossalign.analysis.similarity import ANC, CCA, INDEXES, PAIRWISE, Options, Similarity, compare
 from crossalign.errors import UserError, run_main
 from crossalign.files import write_atomic
 
@@ -144,7 +144,7 @@ def warn(where: str, pair: Similarity) -> None:
         logging.warning("%s: not defined (all sentences have the same vector): %s", where, ", ".join(undefined))
     elif undefined := [name for name, value in pair.controlled.get("length", {}).items() if math.isnan(value)]:
         logging.warning("%s: nothing is left without the length: %s", where, ", ".join(sorted(undefined)))
-    if pair.saturated and (moot := [name for name in ("cca", "cca-squared", "pwcca") if name in pair.values]):
+    if pair.saturated and (moot := [name for name in CCA if name in pair.values and name != "svcca"]):
         logging.warning("%s: too few sentences for so many neurons, always 1: %s", where, ", ".join(moot))
 
 

@@ -8,10 +8,14 @@ sentences, cka and anc come a second and a third time with the length controlled
     cka-rbf         CKA with a Gaussian kernel, as the public code of `align-predict` has it
     anc             mean over neurons of |corr(x_i, y_i)| (equation 4 of `anc`)
     anc-signed      the same without the absolute value
-    cca             mean canonical correlation (the authors' code of `anc`)
+    cca             mean canonical correlation
     cca-squared     mean squared canonical correlation (equation 1 of `anc`)
-    svcca           mean canonical correlation of the leading directions: 20, or a share of the variance
+    cca-ecco        mean of the leading canonical correlations, up to 98 % of their sum (ecco, the library that the
+                    authors of `anc` call; the module `ecco` says exactly what it does)
+    svcca           mean canonical correlation of the leading directions: 20, or a share of the variance; as in ecco
     pwcca           canonical correlations weighted by what they account for in X (Morcos et al. 2018)
+    pwcca-ecco      the same with ecco's weights: directions of the whitened neurons are applied to the neurons as they
+                    are, with the means added
     matching        share of sentences of X whose translation has the highest cosine in Y
 
 Degenerate input:
@@ -21,7 +25,7 @@ Degenerate input:
     All neurons constant: NaN, except for cka-uncentred (defined unless a matrix is zero) and matching.
     Dependent neurons, or fewer sentences than neurons: the CCA family counts as many directions as the rank has.
     When a rank reaches the number of sentences minus one, cca, cca-squared and pwcca are 1 whatever the
-    sentences say (`saturated` tells).
+    sentences say (`saturated` tells). ecco refuses fewer sentences than neurons; its variants are near 1 here.
     Equal sentences: they tie in matching (a tie counts as found) and are left out of the median of cka-rbf.
 """
 
@@ -32,7 +36,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crossalign.analysis import bootstrap, canonical, pairwise
+from crossalign.analysis import bootstrap, canonical, ecco, pairwise
 from crossalign.analysis.backends import Backend, NumpyBackend
 from crossalign.analysis.length import CONTROLLED, Lengths, Reordered, WithoutLength
 from crossalign.analysis.linear import ANC, CKA, linear
@@ -40,7 +44,7 @@ from crossalign.analysis.matrices import Matrix
 from crossalign.analysis.moments import Moments, Products
 from crossalign.errors import UserError
 
-CCA = ("cca", "cca-squared", "svcca", "pwcca")
+CCA = ("cca", "cca-squared", "cca-ecco", "svcca", "pwcca", "pwcca-ecco")
 PAIRWISE = ("cka-rbf", "matching")
 INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
 
@@ -103,8 +107,13 @@ def compare(
         for pair, one in zip(found, plain.pairs, strict=True):
             pair.values, pair.neurons = one.values, one.neurons
             pair.draws |= {("none", name): drawn for name, drawn in one.draws.items() if name in wanted}
-        if wanted.intersection(CCA):
+        if wanted.intersection(CCA).difference(ecco.INDEXES):
             _canonical([first, *rest], plain.moments, plain.products, options, found)
+        if wanted.intersection(ecco.INDEXES):
+            values = ecco.similarities(plain.moments, plain.products, backend)
+            for pair, matrix, both in zip(found, rest, values, strict=True):
+                pair.values |= both
+                pair.saturated |= max(first.neurons, matrix.neurons) >= first.sentences
     if lengths and wanted.intersection(CONTROLLED):
         _controlled(first, rest, lengths, wanted.intersection(CONTROLLED), resamples, found)
     if "cka-rbf" in wanted:
