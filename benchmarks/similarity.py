@@ -31,13 +31,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
 from crossalign.analysis.backends import TorchBackend, choose_backend
-from crossalign.analysis.similarity import ANC, CCA, INDEXES, Options, compare
+from crossalign.analysis.similarity import ANC, INDEXES, Options, compare
 
 GROUPS = {
     "CKA": ("cka",),
     "CKA, kernels once": ("cka",),
     "CKA, means": ("cka",),
-    "CCA family": CCA,
+    "CCA family": ("cca", "cca-squared", "svcca", "pwcca"),
     "ANC": ANC,
     "matching": ("matching",),
     "CKA, RBF": ("cka-rbf",),

@@ -1,9 +1,12 @@
 """Compare one language with others, layer by layer, by any of the similarity indexes.
 
 Reads <embeddings>/<language>.npy (layers x sentences x neurons; row n is the same sentence in all languages) and
-writes one row per pair, layer and index. An index that is not defined for a layer (all sentences have the same vector
-there) is `nan`, with a warning. --neurons also writes the most and least language-neutral neurons: those with the
-strongest and weakest correlation.
+writes one row per pair, layer, index and control. An index that is not defined for a layer (all sentences have the same
+vector there) is `nan`, with a warning. --control length also reads <language>.lengths.npy and writes cka and anc with
+the length of sentences controlled for: `strangers` is what translations have over other sentences of the same length,
+`length` is what is left when a smooth function of the length is taken out. Of cka, anc and matching, `sampling` is the
+standard error by bootstrap over sentences, and `lead_sampling` that of the distance from the highest layer. --neurons
+also writes the most and least language-neutral neurons: those with the strongest and weakest correlation.
 """
 
 import argparse
@@ -15,10 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from crossalign.analysis.backends import choose_backend
-from crossalign.analysis.embeddings import open_embeddings
-from crossalign.analysis.similarity import ANC, INDEXES, PAIRWISE, Options, Similarity, compare
+from crossalign.analysis.bootstrap import standard_errors
+from crossalign.analysis.embeddings import open_embeddings, read_lengths
+from crossalign.analysis.length import CONTROLLED, CONTROLS, Lengths
+from crossalign.analysis.similarity import ANC, CCA, INDEXES, PAIRWISE, Options, Similarity, compare
 from crossalign.errors import UserError, run_main
 from crossalign.files import write_atomic
+
+COLUMNS = ("pair", "layer", "index", "control", "value", "sampling", "lead_sampling")
 
 
 def parse_args() -> argparse.Namespace:
@@ -32,7 +39,10 @@ def parse_args() -> argparse.Namespace:
         "--svcca-directions", type=int, default=20, help="how many directions SVCCA keeps (default: 20)"
     )
     parser.add_argument("--svcca-variance", type=float, help="instead: as many as carry this share of the variance")
-    parser.add_argument("--out", type=Path, required=True, help="CSV file: pair,layer,index,value")
+    parser.add_argument(
+        "--control", choices=("none", "length"), default="none", help="length: cka and anc under control as well"
+    )
+    parser.add_argument("--out", type=Path, required=True, help=f"CSV file: {','.join(COLUMNS)}")
     parser.add_argument("--neurons", type=Path, help="CSV file: pair,layer,kind,neuron,correlation")
     parser.add_argument("--top", type=int, default=10, help="how many neurons of each kind (default: 10)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:<number>")
@@ -46,19 +56,32 @@ def main() -> None:
         INDEXES if args.indexes == ["all"] else tuple(dict.fromkeys(args.indexes)),
         args.svcca_directions,
         args.svcca_variance,
+        resample=True,
     )
     if args.neurons and not set(ANC).intersection(options.indexes):
         raise UserError("--neurons needs the index anc; add it to --indexes")
+    if args.control == "length" and not set(CONTROLLED).intersection(options.indexes):
+        raise UserError(f"--control length is for the indexes {' and '.join(CONTROLLED)}; add one to --indexes")
     if args.top < 1:
         raise UserError(f"--top {args.top}: at least 1")
     languages = list(dict.fromkeys(args.languages))
-    arrays = open_embeddings(args.embeddings, list(dict.fromkeys([args.reference, *languages])))
+    everyone = list(dict.fromkeys([args.reference, *languages]))
+    arrays = open_embeddings(args.embeddings, everyone)
+    lengths = {}
+    if args.control == "length":
+        read = read_lengths(args.embeddings, everyone, arrays[args.reference].shape[1])
+        lengths = {lang: Lengths(read[lang]) for lang in everyone}
     backend = choose_backend(args.device, multiplications(arrays, args.reference, options))
     layers = []
     for layer in range(len(arrays[args.reference])):
-        names = [f"{args.embeddings / lang}.npy, layer {layer}" for lang in (args.reference, *languages)]
+        chosen = (args.reference, *languages)
         found = compare(
-            arrays[args.reference][layer], [arrays[lang][layer] for lang in languages], options, backend, names
+            arrays[args.reference][layer],
+            [arrays[lang][layer] for lang in languages],
+            options,
+            backend,
+            [f"{args.embeddings / lang}.npy, layer {layer}" for lang in chosen],
+            [lengths[lang] for lang in chosen] if lengths else (),
         )
         for lang, pair in zip(languages, found, strict=True):
             warn(f"{args.reference}-{lang}, layer {layer}", pair)
@@ -66,17 +89,46 @@ def main() -> None:
         logging.info("layer %d done", layer)
     with write_atomic(args.out) as stream:
         rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(("pair", "layer", "index", "value"))
+        rows.writerow(COLUMNS)
         for place, lang in enumerate(languages):
-            for layer, found in enumerate(layers):
-                for name, value in found[place].values.items():
-                    rows.writerow((f"{args.reference}-{lang}", layer, name, f"{value:.10g}"))
+            pair = [cells(found[place]) for found in layers]
+            errors = sampling(pair, [found[place] for found in layers])
+            for layer, values in enumerate(pair):
+                for (index, control), value in values.items():
+                    told = ("", "") if (error := errors[index, control][layer]) is None else map(number, error)
+                    rows.writerow((f"{args.reference}-{lang}", layer, index, control, number(value), *told))
     if args.neurons:
         write_neurons(args, languages, layers)
 
 
+def number(value: float) -> str:
+    """A number as it is written."""
+    return f"{value:.10g}"
+
+
+def cells(pair: Similarity) -> dict[tuple[str, str], float]:
+    """The values of one pair and layer by index and control: as the papers measure first."""
+    found = {(index, "none"): value for index, value in pair.values.items()}
+    for control in CONTROLS:
+        values = pair.controlled.get(control, {})
+        found |= {(index, control): values[index] for index in CONTROLLED if index in values}
+    return found
+
+
+def sampling(
+    pair: list[dict[tuple[str, str], float]], layers: list[Similarity]
+) -> dict[tuple[str, str], list[tuple[float, float] | None]]:
+    """The standard errors of every curve of one pair, layer by layer."""
+    return {
+        (index, control): standard_errors(
+            [values[index, control] for values in pair], [layer.draws.get((control, index)) for layer in layers]
+        )
+        for index, control in pair[0]
+    }
+
+
 def multiplications(arrays: dict[str, np.ndarray], reference: str, options: Options) -> float:
-    """How many a comparison takes, roughly: products of neurons, and of sentences where an index looks at all pairs."""
+    """How many a comparison takes at least: products of neurons, and of sentences where an index looks at all pairs."""
     total = 0.0
     for array in arrays.values():
         layers, sentences, neurons = array.shape
@@ -90,7 +142,9 @@ def warn(where: str, pair: Similarity) -> None:
     """Say which values mean nothing."""
     if undefined := [name for name, value in pair.values.items() if math.isnan(value)]:
         logging.warning("%s: not defined (all sentences have the same vector): %s", where, ", ".join(undefined))
-    if pair.saturated and (moot := [name for name in ("cca", "cca-squared", "pwcca") if name in pair.values]):
+    elif undefined := [name for name, value in pair.controlled.get("length", {}).items() if math.isnan(value)]:
+        logging.warning("%s: nothing is left without the length: %s", where, ", ".join(sorted(undefined)))
+    if pair.saturated and (moot := [name for name in CCA if name in pair.values and name != "svcca"]):
         logging.warning("%s: too few sentences for so many neurons, always 1: %s", where, ", ".join(moot))
 
 

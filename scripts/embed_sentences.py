@@ -2,7 +2,7 @@
 
 In: a model folder (BERT, XLM-R of any size, XGLM, or the project's own), perhaps a tuned model to be laid over it, and
 text with one sentence a line as LANG=FILE. Out: DIR/LANG.npy, fp32, layers x sentences x neurons; layer 0 is the output
-of the embeddings.
+of the embeddings. Beside it DIR/LANG.lengths.npy, int32: how many tokens the mean of each sentence runs over.
 """
 
 import argparse

@@ -22,7 +22,7 @@ METRICS = {
 }
 INDEXES = {
     "pud": ("cka", "cka-rbf"),
-    "xnliext": ("cka", "anc", "matching", "svcca", "pwcca", "cca-ecco", "svcca-ecco", "pwcca-ecco"),
+    "xnliext": ("cka", "anc", "matching", "svcca", "pwcca", "cca-ecco", "pwcca-ecco"),
 }
 # What controls leave of a similarity.
 CONTROLS = {"none": 1.0, "strangers": 0.3, "length": 0.7}

@@ -12,7 +12,7 @@ T1 = "anc/table1"
 DEEP = range(6, 13)
 FRENCH = {"series": "English-French"}
 NORMFORMER = {"panel": "NormFormer"}
-SVCCA = {"panel": "SVCCA (authors' library)"}
+SVCCA = {"panel": "SVCCA"}
 
 
 # Claim, why the numbers contradict it, and the numbers.

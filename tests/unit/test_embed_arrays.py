@@ -42,6 +42,24 @@ def test_an_error_leaves_the_finished_files_only(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["en.npy"]
 
 
+def test_what_lies_beside_a_file_comes_with_it_or_not_at_all(tmp_path):
+    def work(stop):
+        with ArrayWriter() as writer:
+            counts = np.zeros(2, dtype=np.int32)
+            writer.begin("en", tmp_path / "en.npy", (1, 2, 3), {tmp_path / "en.lengths.npy": counts})
+            writer.add(torch.zeros(1, 2, 3))
+            counts[:] = 4, 5
+            if stop:
+                raise UserError("stop")
+
+    with pytest.raises(UserError, match="stop"):
+        work(stop=True)
+    assert list(tmp_path.iterdir()) == []
+    work(stop=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["en.lengths.npy", "en.npy"]
+    assert np.load(tmp_path / "en.lengths.npy").tolist() == [4, 5]
+
+
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_an_array_with_too_few_or_too_many_rows_is_not_kept(pieces, tmp_path):
     def work():

@@ -137,6 +137,24 @@ def test_embeddings_equal_one_sentence_at_a_time(made, special_tokens, tmp_path,
     assert counts["en"].cut == long >= 1
 
 
+@pytest.mark.parametrize("special_tokens", ["include", "exclude"])
+@pytest.mark.parametrize("last_layer", ["mean", "cls"])
+def test_lengths_are_the_tokens_of_the_mean(made, special_tokens, last_layer, tmp_path, monkeypatch):
+    family, folder, _ = made
+    if family == "xglm" and last_layer == "cls":
+        return
+    monkeypatch.setattr(sentences, "_WINDOW_SENTENCES", 3)
+    texts = {"en": write(tmp_path / "en.txt", TEXT), "fr": write(tmp_path / "fr.txt", TEXT[::-1])}
+    embed_files(load_model(folder, CPU), texts, tmp_path / "out", Options(40, special_tokens, last_layer))
+    special = 1 if family == "xglm" else 2
+    words = [len(tokenizer_of(family).encode(line, add_special_tokens=False).ids) for line in TEXT]
+    want = [min(count, 40 - special) + special * (special_tokens == "include") for count in words]
+    assert 1 in want or special_tokens == "include"
+    for lang, expected in (("en", want), ("fr", want[::-1])):
+        got = np.load(tmp_path / "out" / f"{lang}.lengths.npy")
+        assert got.dtype == np.int32 and got.tolist() == expected
+
+
 def test_the_last_layer_may_be_the_first_token(made, tmp_path):
     family, folder, library = made
     text = write(tmp_path / "en.txt", TEXT)
@@ -335,7 +353,9 @@ def test_program(root, folder, tmp_path):
     assert "en: 8 sentences" in done.stderr
     en, fr = (np.load(tmp_path / "out" / f"{lang}.npy") for lang in ("en", "fr"))
     np.testing.assert_allclose(en, fr[:, ::-1], atol=1e-6)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["en.npy", "fr.npy"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "en.lengths.npy", "en.npy", "fr.lengths.npy", "fr.npy"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -213,13 +213,13 @@ def test_correlations_by_layer_have_errors_by_a_bootstrap_over_languages(item, c
 def test_the_authors_indexes_have_panels_of_their_own(config, context, folder, tmp_path):
     titles = [panel.title for panel in make("anc/figure9", context).panels]
     assert titles[:2] == ["PWCCA", "SVCCA"]
-    assert titles[2:] == [f"{name} (authors' library)" for name in ("PWCCA", "SVCCA", "CCA")]
+    assert titles[2:] == [f"{name} (authors' library)" for name in ("PWCCA", "CCA")]
     shutil.copytree(folder / "similarity/models/scale-normformer", tmp_path / "similarity/models/scale-normformer")
     path = tmp_path / "similarity/models/scale-normformer/xnliext.csv"
-    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if ",svcca-ecco," not in line]
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if ",pwcca-ecco," not in line]
     path.write_text("\n".join(kept) + "\n", encoding="utf-8")
     figure = make("anc/figure9", Context(config, Results(tmp_path)))
-    assert [panel.title for panel in figure.panels] == [*titles[:3], titles[4]] and not figure.missing
+    assert [panel.title for panel in figure.panels] == [*titles[:2], titles[3]] and not figure.missing
     assert overlaps(draw(figure)) == []
 
 

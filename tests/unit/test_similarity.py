@@ -12,6 +12,9 @@ from crossalign.analysis.backends import NumpyBackend, TorchBackend
 from crossalign.analysis.similarity import INDEXES, Options, compare
 
 CLOSE = 1e-8
+# The variants of another library add 1e-10 to every variance, so that its own properties are not exact ones; they have
+# tests of their own.
+PLAIN = tuple(name for name in INDEXES if not name.endswith("-ecco"))
 
 
 def related(seed: int, sentences: int = 120, neurons: int = 7, others: int = 1) -> list[np.ndarray]:
@@ -101,7 +104,8 @@ def test_equals_definitions(backend, seed):
     x, *others = related(seed, others=3)
     found = compare(x, others, Options(svcca_directions=4), backend())
     for other, pair in zip(others, found, strict=True):
-        assert pair.values == pytest.approx(expected(*double(x, other), directions=4), abs=CLOSE)
+        plain = {name: pair.values[name] for name in PLAIN}
+        assert plain == pytest.approx(expected(*double(x, other), directions=4), abs=CLOSE)
         assert list(pair.values) == list(INDEXES)
 
 
@@ -236,7 +240,7 @@ seeds = st.integers(0, 2**32 - 1)
 @settings(max_examples=20, deadline=None)
 def test_self_similarity_is_one(seed):
     x, _ = related(seed)
-    assert compare(x, [x])[0].values == pytest.approx(dict.fromkeys(INDEXES, 1.0), abs=CLOSE)
+    assert compare(x, [x], Options(PLAIN))[0].values == pytest.approx(dict.fromkeys(PLAIN, 1.0), abs=CLOSE)
 
 
 @given(seed=seeds)
@@ -246,7 +250,7 @@ def test_values_are_shares_and_mostly_symmetric(seed):
     forth, back = compare(x, [y])[0].values, compare(y, [x])[0].values
     for name, value in forth.items():
         assert (-1.0 if name == "anc-signed" else 0.0) - CLOSE <= value <= 1.0 + CLOSE
-        if name not in ("pwcca", "matching"):
+        if name not in ("pwcca", "pwcca-ecco", "matching"):
             assert value == pytest.approx(back[name], abs=CLOSE), name
 
 
@@ -291,4 +295,7 @@ def test_anc_ignores_affine_maps_of_neurons_only(seed):
 def test_all_orders_of_sentences_are_equal():
     x, y = related(9)
     order = np.random.default_rng(0).permutation(len(x))
-    assert compare(x[order], [y[order]])[0].values == pytest.approx(compare(x, [y])[0].values, abs=1e-12)
+    found, plain = compare(x[order], [y[order]])[0].values, compare(x, [y])[0].values
+    for name, value in found.items():
+        # Neurons of very uneven size lose digits where 1e-10 is added.
+        assert value == pytest.approx(plain[name], abs=1e-12 if name in PLAIN else 1e-9), name

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from crossalign.analysis.length import CONTROLS, Lengths
 from crossalign.analysis.similarity import INDEXES, Options, compare
 
 
@@ -46,8 +47,88 @@ def test_all_pairs_layers_and_indexes(folder, run):
             values = compare(arrays["en"][layer], [arrays[lang][layer]], Options(svcca_directions=3))[0].values
             want += [(f"en-{lang}", layer, name, values[name]) for name in INDEXES]
     assert [(row["pair"], int(row["layer"]), row["index"]) for row in found] == [row[:3] for row in want]
+    assert list(found[0]) == ["pair", "layer", "index", "control", "value", "sampling", "lead_sampling"]
+    assert {row["control"] for row in found} == {"none"}
     assert [float(row["value"]) for row in found] == pytest.approx([row[3] for row in want], abs=1e-9)
     assert [file.name for file in folder.iterdir() if file.name.startswith(".")] == []
+
+
+def with_lengths(folder):
+    rng = np.random.default_rng(5)
+    for lang in ("en", "fr", "et"):
+        np.save(folder / f"{lang}.lengths.npy", rng.integers(5, 30, 60).astype(np.int32))
+
+
+def test_control_for_length(folder, run):
+    with_lengths(folder)
+    done = run("--languages", "fr", "et", "--indexes", "cka", "anc", "matching", "--control", "length")
+    assert done.returncode == 0, done.stderr
+    found = rows(folder / "out.csv")
+    languages = ("en", "fr", "et")
+    arrays = [np.load(folder / f"{lang}.npy")[2] for lang in languages]
+    lengths = [Lengths(np.load(folder / f"{lang}.lengths.npy")) for lang in languages]
+    values = compare(arrays[0], arrays[1:], Options(("cka", "anc", "matching")), lengths=lengths)[1]
+    want = [("none", *item) for item in values.values.items()]
+    want += [(control, name, values.controlled[control][name]) for control in CONTROLS for name in ("cka", "anc")]
+    got = [row for row in found if (row["pair"], row["layer"]) == ("en-et", "2")]
+    assert [(row["control"], row["index"]) for row in got] == [row[:2] for row in want]
+    assert [float(row["value"]) for row in got] == pytest.approx([row[2] for row in want], abs=1e-9)
+    assert len(found) == 2 * 3 * 7
+
+
+def test_standard_errors(folder, run):
+    """Of the resampled indexes alone; the lead counts from the highest layer of the same curve."""
+    with_lengths(folder)
+    done = run("--languages", "fr", "--indexes", "cka", "cka-uncentred", "anc", "matching", "--control", "length")
+    assert done.returncode == 0, done.stderr
+    found = rows(folder / "out.csv")
+    assert all(not row["sampling"] and not row["lead_sampling"] for row in found if row["index"] == "cka-uncentred")
+    arrays = [np.load(folder / f"{lang}.npy") for lang in ("en", "fr")]
+    lengths = [Lengths(np.load(folder / f"{lang}.lengths.npy")) for lang in ("en", "fr")]
+    asked = Options(("cka", "anc", "matching"), resample=True)
+    layers = [compare(en, [fr], asked, lengths=lengths)[0] for en, fr in zip(*arrays, strict=True)]
+    for index, control in [("cka", "none"), ("anc", "strangers"), ("cka", "length"), ("matching", "none")]:
+        curve = [row for row in found if (row["index"], row["control"]) == (index, control)]
+        top = max(range(3), key=lambda layer: float(curve[layer]["value"]))
+        draws = [layer.draws[control, index] for layer in layers]
+        for layer, row in enumerate(curve):
+            assert float(row["sampling"]) == pytest.approx(np.std(draws[layer], ddof=1), rel=1e-6)
+            assert float(row["lead_sampling"]) == pytest.approx(np.std(draws[layer] - draws[top], ddof=1), rel=1e-6)
+        assert curve[top]["lead_sampling"] == "0" and float(curve[top]["sampling"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        (None, "fr.lengths.npy: no lengths of sentences; embed them again, or compare with --control none"),
+        (np.ones(59, "i4"), "fr.lengths.npy: one whole number above zero for each of 60 sentences expected, found"),
+        (np.zeros(60, "i4"), "fr.lengths.npy: one whole number above zero for each of 60 sentences"),
+        (np.ones(60), "found float64 60"),
+    ],
+)
+def test_bad_lengths(folder, run, lengths, message):
+    with_lengths(folder)
+    (folder / "fr.lengths.npy").unlink()
+    if lengths is not None:
+        np.save(folder / "fr.lengths.npy", lengths)
+    done = run("--languages", "fr", "--control", "length")
+    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
+    assert not (folder / "out.csv").exists()
+
+
+def test_lengths_are_no_language(folder, run):
+    with_lengths(folder)
+    assert "languages there: en, et, fr\n" in run("--languages", "xx").stderr
+
+
+def test_nothing_left_without_the_length_is_told(folder, run):
+    lengths = np.random.default_rng(6).integers(5, 30, 60)
+    for lang in ("en", "fr"):
+        np.save(folder / f"{lang}.npy", np.log(lengths)[None, :, None] * np.ones((1, 60, 3)))
+        np.save(folder / f"{lang}.lengths.npy", lengths)
+    done = run("--languages", "fr", "--indexes", "cka", "--control", "length")
+    assert "en-fr, layer 0: nothing is left without the length: cka\n" in done.stderr
+    assert [row["value"] for row in rows(folder / "out.csv") if row["control"] == "length"] == ["nan"]
 
 
 def test_most_and_least_neutral_neurons(folder, run):
@@ -87,11 +168,10 @@ def test_warnings_name_what_means_nothing(folder, run):
     flat[1] = 0.25
     np.save(folder / "et.npy", flat)
     done = run("--languages", "fr", "et", "--indexes", "cka", "anc")
-    assert done.returncode == 0
+    assert done.returncode == 0 and "Warning" not in done.stderr
     assert "en-et, layer 1: not defined (all sentences have the same vector): cka, anc\n" in done.stderr
-    assert {row["value"] for row in rows(folder / "out.csv") if (row["pair"], row["layer"]) == ("en-et", "1")} == {
-        "nan"
-    }
+    flat = [row for row in rows(folder / "out.csv") if (row["pair"], row["layer"]) == ("en-et", "1")]
+    assert {(row["value"], row["sampling"], row["lead_sampling"]) for row in flat} == {("nan", "", "")}
     for lang in ("en", "fr"):
         np.save(folder / f"{lang}.npy", np.load(folder / f"{lang}.npy")[:, :5])
     done = run("--languages", "fr", "--indexes", "cka", "pwcca", "cca")
@@ -105,6 +185,11 @@ def test_warnings_name_what_means_nothing(folder, run):
         (None, ["--languages", "fr", "--indexes", "kca"], "index 'kca' is not one of cka, "),
         (None, ["--languages", "fr", "--indexes", "cka", "--neurons", "n.csv"], "--neurons needs the index anc"),
         (None, ["--languages", "fr", "--top", "0"], "--top 0: at least 1"),
+        (
+            None,
+            ["--languages", "fr", "--indexes", "matching", "--control", "length"],
+            "--control length is for the indexes cka and anc; add one to --indexes",
+        ),
         (None, ["--languages", "fr", "--device", "abacus"], "device 'abacus' is not one of auto, cpu, cuda"),
         (np.zeros((2, 60, 5), "f"), [], "fr.npy: 2 layers, but en.npy has 3; embed both with the same model"),
         (np.zeros((3, 59, 5), "f"), [], "fr.npy: 59 sentences, but en.npy has 60"),

@@ -96,7 +96,7 @@ def whole_stage(program, model, files, out, indexes, *options):
         return {
             (row["pair"], int(row["layer"]), row["index"]): float(row["value"])
             for row in csv.DictReader(stream)
-            if row["value"] != "nan"
+            if row["control"] == "none" and row["value"] != "nan"
         }
 
 
@@ -106,7 +106,8 @@ def check(values, files, layers):
     for (pair, _, index), value in values.items():
         assert (-1 if index == "anc-signed" else 0) <= value <= 1 + 1e-9
         if pair == "en-en":
-            assert value == pytest.approx(1.0, abs=1e-6), index
+            # 60 sentences and 64 neurons: the weights of ecco count directions that no sentence takes.
+            assert value == pytest.approx(1.0, abs=0.05 if index.endswith("-ecco") else 1e-6), index
 
 
 @pytest.mark.parametrize("corpus", LANGUAGES)

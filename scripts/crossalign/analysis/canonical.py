@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crossalign.analysis.backends import Array, Backend
-from crossalign.analysis.matrices import Matrix, Moments, Products, Sums, blocks
+from crossalign.analysis.matrices import Matrix, blocks
+from crossalign.analysis.moments import Moments, Products, Sums
 
 GRAM_LIMIT = 1e7
 RANK = 1e-12

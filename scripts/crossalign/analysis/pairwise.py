@@ -135,12 +135,12 @@ def _outside(left: Array, right: Array) -> Array:
     return 2.0 / len(left) * (left @ right) - left.sum() * right.sum() / len(left) ** 2
 
 
-def matching(reference: Matrix, others: Sequence[Matrix]) -> list[float]:
-    """Share of reference sentences whose translation has the highest cosine of all sentences of the other language.
+def matching(reference: Matrix, others: Sequence[Matrix]) -> list[np.ndarray]:
+    """Which reference sentences have the translation with the highest cosine of all sentences of the other language.
 
     Not centred. A tie counts as found; a sentence whose vector is zero in either language is never found. The
     products are float32; where the outcome lies within their worst rounding error, the sentence is looked up again in
-    float64, so the share is exact.
+    float64, so the answer is exact.
     """
     for other in others:
         if other.neurons != reference.neurons:
@@ -152,24 +152,24 @@ def matching(reference: Matrix, others: Sequence[Matrix]) -> list[float]:
     return [_matching(reference, other, rounded) for other in others]
 
 
-def _matching(reference: Matrix, other: Matrix, rounded: Array) -> float:
+def _matching(reference: Matrix, other: Matrix, rounded: Array) -> np.ndarray:
     backend = reference.backend
     # Both vectors rounded to float32, and a sum of products in any order.
     margin = 2.0 * (reference.neurons + 4) * 2.0**-24
     rivals = _rounded_units(other)
-    hits = 0
+    hits = np.zeros(reference.sentences, dtype=bool)
     for rows in _tiles(reference):
         left, right = _units(reference, rows), _units(other, rows)
         own = (left * right).sum(1)
         known = ((left * left).sum(1) > 0.5) & ((right * right).sum(1) > 0.5)
         places = np.arange(rows.start, rows.stop)
         lead = own - backend.double(_best_rival(rounded[rows], places, other, lambda columns: rivals[columns]))
-        hits += int((known & (lead > margin)).sum())
+        hits[rows] = backend.host(known & (lead > margin))
         unsure = backend.host(known & (backend.xp.abs(lead) <= margin)).nonzero()[0]
         if len(unsure):
             best = _best_rival(left[unsure], places[unsure], other, lambda columns: _units(other, columns))
-            hits += int((own[unsure] >= best - TIE).sum())
-    return hits / reference.sentences
+            hits[places[unsure]] = backend.host(own[unsure] >= best - TIE)
+    return hits
 
 
 def _units(matrix: Matrix, rows: slice) -> Array:

@@ -1,16 +1,21 @@
 """Similarity of representations: CKA, ANC, the CCA family and sentence matching.
 
-X and Y are sentences x neurons, row i of both the same sentence. All arithmetic is float64.
+X and Y are sentences x neurons, row i of both the same sentence. All arithmetic is float64. With the lengths of the
+sentences, cka and anc come a second and a third time with the length controlled for (`length`).
 
     cka             linear CKA, centred: |X^T Y|^2 / (|X^T X| |Y^T Y|), Frobenius norms (Kornblith et al. 2019)
     cka-uncentred   the same formula as `align-predict` prints it, without centring
     cka-rbf         CKA with a Gaussian kernel, as the public code of `align-predict` has it
     anc             mean over neurons of |corr(x_i, y_i)| (equation 4 of `anc`)
     anc-signed      the same without the absolute value
-    cca             mean canonical correlation (the authors' code of `anc`)
+    cca             mean canonical correlation
     cca-squared     mean squared canonical correlation (equation 1 of `anc`)
-    svcca           mean canonical correlation of the leading directions: 20, or a share of the variance
+    cca-ecco        mean of the leading canonical correlations, up to 98 % of their sum (ecco, the library that the
+                    authors of `anc` call; the module `ecco` says exactly what it does)
+    svcca           mean canonical correlation of the leading directions: 20, or a share of the variance; as in ecco
     pwcca           canonical correlations weighted by what they account for in X (Morcos et al. 2018)
+    pwcca-ecco      the same with ecco's weights: directions of the whitened neurons are applied to the neurons as they
+                    are, with the means added
     matching        share of sentences of X whose translation has the highest cosine in Y
 
 Degenerate input:
@@ -20,7 +25,7 @@ Degenerate input:
     All neurons constant: NaN, except for cka-uncentred (defined unless a matrix is zero) and matching.
     Dependent neurons, or fewer sentences than neurons: the CCA family counts as many directions as the rank has.
     When a rank reaches the number of sentences minus one, cca, cca-squared and pwcca are 1 whatever the
-    sentences say (`saturated` tells).
+    sentences say (`saturated` tells). ecco refuses fewer sentences than neurons; its variants are near 1 here.
     Equal sentences: they tie in matching (a tie counts as found) and are left out of the median of cka-rbf.
 """
 
@@ -31,25 +36,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crossalign.analysis import canonical, pairwise
-from crossalign.analysis.backends import Array, Backend, NumpyBackend
-from crossalign.analysis.matrices import Matrix, Moments, Products, accumulate
+from crossalign.analysis import bootstrap, canonical, ecco, pairwise
+from crossalign.analysis.backends import Backend, NumpyBackend
+from crossalign.analysis.length import CONTROLLED, Lengths, Reordered, WithoutLength
+from crossalign.analysis.linear import ANC, CKA, linear
+from crossalign.analysis.matrices import Matrix
+from crossalign.analysis.moments import Moments, Products
 from crossalign.errors import UserError
 
-CKA = ("cka", "cka-uncentred")
-ANC = ("anc", "anc-signed")
-CCA = ("cca", "cca-squared", "svcca", "pwcca")
+CCA = ("cca", "cca-squared", "cca-ecco", "svcca", "pwcca", "pwcca-ecco")
 PAIRWISE = ("cka-rbf", "matching")
 INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which indexes, and how many directions SVCCA keeps: a number, or a share of the variance."""
+    """Which indexes; how many directions SVCCA keeps: a number, or a share of the variance; whether to resample."""
 
     indexes: Sequence[str] = INDEXES
     svcca_directions: int = 20
     svcca_variance: float | None = None
+    resample: bool = False
 
     def __post_init__(self) -> None:
         for name in self.indexes:
@@ -63,9 +70,14 @@ class Options:
 
 @dataclass
 class Similarity:
-    """Of one pair: value by index; the correlation of each neuron where ANC was asked for; whether CCA must be 1."""
+    """Of one pair: value by index; the same by control; the correlation of each neuron; whether CCA must be 1.
+
+    `draws` are the values in the resamples, by control (`none` for those without) and index.
+    """
 
     values: dict[str, float] = field(default_factory=dict)
+    controlled: dict[str, dict[str, float]] = field(default_factory=dict)
+    draws: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     neurons: np.ndarray | None = None
     saturated: bool = False
 
@@ -76,8 +88,12 @@ def compare(
     options: Options | None = None,
     backend: Backend | None = None,
     names: Sequence[str] = (),
+    lengths: Sequence[Lengths] = (),
 ) -> list[Similarity]:
-    """Compare the reference with each other matrix. `names` (the reference's first) say in errors which is meant."""
+    """Compare the reference with each other matrix. `names` (the reference's first) say in errors which is meant.
+
+    With `lengths` of the sentences (the reference's first), cka and anc under each control come along.
+    """
     options = options or Options()
     backend = backend or NumpyBackend()
     names = names or ("X", *("Y" if len(others) == 1 else f"Y{place + 1}" for place in range(len(others))))
@@ -85,16 +101,31 @@ def compare(
     _check_shapes(first, rest, options)
     found = [Similarity() for _ in rest]
     wanted = set(options.indexes)
+    resamples = bootstrap.resamples(first.sentences) if options.resample else None
     if wanted.intersection((*CKA, *ANC, *CCA)):
-        _linear(first, rest, options, found)
+        plain = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
+        for pair, one in zip(found, plain.pairs, strict=True):
+            pair.values, pair.neurons = one.values, one.neurons
+            pair.draws |= {("none", name): drawn for name, drawn in one.draws.items() if name in wanted}
+        if wanted.intersection(CCA).difference(ecco.INDEXES):
+            _canonical([first, *rest], plain.moments, plain.products, options, found)
+        if wanted.intersection(ecco.INDEXES):
+            values = ecco.similarities(plain.moments, plain.products, backend)
+            for pair, matrix, both in zip(found, rest, values, strict=True):
+                pair.values |= both
+                pair.saturated |= max(first.neurons, matrix.neurons) >= first.sentences
+    if lengths and wanted.intersection(CONTROLLED):
+        _controlled(first, rest, lengths, wanted.intersection(CONTROLLED), resamples, found)
     if "cka-rbf" in wanted:
         for pair, value in zip(found, pairwise.rbf_cka(first, rest), strict=True):
             pair.values["cka-rbf"] = value
     if "matching" in wanted:
         for matrix in (first, *rest):
             _ = matrix.mean  # looks for NaN
-        for pair, value in zip(found, pairwise.matching(first, rest), strict=True):
-            pair.values["matching"] = value
+        for pair, hits in zip(found, pairwise.matching(first, rest), strict=True):
+            pair.values["matching"] = int(hits.sum()) / len(hits)
+            if resamples:
+                pair.draws["none", "matching"] = resamples.means(hits)
     for pair in found:
         pair.values = {name: pair.values[name] for name in INDEXES if name in wanted}
     return found
@@ -115,56 +146,24 @@ def _check_shapes(first: Matrix, rest: Sequence[Matrix], options: Options) -> No
             )
 
 
-def _linear(first: Matrix, rest: Sequence[Matrix], options: Options, found: list[Similarity]) -> None:
-    """The indexes that need only second moments."""
-    wanted = set(options.indexes)
-    backend = first.backend
-    full = bool(wanted.intersection((*CKA, *CCA)))
-    moments, products = accumulate(first, rest, full)
-    for pair, moment, product in zip(found, moments[1:], products, strict=True):
-        if wanted.intersection(ANC):
-            pair.neurons = backend.host(_neuron_correlations(moments[0], moment, product, backend))
-            if np.isnan(pair.neurons).all():
-                pair.values |= {"anc": float("nan"), "anc-signed": float("nan")}
-            else:
-                known = np.nan_to_num(pair.neurons)
-                pair.values |= {"anc": float(np.abs(known).mean()), "anc-signed": float(known.mean())}
-    if "cka" in wanted:
-        defined = [bool(moment.varies.any()) for moment in moments]
-        norms = [_norm(moment.gram, backend) for moment in moments]
-        for place, product in enumerate(products):
-            usable = defined[0] and defined[place + 1]
-            value = _ratio(_norm(product.cross, backend), norms[0], norms[place + 1]) if usable else float("nan")
-            found[place].values["cka"] = value
-    if "cka-uncentred" in wanted:
-        norms = [_norm(_raised(moment.gram, moment, moment, backend), backend) for moment in moments]
-        for place, product in enumerate(products):
-            cross = _raised(product.cross, moments[0], moments[place + 1], backend)
-            found[place].values["cka-uncentred"] = _ratio(_norm(cross, backend), norms[0], norms[place + 1])
-    if wanted.intersection(CCA):
-        _canonical([first, *rest], moments, products, options, found)
-
-
-def _neuron_correlations(left: Moments, right: Moments, product: Products, backend: Backend) -> Array:
-    xp = backend.xp
-    lengths = xp.sqrt(left.squares) * xp.sqrt(right.squares)
-    known = left.varies & right.varies
-    values = product.diagonal / xp.where(known, lengths, xp.ones_like(lengths))
-    return xp.where(known, xp.clip(values, -1.0, 1.0), xp.full_like(values, float("nan")))
-
-
-def _raised(centred: Array, left: Moments, right: Moments, backend: Backend) -> Array:
-    """Products without centring. Adding the means to centred products loses nothing; the way back would."""
-    return centred + left.sentences * backend.xp.outer(left.mean, right.mean)
-
-
-def _norm(matrix: Array, backend: Backend) -> float:
-    return float(backend.xp.linalg.norm(matrix))
-
-
-def _ratio(cross: float, left: float, right: float) -> float:
-    # Divided one after the other: the squares of numbers far from one would overflow or vanish.
-    return (cross / left) * (cross / right) if left > 0.0 and right > 0.0 else float("nan")
+def _controlled(
+    first: Matrix,
+    rest: Sequence[Matrix],
+    lengths: Sequence[Lengths],
+    wanted: set[str],
+    resamples: bootstrap.Resamples | None,
+    found: list[Similarity],
+) -> None:
+    """The controls of `length` for every pair. A sentence is drawn with its translation and its stranger."""
+    changed = [Reordered(matrix, own.strangers) for matrix, own in zip(rest, lengths[1:], strict=True)]
+    for pair, stranger in zip(found, linear(first, changed, wanted, resamples).pairs, strict=True):
+        pair.controlled["strangers"] = {name: pair.values[name] - stranger.values[name] for name in wanted}
+        for name in wanted.intersection(stranger.draws):
+            pair.draws["strangers", name] = pair.draws["none", name] - stranger.draws[name]
+    bare = [WithoutLength(matrix, own.functions) for matrix, own in zip([first, *rest], lengths, strict=True)]
+    for pair, left in zip(found, linear(bare[0], bare[1:], wanted, resamples).pairs, strict=True):
+        pair.controlled["length"] = {name: left.values[name] for name in wanted}
+        pair.draws |= {("length", name): drawn for name, drawn in left.draws.items() if name in wanted}
 
 
 def _canonical(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # What an item draws, and what its paper or its authors' code offers beside it.
 _CKA = ("cka", "cka-uncentred")
 _ANC = ("anc", "anc-signed")
+_CCA = ("cca", "cca-squared", "cca-ecco", "svcca", "pwcca", "pwcca-ecco")
 _ITEMS = {
     "anc/figure1": _CKA,
     "anc/figure2": ("matching",),
@@ -24,12 +25,12 @@ _ITEMS = {
     "anc/figure6": _ANC,
     "anc/figure7": _CKA,
     "anc/figure8": (*_CKA, *_ANC),
-    "anc/figure9": ("cca", "cca-squared", "svcca", "pwcca"),
+    "anc/figure9": _CCA,
 }
 # `align-predict`, and the talk that shows it again: the printed formula, the standard form and the authors' code.
 _OTHERS = (*_CKA, "cka-rbf")
 # As `similarity.INDEXES`, which would bring numpy along.
-_ORDER = (*_CKA, "cka-rbf", *_ANC, "cca", "cca-squared", "svcca", "pwcca", "matching")
+_ORDER = (*_CKA, "cka-rbf", *_ANC, *_CCA, "matching")
 
 
 def wanted_languages(catalog: Catalog, run: Run, corpus: str) -> list[str]:

@@ -39,8 +39,8 @@ PRETRAINED = "how the authors pretrained their models, which are fetched or made
 NORMFORMER = of(F1, "NormFormer")
 MATCHING = of(F2, "NormFormer")
 OTHERS = ["Post-LN", "Pre-LN"]
-# What the authors computed; the formulas that their paper cites give other values.
-CCAS = ["PWCCA (authors' library)", "SVCCA (authors' library)"]
+# What the authors computed; the formula of PWCCA that their paper cites gives other values.
+CCAS = ["PWCCA (authors' library)", "SVCCA"]
 LEARNT = (("nli", accuracies(T1)),)
 
 
@@ -144,7 +144,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "ccas": Claim(
         F9,
-        "PWCCA and SVCCA of the authors' library in layers 6-12: {values}",
+        "PWCCA as the authors' library has it and SVCCA in layers 6-12: {values}",
         {"values": layers(curves(F9, panel=CCAS), 6, 12)},
         number=every("values", lambda name: between(name, 0.5, 0.8, "similarity")),
         over=NORM_LANGUAGES,

@@ -48,10 +48,15 @@ class ArrayWriter:
             for file in self._files:
                 file.abandon()
 
-    def begin(self, name: str, path: Path, shape: tuple[int, int, int]) -> None:
-        """Start the next file; the one before it must have all its rows."""
+    def begin(
+        self, name: str, path: Path, shape: tuple[int, int, int], beside: dict[Path, np.ndarray] | None = None
+    ) -> None:
+        """Start the next file; the one before it must have all its rows.
+
+        Small arrays `beside` it are written just before the file gets its name, so whoever finds the file finds them.
+        """
         self._finish()
-        self._files.append(_File(path, shape))
+        self._files.append(_File(path, shape, beside or {}))
         self.name, self.rows = name, 0
 
     def _finish(self) -> None:
@@ -89,8 +94,8 @@ class ArrayWriter:
 class _File:
     """One array on its way to the disk."""
 
-    def __init__(self, path: Path, shape: tuple[int, int, int]) -> None:
-        self._path, self._shape = path, shape
+    def __init__(self, path: Path, shape: tuple[int, int, int], beside: dict[Path, np.ndarray]) -> None:
+        self._path, self._shape, self._beside = path, shape, beside
         self._opened = write_atomic(path, "wb")
         stream = self._opened.__enter__()
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
@@ -124,13 +129,17 @@ class _File:
 
     def finish(self) -> None:
         """Give the file its name, unless a piece is missing."""
-        if not self._failed:
-            try:
-                self._opened.__exit__(None, None, None)
-            except OSError as error:
-                raise UserError(f"{self._path}: cannot write: {error.strerror}") from None
-            finally:
-                self._done = True
+        if self._failed:
+            return
+        for path, array in self._beside.items():
+            with write_atomic(path, "wb") as stream:
+                np.save(stream, array)
+        try:
+            self._opened.__exit__(None, None, None)
+        except OSError as error:
+            raise UserError(f"{self._path}: cannot write: {error.strerror}") from None
+        finally:
+            self._done = True
 
     def abandon(self) -> None:
         """Remove what is not finished."""

@@ -1,4 +1,4 @@
-"""Sentence embeddings of text files: one array of layers x sentences x neurons per file.
+"""Sentence embeddings of text files: one array of layers x sentences x neurons per file, and the lengths of sentences.
 
 Sentences pass in windows. While one is on the device the next is tokenised and the last one written, so memory does
 not depend on the number of sentences. Within a window sentences are sorted by length; its rows are neighbours in the
@@ -61,7 +61,10 @@ class Counts:
 
 
 def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Options) -> dict[str, Counts]:
-    """Write `<out>/<language>.npy` for every file; each appears complete or not at all."""
+    """Write `<out>/<language>.npy` and `<out>/<language>.lengths.npy` for every file.
+
+    Each appears complete or not at all, the lengths first. A length is the number of tokens in the sentence's mean.
+    """
     frame = Frame.of(model.tokenizer)
     if options.last_layer == "cls" and not frame.has_cls:
         raise UserError(f"--last-layer cls: models of type '{model.config.family}' have no token for the sentence")
@@ -91,9 +94,13 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
             lang, store, spans = window
             if lang != writer.name:
                 shape = (model.config.layers + 1, totals[lang], model.config.hidden)
-                writer.begin(lang, out / f"{lang}.npy", shape)
+                lengths = np.zeros(totals[lang], dtype=np.int32)
+                writer.begin(lang, out / f"{lang}.npy", shape, {out / f"{lang}.lengths.npy": lengths})
             result = embed(states, store, spans, last_first=options.last_layer == "cls")
             _check(result, writer.rows, files[lang])
+            # A file that grew while it was read has more rows than lengths; the writer refuses it at its end.
+            room = lengths[writer.rows : writer.rows + len(spans)]
+            room[:] = (spans[:, 1] - spans[:, 0])[: len(room)]
             writer.add(result)
     for lang, count in counts.items():
         _warn(files[lang], count, options)

@@ -52,7 +52,6 @@ INDEXES = {
     "svcca": "SVCCA",
     "pwcca": "PWCCA",
     "cca-ecco": "CCA (authors' library)",
-    "svcca-ecco": "SVCCA (authors' library)",
     "pwcca-ecco": "PWCCA (authors' library)",
     "matching": "Matching accuracy",
 }
