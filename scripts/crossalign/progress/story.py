@@ -128,6 +128,10 @@ class Story:
 
     def show(self) -> None:
         """The progress line."""
+        if self.interrupted:
+            many = len(self.tally.running)
+            self.screen.show(State(0, 0, None, f"stopping, {many} job{'s' * (many != 1)} still running"))
+            return
         done, total = self.tally.counts
         page = self.run.short(self.run.page) if total and self.run.page.is_file() else ""
         self.screen.show(State(done, total, self.tally.left(self.clock()), self._doing(), page))
@@ -135,8 +139,6 @@ class Story:
     def _doing(self) -> str:
         """The job that was started last, and how many others are running."""
         many = len(self.tally.running)
-        if self.interrupted:
-            return f"stopping {many} job{'s' * (many != 1)}"
         if not many:
             return "choosing the next jobs" if self.tally.planned else "planning the run"
         words = self.jobs[list(self.tally.running)[-1]][1]
