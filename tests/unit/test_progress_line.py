@@ -206,6 +206,15 @@ def test_what_stays_replaces_the_line(coloured):
     assert terminal.text() == "done\r\n"
 
 
+def test_long_texts_are_broken_between_words_on_a_terminal_only(coloured):
+    terminal = Terminal(20)
+    Screen(terminal.stream, Clock()).say_wrapped("Why:  one two three four", indent=6)
+    assert terminal.text() == "Why:  one two three\r\n      four\r\n"
+    stream = io.StringIO()
+    Screen(stream, Clock()).say_wrapped("Why:  one two three four" * 20, indent=6)
+    assert len(stream.getvalue().splitlines()) == 1
+
+
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     terminal = Terminal(80)

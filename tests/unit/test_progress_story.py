@@ -231,9 +231,14 @@ def test_one_fact_counts_once_and_reasons_are_grouped(tmp_path):
     assert held == "Held:     1 of the 2 claims that this run can judge (talk 1)"
     assert failed == "Did not:  0"
     assert why.endswith(
-        "; 1 unclear: within the noise; 1 not run; 1 about tasks that the models have not learnt;"
-        " 2 cannot be checked here, most often: small models"
+        "; 1 unclear (within the noise); 1 not run; 1 on tasks that the models have not learnt;"
+        " 2 cannot be checked here (mostly: small models)"
     )
+
+
+def test_an_example_is_told_without_the_number_behind_it(tmp_path):
+    claims_file(tmp_path, claim("a", "does not hold", claim="peaks at layer 5 (CKA: 78 %)", measured="layer 7 (0.63)"))
+    assert list(summary(tmp_path))[1] == "Did not:  1 (anc 1), for example “peaks at layer 5”: here layer 7 (0.63)"
 
 
 def test_no_line_is_endless(tmp_path):

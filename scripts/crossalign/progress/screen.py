@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
@@ -65,6 +66,12 @@ class Screen:
         """A text that stays, above the line."""
         self._write((CLEAR if self.drawn else "") + (self.paint(text, colour) if colour else text) + "\n")
         self.drawn = False
+
+    def say_wrapped(self, text: str, indent: int) -> None:
+        """A long text that stays: on a terminal broken between words."""
+        lines = textwrap.wrap(text, max(self._width() - 1, 2 * indent), subsequent_indent=" " * indent)
+        for each in lines if self.terminal else [text]:
+            self.say(each)
 
     def show(self, state: State) -> None:
         """The line as it is now; without a terminal only when it is time for one."""

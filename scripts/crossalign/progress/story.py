@@ -191,7 +191,7 @@ class Story:
 
             try:
                 for line in summary(self.run.results):
-                    self.screen.say(line)
+                    self.screen.say_wrapped(line, indent=len("Did not:  "))
             except UserError as error:  # claims of another version of this workflow, for instance
                 self.screen.say(str(error), RED)
         if self.run.after:

@@ -8,7 +8,7 @@ from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
 from crossalign.items import PAPERS
 from crossalign.report.claims import JUDGED, Claim, read_claims
 
-LONGEST = 160
+LONGEST = 100
 
 
 def summary(results: Path) -> Iterator[str]:
@@ -40,8 +40,9 @@ def by_paper(claims: Sequence[Claim], verdict: str) -> str:
 
 
 def finding(claim: Claim) -> str:
-    """A claim that did not hold, and what was found instead."""
-    return f"“{short(claim.claim)}”" + (f": here {short(claim.measured)}" if claim.measured else "")
+    """A claim that did not hold, without the number in brackets behind it, and what was found instead."""
+    words = claim.claim.rpartition(" (")[0] if claim.claim.endswith(")") else claim.claim
+    return f"“{short(words)}”" + (f": here {short(claim.measured)}" if claim.measured else "")
 
 
 def short(text: str) -> str:
@@ -49,16 +50,16 @@ def short(text: str) -> str:
 
 
 def reasons(claims: Sequence[Claim], counts: Counter[str]) -> str:
-    """Where the reasons are, and why others were not judged at all."""
-    said = ["the page has the numbers beside each claim"]
+    """Why claims were not judged at all; why others did not hold is a long story, which the page tells."""
+    said = []
     if counts[UNCLEAR]:
-        said.append(f"{counts[UNCLEAR]} unclear: within the noise")
+        said.append(f"{counts[UNCLEAR]} unclear (within the noise)")
     if counts[NOT_RUN]:
         said.append(f"{counts[NOT_RUN]} not run")
     details = [claim.detail for claim in claims if claim.verdict == UNCHECKED]
     unlearnt = [detail for detail in details if detail.startswith("not learnt")]
     if unlearnt:
-        said.append(f"{len(unlearnt)} about tasks that the models have not learnt")
+        said.append(f"{len(unlearnt)} on tasks that the models have not learnt")
     if others := Counter(detail.removeprefix("not judged: ") for detail in details if detail not in unlearnt):
-        said.append(f"{others.total()} cannot be checked here, most often: {short(others.most_common(1)[0][0])}")
-    return "; ".join(said)
+        said.append(f"{others.total()} cannot be checked here (mostly: {short(others.most_common(1)[0][0])})")
+    return "; ".join(["the page has the numbers beside each claim", *said])
