@@ -58,7 +58,7 @@ def test_whatever_is_drawn_is_wanted(root, tmp_path):
     asked = set()
 
     class Asked(Results):
-        def curve(self, runs, corpus, pairs, index):
+        def curve(self, runs, corpus, pairs, index, control="none"):
             asked.update((run, corpus, pair, index) for run in runs for pair in pairs)
             return Curve()
 

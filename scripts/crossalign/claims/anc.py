@@ -144,9 +144,11 @@ CLAIMS: dict[str, Claim] = {
     ),
     "ccas": Claim(
         F9,
-        "PWCCA as the authors' library has it and SVCCA in layers 6-12: {values}",
-        {"values": layers(curves(F9, panel=CCAS), 6, 12)},
-        number=every("values", lambda name: between(name, 0.5, 0.8, "similarity")),
+        "in layers 6-12, PWCCA as the authors' library has it: {pwcca}; SVCCA: {svcca}",
+        {"pwcca": layers(of(F9, CCAS[0]), 6, 12), "svcca": layers(of(F9, CCAS[1]), 6, 12)},
+        number=all_of(
+            *(every(one, lambda name: between(name, 0.5, 0.8, "similarity")) for one in ("pwcca", "svcca")),
+        ),
         over=NORM_LANGUAGES,
     ),
     "cca-passes": Claim(
