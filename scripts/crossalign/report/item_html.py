@@ -119,8 +119,9 @@ def claims_of(entry: Entry) -> str:
         f'<li>{badge(claim.verdict)} <a href="#{claim_anchor(claim)}">{text(claim.claim)}</a></li>'
         for claim in entry.claims
     )
-    total = len(entry.claims)
-    parts = ", ".join(f"{number} {verdict}" for verdict, number in count(entry.claims).items() if number)
+    counts = count(entry.claims)
+    total = sum(counts.values())
+    parts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
     told = f"{total} {'claim' if total == 1 else 'claims'}: {parts}"
     return f'<details class="fold"><summary>{told}</summary><ul class="plain">{rows}</ul></details>'
 
