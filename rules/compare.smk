@@ -22,9 +22,10 @@ rule compare_languages:
         languages=lambda wildcards: compared_languages(wildcards),
         indexes=lambda wildcards: compared_indexes(wildcards),
         directions=lambda wildcards: directions_option(wildcards),
+        control=lambda wildcards: control_option(wildcards),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --embeddings {input:q} --reference en --languages {params.languages}"
-        " --indexes {params.indexes} {params.directions} --out {output:q} > {log:q} 2>&1"
+        " --indexes {params.indexes} {params.directions} {params.control} --out {output:q} > {log:q} 2>&1"
 
 
 rule measure_distances:

@@ -31,6 +31,12 @@ def directions_option(wildcards):
     return options(svcca_directions=config["similarity"]["svcca_directions"] if wanted else None)
 
 
+def control_option(wildcards):
+    """For models with an index that has controls."""
+    wanted = {"cka", "anc"} & set(compared_indexes(wildcards))
+    return options(control=config["similarity"]["control"] if wanted else None)
+
+
 def embedded_model(run):
     """The files of a model whose vectors are taken; a fine-tuned one lies over the one that it started from."""
     if not isinstance(run, Tuned):

@@ -77,6 +77,7 @@ BAD = [
     ("adjustment.betas", [0.9], ["adjustment.betas", "two"]),
     ("mlm.masking", 1, ["mlm.masking", "1"]),
     ("similarity.index", "cca", ["similarity.index", "cka"]),
+    ("similarity.control", "strangers", ["similarity.control", "length", "none"]),
 ]
 
 

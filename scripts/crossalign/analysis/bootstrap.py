@@ -5,10 +5,10 @@ draws depend on the number of parts only, so all layers, pairs and models see th
 two layers has a standard error of its own. What is taken out of the vectors, the mean or a function of the length, is
 that of all sentences in every resample; with 100 sentences that changes a standard error by one part in a hundred.
 
-A part that is drawn twice is not paired with its own copy: in the sum of overlaps over pairs of parts, which makes the
-norms in CKA, a part with itself counts w times, not w^2 times. CKA is too high with few sentences for many neurons, and
-copies, which are no new sentences, would raise it further, now more, now less. (1,000 sentences, 256 neurons without
-any structure: the standard error would be six times too large; so it is 1.25 times.)
+A part that is drawn w times is not paired with its own copies: in the sum of overlaps over pairs of parts, which makes
+the norms in CKA, a part with itself counts w times, not w^2 times. CKA is too high when sentences are few for many
+neurons. Copies are no new sentences and would raise it further, by an amount that differs between resamples. With 1,000
+sentences and 256 nearly independent neurons the standard error would be six times too large; so it is 1.25 times.
 
 The parts are the price of speed: a standard error from 50 of them is itself uncertain by a tenth.
 """

@@ -47,10 +47,11 @@ def diagonals(reference: Matrix, others: Sequence[Matrix], parts: int) -> tuple[
 
 
 def by_sentences(sentences: int, left: int, right: int, parts: int) -> bool:
-    """Whether kernels are cheaper than the matrices C_b, whose sum is wanted in any case.
+    """Whether kernels beside the whole products are cheaper than products in parts.
 
-    In multiplications, about: a kernel and a pass over it, which costs some ten; against the overlaps of C_b, and half
-    of a product, because the sum of squares by itself is symmetric and C_b in parts is not made use of.
+    Estimated in multiplications. A kernel takes half of n^2 d, because it is symmetric, and a pass over it as long as
+    ten n^2. Products in parts cost their overlaps, and half a product more than whole ones: the Gram matrices of parts
+    are not computed as symmetric ones.
     """
     return sentences**2 * (right / 2 + 10) < left * right * (parts**2 / 2 + sentences / 2)
 
