@@ -1,7 +1,7 @@
-"""The recipe of a program: a hash that changes when its code does, or that of a library module it imports.
+"""The recipe of a program: a hash that changes when its code does, or that of a module or program it imports.
 
 Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
-covers the syntax trees, without comments and docstrings, of a script and of everything below `crossalign` it imports.
+covers the syntax trees, without comments and docstrings, of a script and of everything in `scripts/` it imports.
 """
 
 import ast
@@ -23,7 +23,7 @@ def recipe(*scripts: str) -> str:
 
 
 def closure(script: Path) -> set[Path]:
-    """The script and all library modules it imports, directly or not, at the top or inside functions."""
+    """The script and all of this project that it imports, directly or not, at the top or inside functions."""
     found: set[Path] = set()
     waiting = [script]
     while waiting:
@@ -36,18 +36,26 @@ def closure(script: Path) -> set[Path]:
 
 @cache
 def imports(file: Path) -> tuple[Path, ...]:
-    """The library modules that one file imports by name."""
+    """The library modules and programs that one file imports by name."""
     names: set[str] = set()
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
-    return tuple(module for name in sorted(names) if name.startswith("crossalign") for module in modules(name))
+    # Python looks in a program's folder first, so a program hides a package of the same name.
+    ours = {"crossalign", *programs(SCRIPTS)}
+    return tuple(module for name in sorted(names) if name.split(".")[0] in ours for module in modules(name))
+
+
+@cache
+def programs(folder: Path) -> frozenset[str]:
+    """The names by which programs can import each other."""
+    return frozenset(file.stem for file in folder.glob("*.py"))
 
 
 def modules(name: str) -> list[Path]:
-    """The files behind a dotted name: the module and the packages around it. A name inside a module has none."""
+    """The files behind a dotted name: the module or program and the packages around it. A name inside one has none."""
     found = []
     parts = name.split(".")
     for length in range(1, len(parts) + 1):

@@ -23,9 +23,13 @@ def scripts(tmp_path, monkeypatch):
     return tmp_path
 
 
-def fresh(script="program.py"):
-    for cached in (module.recipe, module.imports, module.parsed, module.tree):
+def forget():
+    for cached in (module.recipe, module.imports, module.programs, module.parsed, module.tree):
         cached.cache_clear()
+
+
+def fresh(script="program.py"):
+    forget()
     return module.recipe(script)
 
 
@@ -62,8 +66,27 @@ def test_a_recipe_does_not_depend_on_the_version_of_python(scripts):
 
 
 def test_every_program_has_a_recipe(root):
-    for cached in (module.recipe, module.imports, module.parsed, module.tree):
-        cached.cache_clear()
+    forget()
     programs = sorted(file.name for file in (root / "scripts").glob("*.py"))
     assert programs
     assert all(len(module.recipe(program)) == 12 for program in programs)
+
+
+@pytest.mark.parametrize("line", ["import helper", "from helper import x", "def late():\n    from helper import x"])
+def test_programs_may_import_each_other(scripts, line):
+    (scripts / "helper.py").write_text("from crossalign.third import M\n\nx = M\n")
+    (scripts / "program.py").write_text(f"{line}\n")
+    before = fresh()
+    (scripts / "crossalign" / "third.py").write_text("M = 2\n")
+    behind = fresh()
+    (scripts / "helper.py").write_text("from crossalign.third import M\n\nx = -M\n")
+    assert len({before, behind, fresh()}) == 3
+
+
+def test_the_baseline_is_made_again_when_the_evaluation_that_it_imports_from_changes(root):
+    forget()
+    assert root / "scripts" / "evaluate.py" in module.closure(root / "scripts" / "train_bilstm.py")
+    # Nothing else imports from a program, so nothing else is made again with one.
+    others = {file for file in (root / "scripts").glob("*.py") if file.name != "train_bilstm.py"}
+    beside = {file.name: [other for other in module.closure(file) if other in others - {file}] for file in others}
+    assert not any(beside.values())
