@@ -1,9 +1,19 @@
-"""The two ways to install, pip and conda, give the same versions."""
+"""The two ways to install, pip and conda, give the same versions; environments hold what their programs import."""
 
+import ast
 import re
+import sys
+from functools import cache
+from pathlib import Path
 
 import pytest
 import yaml
+from tests.rule_texts import Rule, rules
+
+from crossalign import recipe
+from crossalign.tasks import NAMES, file_of
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # conda-forge's name -> the name on the Python index
 RENAMED = {"pytorch": "torch", "huggingface_hub": "huggingface-hub"}
@@ -46,6 +56,112 @@ def test_every_environment_of_a_rule_exists(root):
     assert all((root / "envs" / name).is_file() for name in named)
 
 
-def test_tables_figures_and_verdicts_have_what_they_draw_and_judge_with(root):
-    """Correlations and verdicts take quantiles from scipy; figures are drawn by matplotlib."""
-    assert {"matplotlib", "scipy", "numpy"} <= conda_versions(root, "data.yaml").keys()
+# The name in an import -> the name in lists, where they differ
+LISTED_AS = {"yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
+# Packages that come with one of the environment's own.
+BROUGHT = {
+    "httpx": "huggingface-hub",  # its own client, whose errors are told apart
+    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/models/kernels.py)
+}
+# Imported inside functions that no rule of the environment calls.
+NOT_CALLED = {
+    # Training and embedding filter the links of sentences that are tokenised already (crossalign/training/linked.py).
+    ("torch.yaml", "sacremoses"),
+}
+
+
+def at_runtime(node):
+    """All parts of a syntax tree but those for type checkers."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from at_runtime(child)
+
+
+@cache
+def imports_of(file):
+    """Files in `scripts/` and packages of others that a file imports."""
+    files, packages = set(), set()
+    for node in at_runtime(ast.parse(file.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module, *(f"{node.module}.{name}" for name in names)]
+        for name in names:
+            top = name.split(".")[0]
+            if recipe.modules(top):
+                files.update(recipe.modules(name))
+            elif top not in sys.stdlib_module_names:
+                packages.add(top)
+    return files, packages
+
+
+@cache
+def imported(program):
+    """The packages of others that a file in `scripts/` imports, through all that it imports from there."""
+    packages, seen, waiting = set(), set(), {program}
+    while waiting:
+        file = waiting.pop()
+        seen.add(file)
+        files, others = imports_of(file)
+        packages |= others
+        waiting |= files - seen
+    return packages
+
+
+def unlisted(root, rule):
+    """What the programs of a rule import and the list of its environment lacks."""
+    # Tasks are looked up by name, so that no import leads to them.
+    tasks = {file_of(name) for name in NAMES} if "task_code(" in rule.body else set()
+    packages = set().union(*(imported(recipe.SCRIPTS / file) for file in {*rule.programs, *tasks}))
+    return {LISTED_AS.get(name, name) for name in packages} - conda_versions(root, rule.environment).keys()
+
+
+def missing(root, rule):
+    """What the programs of a rule import and its environment does not hold."""
+    held = conda_versions(root, rule.environment).keys()
+    return {name for name in unlisted(root, rule) if BROUGHT.get(name) not in held}
+
+
+RULES = rules(ROOT)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_what_a_program_imports_is_in_its_environment(root, rule):
+    assert rule.programs, "every rule runs a program"
+    assert {name for name in missing(root, rule) if (rule.environment, name) not in NOT_CALLED} == set()
+
+
+def test_every_exception_is_needed(root):
+    assert {(rule.environment, name) for rule in RULES for name in missing(root, rule)} == NOT_CALLED
+    assert {name for rule in RULES for name in unlisted(root, rule)} == BROUGHT.keys() | {
+        name for _, name in NOT_CALLED
+    }
+
+
+def test_every_rule_is_read():
+    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "rules").glob("*.smk")]
+    assert all(rule.environment for rule in RULES)
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert {"finetune", "finetune_random", "prepare_trees", "pretrain_own", "make_world"} <= {r.name for r in RULES}
+    # Two loops stand for seven rules.
+    assert len(RULES) == sum(text.count("conda:\n") for text in texts) + 5
+
+
+def test_imports_are_followed(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "SCRIPTS", tmp_path)
+    (tmp_path / "crossalign").mkdir()
+    (tmp_path / "crossalign" / "__init__.py").write_text("import at_the_package\n")
+    (tmp_path / "crossalign" / "deep.py").write_text("def late():\n    from in_a_function.part import name\n")
+    (tmp_path / "other.py").write_text("import in_a_program, json\nfrom crossalign import deep\n")
+    (tmp_path / "program.py").write_text(
+        "from typing import TYPE_CHECKING\nfrom other import x\nif TYPE_CHECKING:\n    import for_types\n"
+    )
+    assert imported(tmp_path / "program.py") == {"at_the_package", "in_a_function", "in_a_program"}
+
+
+def test_a_lacking_package_is_found(root):
+    """As matplotlib and scipy once were."""
+    figure = next(rule for rule in RULES if rule.name == "make_figure")
+    moved = Rule(figure.name, figure.body.replace("data.yaml", "torch.yaml"))
+    assert missing(root, moved) == {"jsonschema", "matplotlib"}
