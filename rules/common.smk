@@ -12,7 +12,7 @@ from crossalign.addresses import CONTINUAL, INIT, MODEL, RECIPE, SET, WORD, Adap
 from crossalign.addresses import parse as run_at
 from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog
-from crossalign.cluster import end_earlier_jobs, left_behind, use_shims
+from crossalign.cluster import end_earlier_jobs, left_behind, note_run, use_shims
 from crossalign.commands import (
     adjustment_options,
     bilstm_options,
@@ -164,7 +164,10 @@ def start_run():
     # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.
     if planned or workflow.executor_plugin.name == "slurm":
         try:
-            end_earlier_jobs(left_behind(Path.cwd(), planned, ".snakemake/locks"))
+            # The executor's name for this run, which its jobs carry. Without a note of it other runs would ask the user.
+            if run := getattr(workflow.scheduler._executor, "run_uuid", None):
+                note_run(Path.cwd(), run)
+            end_earlier_jobs(left_behind(Path.cwd(), planned))
         except UserError as error:
             raise WorkflowError(str(error)) from None
 

@@ -1,16 +1,24 @@
 """What a workflow on SLURM needs beside its executor: status queries that survive outages, and no job twice at once."""
 
+import json
 import logging
 import os
 import shutil
 import subprocess
 import time
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 from crossalign.errors import UserError
+from crossalign.files import write_json
+from crossalign.holders import NOTES, Holder, Verdict, state_of, this_process
 
 log = logging.getLogger(__name__)
+
+# Below a working folder: which process is, or was, the run that submitted jobs under a name.
+RUNS = NOTES / "slurm"
 
 
 def use_shims(folder: str | Path) -> None:
@@ -24,21 +32,65 @@ def use_shims(folder: str | Path) -> None:
         os.environ["CROSSALIGN_SLURM_CONF"] = os.environ["SLURM_CONF"]
 
 
-def left_behind(folder: str | Path, marked: Iterable[str], locks: str | Path) -> list[str]:
-    """The numbers of jobs that an earlier run, killed since, has left at work on what is to be made now in `folder`.
+def note_run(folder: str | Path, run: str) -> None:
+    """Write down that this process is the run `run` in `folder`: by that name SLURM knows the jobs it submits."""
+    write_json(Path(folder) / RUNS / f"{run}.json", asdict(this_process()))
 
-    `locks` is the folder with one output lock for each run that is alive. If there is no other, every job that works in
-    `folder` was left behind. If there is, only jobs `marked` as makers of what is to be made now certainly were.
+
+def left_behind(folder: str | Path, marked: Iterable[str]) -> list[str]:
+    """The numbers of jobs that an earlier run in `folder` has left behind when it was killed.
+
+    Jobs of a run that is alive stay. If such a run has jobs `marked` as makers of what is to be made now, or may have,
+    the user must decide. Snakemake's locks say nothing here: --nolock makes none, and a run that ends removes those of
+    the others.
     """
-    others = len(list(Path(locks).glob("*.output.lock"))) != 1
-    return unfinished(marked) if others else list(jobs_in(folder))
+    marked, here = set(marked), Path(folder).resolve()
+    jobs = [job for job in _submitted() if job.number in marked or Path(job.folder).resolve() == here]
+    runs = {run: _state(here, run) for run in {job.run for job in jobs}}
+    for state, advice in (
+        ("alive", "wait for it, or stop it, and start again"),
+        ("unknown", "if it is over, cancel them (scancel {numbers}); if not, wait for it. Then start again"),
+    ):
+        busy = [job for job in jobs if runs[job.run].state == state]
+        if clash := [job for job in busy if job.number in marked]:
+            numbers = " ".join(job.number for job in clash)
+            raise UserError(
+                f"SLURM jobs {numbers} are making what this run is to make. {runs[clash[0].run].told} "
+                f"{advice.format(numbers=numbers).capitalize()}"
+            )
+        if busy:
+            log.warning("jobs of another run in this folder are left alone: %s", ", ".join(job.number for job in busy))
+    for note in (here / RUNS).glob("*.json"):
+        if note.stem not in runs and _state(here, note.stem).state == "dead":
+            note.unlink(missing_ok=True)
+    return [job.number for job in jobs if runs[job.run].state == "dead"]
 
 
-def jobs_in(folder: str | Path) -> list[str]:
-    """The numbers of one's own jobs that a workflow has submitted for work in a folder and that wait or run."""
-    here = Path(folder).resolve()
-    rows = [row.split("|", 2) for row in _queue("%A|%k|%Z")]
-    return [number for number, comment, place in rows if comment.startswith("rule_") and Path(place).resolve() == here]
+def _state(folder: Path, run: str) -> Verdict:
+    """Whether a run is `alive` or `dead`; `unknown` where that cannot be seen from here."""
+    try:
+        holder = Holder(**json.loads((folder / RUNS / f"{run}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return Verdict("unknown", f"Nothing says whether the run that submitted them ({run}) is at work.")
+    found = state_of(holder, this_process())
+    # Processes that a dead run has left on this machine look after no jobs of SLURM.
+    if found.state in ("dead", "jobs"):
+        return Verdict("dead")
+    return Verdict(found.state, f"The run that submitted them is {holder}.")
+
+
+class Submitted(NamedTuple):
+    """A job that a workflow has submitted and that waits or runs."""
+
+    number: str
+    run: str
+    folder: str
+
+
+def _submitted() -> list[Submitted]:
+    """One's own jobs that workflows have submitted: the executor's comment is the rule, and its name the run."""
+    rows = [row.split("|", 3) for row in _queue("%A|%k|%j|%Z")]
+    return [Submitted(number, run, place) for number, comment, run, place in rows if comment.startswith("rule_")]
 
 
 def unfinished(jobs: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(workflow.basedir).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from crossalign.cluster import end_earlier_jobs, left_behind, use_shims
+from crossalign.cluster import end_earlier_jobs, left_behind, note_run, use_shims
 
 
 include: ROOT / "rules" / "graceful.smk"
@@ -17,7 +17,8 @@ use_shims(ROOT / "profiles" / "slurm" / "bin")
 
 onstart:
     marked = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
-    end_earlier_jobs(left_behind(Path.cwd(), marked, ".snakemake/locks"))
+    note_run(Path.cwd(), workflow.scheduler._executor.run_uuid)
+    end_earlier_jobs(left_behind(Path.cwd(), marked))
 
 
 rule all:
@@ -29,11 +30,11 @@ rule all:
 rule work:
     output:
         "{name}.done",
-    params:
-        saving=config.get("saving", 0),
     resources:
         gpu=1,
         mem_mb=100,
         runtime=30,
+    params:
+        saving=config.get("saving", 0),
     shell:
         "exec python {workflow.basedir:q}/worker.py {wildcards.name} {output} {params.saving}"

@@ -201,3 +201,14 @@ def test_what_ends_while_snakemake_is_dead_stays(plain_cluster, tmp_path):
     assert f"are cancelled first: {orphan}\n" in second.finish()
     assert len(starts(tmp_path, "ended")) == 1
     assert "twice at once" not in {line["event"] for line in journal(tmp_path)}
+
+
+def test_a_run_without_a_lock_leaves_the_jobs_of_another_alone(plain_cluster, tmp_path):
+    first = start(plain_cluster, tmp_path, names=["one"])
+    first.wait(lambda: working(tmp_path), "a job at work")
+    second = start(plain_cluster, tmp_path, "--nolock", names=["two"])
+    second.wait(lambda: len(working(tmp_path)) == 2, "a job of the second run at work")
+    (tmp_path / "go").touch()
+    assert f"left alone: {starts(tmp_path, 'one')[0]['job']}\n" in second.finish()
+    first.finish()
+    assert [line["event"] for line in journal(tmp_path)] == ["start", "start", "end", "end"]

@@ -1,6 +1,7 @@
 """The programs that stand before SLURM's own, and the jobs that an earlier run has left, on a pretended SLURM."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.cluster import end_earlier_jobs, jobs_in, left_behind, unfinished, use_shims
+from crossalign.cluster import RUNS, end_earlier_jobs, left_behind, unfinished, use_shims
 from crossalign.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -207,28 +208,114 @@ def test_nothing_is_cancelled_when_all_are_over(pretend, tmp_path):
     assert not (tmp_path / "cancelled").exists()
 
 
-def test_jobs_of_a_folder_are_those_that_a_workflow_submitted_for_it(pretend, tmp_path):
+@pytest.fixture
+def run_in(tmp_path):
+    """Starts processes that are runs in the folder, each under the name of its jobs."""
+    begun = []
+
+    def begin(name):
+        code = f"import sys; from crossalign.cluster import note_run; note_run({str(tmp_path)!r}, {name!r})"
+        waits = f"{code}; print('noted', flush=True); sys.stdin.read()"
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([sys.executable, "-c", waits], env=environment, **pipes)
+        begun.append(process)
+        assert process.stdout.readline() == "noted\n"
+        return process
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def queue(pretend, tmp_path):
+    """Sets the queue: number, comment, name and folder of each job."""
+
+    def fill(*rows):
+        lines = "\n".join("|".join(map(str, row)) for row in rows)
+        pretend(squeue=f"cat <<'.'\n{lines}\n.", scancel=f"echo \"$@\" >> '{tmp_path}/cancelled'")
+
+    return fill
+
+
+def kill(process):
+    process.kill()
+    process.wait()
+
+
+def test_jobs_of_a_killed_run_are_left_behind(queue, run_in, tmp_path):
     (tmp_path / "a link").symlink_to(tmp_path)
-    rows = [
-        f"3|rule_run|{tmp_path}",
-        "4|rule_run|/elsewhere",
-        f"5|(null)|{tmp_path}",
-        f"6|rule_work|{tmp_path / 'a link'}",
-    ]
-    pretend(squeue="cat <<'.'\n" + "\n".join(rows) + "\n.")
-    assert jobs_in(tmp_path) == ["3", "6"]
+    kill(run_in("crossalign_1"))
+    queue(
+        (3, "rule_run", "crossalign_1", tmp_path),
+        (4, "rule_run", "crossalign_1", "/elsewhere"),
+        (5, "(null)", "a|b", tmp_path),
+        (6, "rule_work", "crossalign_1", tmp_path / "a link"),
+    )
+    assert left_behind(tmp_path, []) == ["3", "6"]
+    # A job that makes what is to be made now, wherever it works: the folder may have been moved.
+    assert left_behind(tmp_path, ["4", "99"]) == ["3", "4", "6"]
 
 
-def test_while_another_run_is_alive_only_marked_jobs_are_left_behind(pretend, tmp_path):
-    locks = tmp_path / "locks"
-    locks.mkdir()
-    (locks / "0.output.lock").touch()
-    both = f"for word; do case $word in *%Z*) printf '3|rule_a|{tmp_path}\\n4|rule_b|{tmp_path}\\n' ;; esac; done"
-    pretend(squeue=both)
-    assert left_behind(tmp_path, ["3"], locks) == ["3", "4"]
-    (locks / "1.output.lock").touch()
-    pretend(squeue="printf '3\\n4\\n'")
-    assert left_behind(tmp_path, ["3", "9"], locks) == ["3"]
+@pytest.mark.parametrize("locks", [0, 1, 2])
+def test_jobs_of_a_run_that_is_alive_stay_whatever_the_locks(queue, run_in, tmp_path, caplog, locks):
+    """With --nolock a run has no lock of its own, and one that ends removes those of the others."""
+    (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
+    for number in range(locks):
+        (tmp_path / ".snakemake" / "locks" / f"{number}.output.lock").touch()
+    first, second = run_in("crossalign_1"), run_in("crossalign_2")
+    queue((3, "rule_a", "crossalign_1", tmp_path), (4, "rule_b", "crossalign_2", tmp_path))
+    assert left_behind(tmp_path, []) == []
+    assert "left alone: 3, 4" in caplog.text
+    kill(first)
+    assert left_behind(tmp_path, []) == ["3"]
+    kill(second)
+    assert left_behind(tmp_path, []) == ["3", "4"]
+
+
+def test_two_runs_do_not_make_the_same_at_once(queue, run_in, tmp_path):
+    process = run_in("crossalign_1")
+    queue((3, "rule_a", "crossalign_1", tmp_path), (4, "rule_b", "crossalign_1", tmp_path))
+    message = rf"jobs 4 are making what this run is to make. The run .* is process {process.pid} on .*\. Wait for it"
+    with pytest.raises(UserError, match=message):
+        left_behind(tmp_path, ["4"])
+
+
+def change(tmp_path, **fields):
+    note = tmp_path / RUNS / "crossalign_1.json"
+    note.write_text(json.dumps(json.loads(note.read_text()) | fields))
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["no note", "a note of another machine"])
+def test_where_nothing_is_sure_the_user_is_asked(queue, run_in, tmp_path, caplog, known):
+    if known:
+        kill(run_in("crossalign_1"))
+        change(tmp_path, host="login2")
+    queue((3, "rule_a", "crossalign_1", tmp_path), (4, "rule_b", "crossalign_1", tmp_path))
+    assert left_behind(tmp_path, []) == []
+    assert "left alone: 3, 4" in caplog.text
+    who = r"process \d+ on login2, started" if known else r"Nothing says whether .*\(crossalign_1\) is at work"
+    with pytest.raises(UserError, match=rf"jobs 3 4 are .*{who}.* cancel them \(scancel 3 4\); if not, wait"):
+        left_behind(tmp_path, ["3", "4"])
+    assert not (tmp_path / "cancelled").exists()
+
+
+def test_a_number_that_another_process_has_now_is_not_the_run(queue, run_in, tmp_path):
+    run_in("crossalign_1")
+    change(tmp_path, ticks="1")
+    queue((3, "rule_a", "crossalign_1", tmp_path))
+    assert left_behind(tmp_path, ["3"]) == ["3"]
+
+
+def test_notes_go_when_run_and_jobs_are_over(queue, run_in, tmp_path):
+    for name in ("over", "at-work"):
+        kill(run_in(name))
+    run_in("alive")
+    queue((3, "rule_a", "at-work", tmp_path))
+    left_behind(tmp_path, [])
+    assert sorted(file.stem for file in (tmp_path / RUNS).iterdir()) == ["alive", "at-work"]
 
 
 def test_a_job_that_does_not_end_stops_the_run(pretend):
