@@ -8,6 +8,7 @@
 # make report   the page of a run as far as it is: make report RUN=paper
 # make publish  its page, tables, figures and verdicts in one small folder: make publish RUN=small TO=docs/small-run/outcome
 # make bench    measure the workflow against its peers
+# make clean    delete the results of the demo; of another run, after a question: make clean RUN=paper
 # make demo-models       pretrain the demo's models again, on whatever GPU or CPU is there
 # make snakemake-report  Snakemake's own report of the demo
 
@@ -85,8 +86,9 @@ lint: dev-environment
 	snakefmt --check Snakefile rules
 	snakemake --lint --profile profiles/demo
 
+# Any other run than the demo asks first: make clean RUN=paper, or without a question make clean RUN=paper CONFIRM=paper
 clean:
-	rm -rf results .snakemake
+	@$(PYTHON) scripts/clean.py --run '$(RUN)' --confirm '$(CONFIRM)'
 
 environment: $(VENV)/installed
 dev-environment: $(VENV)/installed-dev
