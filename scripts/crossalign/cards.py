@@ -13,16 +13,20 @@ import contextlib
 import fcntl
 import logging
 import os
+import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from crossalign.errors import UserError
 
 log = logging.getLogger(__name__)
 
+# All may add files, and with the sticky bit remove only their own: as in the folder for temporary files.
+SHARED = 0o1777
+OTHER_FOLDER = "CROSSALIGN_CARD_LOCKS names another folder for locks"
 # Held open until the program ends; closing one frees its card.
 _held: list[int] = []
 
@@ -84,14 +88,37 @@ def jobs_per_card(environment: Mapping[str, str]) -> int:
 
 
 def lock_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of the locks, the same for all users of the machine."""
+    """The folder of the locks, the same for all users of the machine: each adds locks, none removes those of others.
+
+    UserError for a folder in which others could replace a lock. Its owner could, but gains nothing: whoever is on the
+    machine may use a card without asking, and what lies in place of a lock is never followed (see `_open`).
+    """
     folder = Path(environment.get("CROSSALIGN_CARD_LOCKS") or Path(tempfile.gettempdir()) / "crossalign-cards")
     try:
-        folder.mkdir(parents=True)
-        folder.chmod(0o777)
-    except FileExistsError:
-        pass
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError), _nothing_masked():
+            folder.mkdir(mode=SHARED)
+        found = folder.lstat()
+    except OSError as error:
+        raise UserError(f"{folder}: no folder for locks can be made ({error.strerror}); {OTHER_FOLDER}") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise UserError(f"{folder}: not a folder, and links are not followed; {OTHER_FOLDER}")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+        # Made by an earlier version, which set no sticky bit, or by the user.
+        if found.st_uid != os.geteuid():
+            raise UserError(f"{folder}: others could replace locks in it (no sticky bit: chmod +t); {OTHER_FOLDER}")
+        folder.chmod(stat.S_IMODE(found.st_mode) | stat.S_ISVTX)
     return folder
+
+
+@contextlib.contextmanager
+def _nothing_masked() -> Iterator[None]:
+    """What is made here gets the mode that is asked for at once, so that no other user finds it closed."""
+    mask = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(mask)
 
 
 def take_cards(
@@ -131,14 +158,19 @@ def try_cards(folder: Path, names: Sequence[str], share: int = 1, count: int = 1
 
 def _open(file: Path) -> int:
     """The lock file, which any user of the machine may hold."""
+    # A link that somebody put in its place would make or open a file elsewhere; a pipe or a device is no lock.
+    how = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with contextlib.suppress(FileNotFoundError):
+        try:
             # Not created where it exists: the kernel may forbid that for files of others.
-            return os.open(file, os.O_RDWR | os.O_CLOEXEC)
-        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        os.fchmod(lock, 0o666)
+            lock = os.open(file, how)
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError), _nothing_masked():
+                return os.open(file, how | os.O_CREAT | os.O_EXCL, 0o666)
+            lock = os.open(file, how)  # another program was quicker
+        if not stat.S_ISREG(os.fstat(lock).st_mode):
+            os.close(lock)
+            raise UserError(f"{file}: cannot be locked (not a file); {OTHER_FOLDER}")
         return lock
     except OSError as error:
-        raise UserError(
-            f"{file}: cannot be locked ({error.strerror}); CROSSALIGN_CARD_LOCKS names another folder for locks"
-        ) from None
+        raise UserError(f"{file}: cannot be locked ({error.strerror}); {OTHER_FOLDER}") from None

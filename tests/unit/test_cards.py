@@ -2,14 +2,16 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from crossalign.cards import assigned, cards, claim_cards, jobs_per_card, take_cards, try_cards
+from crossalign.cards import assigned, cards, claim_cards, jobs_per_card, lock_folder, take_cards, try_cards
 from crossalign.errors import UserError
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -91,6 +93,91 @@ def test_more_cards_than_there_are(tmp_path):
 def test_a_folder_that_cannot_hold_locks_is_named(tmp_path):
     (tmp_path / "0.0.lock").mkdir()
     with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(Is a directory\); CROSSALIGN_CARD_LOCKS names"):
+        try_cards(tmp_path, ["0"])
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of locks, not made yet, and a usual umask."""
+    mask = os.umask(0o022)
+    yield tmp_path / "locks"
+    os.umask(mask)
+
+
+def locks_in(folder):
+    return lock_folder({"CROSSALIGN_CARD_LOCKS": str(folder)})
+
+
+def test_users_share_the_folder_and_cannot_remove_the_locks_of_others(folder, tmp_path, monkeypatch):
+    assert locks_in(folder) == folder
+    assert mode(folder) == 0o1777
+    os.close(try_cards(folder, ["0"])["0"])
+    assert mode(folder / "0.0.lock") == 0o666
+    # Without a name: beside other temporary files.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    assert mode(lock_folder({})) == 0o1777
+    assert os.umask(0o022) == 0o022
+
+
+def test_a_folder_of_an_earlier_version_is_mended(folder):
+    folder.mkdir()
+    folder.chmod(0o777)
+    locks_in(folder)
+    assert mode(folder) == 0o1777
+
+
+def test_a_private_folder_stays_private(folder):
+    folder.mkdir(mode=0o700)
+    locks_in(folder)
+    assert mode(folder) == 0o700
+
+
+@pytest.mark.parametrize(("bits", "refused"), [(0o777, True), (0o775, True), (0o1777, False), (0o1775, False)])
+def test_a_folder_of_another_user_needs_the_sticky_bit(folder, monkeypatch, bits, refused):
+    folder.mkdir()
+    folder.chmod(bits)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    if refused:
+        with pytest.raises(UserError, match=r"others could replace locks in it .*chmod \+t\); CROSSALIGN_CARD_LOCKS"):
+            locks_in(folder)
+    else:
+        assert locks_in(folder) == folder
+    assert mode(folder) == bits
+
+
+def test_what_lies_in_place_of_the_folder_is_not_followed(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="locks: not a folder, and links are not followed; CROSSALIGN_CARD_LOCKS"):
+        locks_in(folder)
+
+
+def test_a_folder_that_cannot_be_made_is_named(folder):
+    folder.touch()
+    with pytest.raises(UserError, match="locks: not a folder"):
+        locks_in(folder)
+    with pytest.raises(UserError, match=r"locks/deeper: no folder for locks can be made \(File exists\); CROSSALIGN"):
+        locks_in(folder / "deeper")
+
+
+@pytest.mark.parametrize("target", ["there", "not-there"])
+def test_what_lies_in_place_of_a_lock_is_not_followed(tmp_path, target):
+    (tmp_path / "there").write_text("mine")
+    (tmp_path / "there").chmod(0o600)
+    (tmp_path / "0.0.lock").symlink_to(tmp_path / target)
+    with pytest.raises(UserError, match="0.0.lock: cannot be locked"):
+        try_cards(tmp_path, ["0"])
+    assert mode(tmp_path / "there") == 0o600
+    assert not (tmp_path / "not-there").exists()
+
+
+def test_a_pipe_is_no_lock(tmp_path):
+    os.mkfifo(tmp_path / "0.0.lock")
+    with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(not a file\)"):
         try_cards(tmp_path, ["0"])
 
 
