@@ -12,7 +12,7 @@ from crossalign.addresses import CONTINUAL, INIT, MODEL, RECIPE, SET, WORD, Adap
 from crossalign.addresses import parse as run_at
 from crossalign.analysis.wanted import wanted_indexes, wanted_languages
 from crossalign.catalog import Catalog
-from crossalign.cluster import end_earlier_jobs, left_behind, note_run, use_shims
+from crossalign.cluster import end_earlier_jobs, left_behind, note_run
 from crossalign.commands import (
     adjustment_options,
     bilstm_options,
@@ -40,13 +40,13 @@ from crossalign.recipe import recipe
 from crossalign.search import trials_of
 from crossalign.sets import EXTENSIONS, DataSet, raw_files
 from crossalign.targets import evaluation_sets, training_sets
-from crossalign.timer import OneTimer
 from crossalign.tasks import file_of
+from crossalign.workarounds import mend_status_queries, submits_as, use_one_timer
 from snakemake.exceptions import WorkflowError
 
 SHIMS = Path(workflow.basedir) / "profiles" / "slurm" / "bin"
 if "SLURM_JOB_ID" in os.environ:
-    use_shims(SHIMS)
+    mend_status_queries(SHIMS, logger.warning)
 try:
     check(config)
     CATALOG = Catalog(config)
@@ -154,18 +154,15 @@ def start_run():
     if not config.get("world") and missing(needed(), DOWNLOADS):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(missing(needed(), DOWNLOADS))}")
     write_config()
-    # Snakemake arms a timer at each look for work, and each timer brings about the next look: hundreds a second after a
-    # few hundred jobs. One is enough.
-    if hasattr(workflow.scheduler, "_schedule_reevalutation"):
-        workflow.scheduler._schedule_reevalutation = OneTimer(workflow.scheduler._open_jobs.release)
+    use_one_timer(workflow.scheduler, logger.warning)
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
     if workflow.executor_plugin.name == "slurm":
-        use_shims(SHIMS)
+        mend_status_queries(SHIMS, logger.warning)
     # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.
     if planned or workflow.executor_plugin.name == "slurm":
         try:
-            # The executor's name for this run, which its jobs carry. Without a note of it other runs would ask the user.
-            if run := getattr(workflow.scheduler._executor, "run_uuid", None):
+            # Without a note of the name that its jobs carry, other runs would have to ask the user.
+            if run := submits_as(workflow.scheduler):
                 note_run(Path.cwd(), run)
             end_earlier_jobs(left_behind(Path.cwd(), planned))
         except UserError as error:

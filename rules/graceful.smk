@@ -1,11 +1,5 @@
-"""Snakemake survives SIGTERM that comes twice, as SLURM may send it: its handler wants a lock that may be held by what it
-interrupts, most likely by its answer to the first, and then Snakemake would hang until SLURM kills it. No rules."""
+"""Snakemake survives SIGTERM that comes twice, as SLURM may send it. No rules."""
 
-import contextlib
+from crossalign.workarounds import survive_second_sigterm
 
-from crossalign.signals import beside
-
-with contextlib.suppress(ImportError):  # other versions may keep it elsewhere
-    from snakemake.scheduling.job_scheduler import JobScheduler
-
-    JobScheduler.exit_gracefully = beside(JobScheduler.exit_gracefully)
+survive_second_sigterm(logger.warning)

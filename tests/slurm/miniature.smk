@@ -6,18 +6,19 @@ from pathlib import Path
 ROOT = Path(workflow.basedir).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from crossalign.cluster import end_earlier_jobs, left_behind, note_run, use_shims
+from crossalign.cluster import end_earlier_jobs, left_behind, note_run
+from crossalign.workarounds import mend_status_queries, submits_as
 
 
 include: ROOT / "rules" / "graceful.smk"
 
 
-use_shims(ROOT / "profiles" / "slurm" / "bin")
+mend_status_queries(ROOT / "profiles" / "slurm" / "bin", logger.warning)
 
 
 onstart:
     marked = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
-    note_run(Path.cwd(), workflow.scheduler._executor.run_uuid)
+    note_run(Path.cwd(), submits_as(workflow.scheduler))
     end_earlier_jobs(left_behind(Path.cwd(), marked))
 
 

@@ -29,7 +29,7 @@ def test_a_handler_may_want_a_lock_that_is_held():
 
 
 def test_snakemake_has_what_is_replaced():
-    """rules/graceful.smk; where it is gone or renamed, so may the fault be."""
+    """crossalign/workarounds.py; where it is gone or renamed, so may the fault be."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     assert "with self._lock:" in inspect.getsource(JobScheduler.exit_gracefully)

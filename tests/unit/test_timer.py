@@ -39,7 +39,7 @@ def test_a_call_may_ask_for_the_next():
 
 
 def test_snakemake_has_what_is_replaced():
-    """rules/common.smk; where it is gone or renamed, so may the fault be."""
+    """crossalign/workarounds.py; where it is gone or renamed, so may the fault be."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     assert "delay" in JobScheduler._schedule_reevalutation.__annotations__

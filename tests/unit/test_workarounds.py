@@ -1,0 +1,108 @@
+"""Workarounds are on for the pinned versions of Snakemake and its SLURM executor, and off, with a word, for others."""
+
+import importlib.metadata
+import os
+import re
+from types import SimpleNamespace
+
+import pytest
+from snakemake.scheduling.job_scheduler import JobScheduler
+
+from crossalign import workarounds
+from crossalign.timer import OneTimer
+
+PACKAGES = {"snakemake": workarounds.SNAKEMAKE, "snakemake-executor-plugin-slurm": workarounds.SLURM_EXECUTOR}
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Pretends that packages have other versions; None: not installed."""
+    monkeypatch.setattr(workarounds, "_told", set())
+
+    def version(package):
+        if versions[package] is None:
+            raise importlib.metadata.PackageNotFoundError(package)
+        return versions[package]
+
+    versions = dict(PACKAGES)
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    return versions
+
+
+@pytest.fixture
+def try_all(root, tmp_path, monkeypatch):
+    """Applies all workarounds, as rules do, to what can be put back; says which are on, and what the user was told."""
+    original = JobScheduler.exit_gracefully
+    monkeypatch.setattr(JobScheduler, "exit_gracefully", original)  # put back afterwards
+    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def apply():
+        warnings = []
+        rule = (root / "rules" / "graceful.smk").read_text(encoding="utf-8")
+        exec(compile(rule, "graceful.smk", "exec"), {"logger": SimpleNamespace(warning=warnings.append)})
+        scheduler = SimpleNamespace(_open_jobs=SimpleNamespace(release=lambda: None))
+        workarounds.use_one_timer(scheduler, warnings.append)
+        workarounds.mend_status_queries("/shims", warnings.append)
+        done = {
+            "sigterm": JobScheduler.exit_gracefully is not original,
+            "timers": isinstance(getattr(scheduler, "_schedule_reevalutation", None), OneTimer),
+            "status": "/shims" in os.environ["PATH"].split(os.pathsep),
+        }
+        return {name for name, on in done.items() if on}, warnings
+
+    return apply
+
+
+def test_all_are_on_for_the_versions_they_were_written_for(pretend, try_all):
+    assert try_all() == ({"sigterm", "timers", "status"}, [])
+
+
+@pytest.mark.parametrize("version", ["9.27.0", "9.27.2", "9.28.0", "10.0.0"])
+def test_another_snakemake(pretend, try_all, version):
+    pretend["snakemake"] = version
+    on, warnings = try_all()
+    assert on == {"status"}
+    assert [warning.split(": ")[0] for warning in warnings] == [f"snakemake is {version}, not 9.27.1"] * 2
+    assert "a workaround is off, so a second SIGTERM may hang Snakemake" in warnings[0]
+    assert all("\n" not in warning for warning in warnings)
+    # One line each, however often rules are read.
+    assert try_all() == ({"status"}, [])
+
+
+@pytest.mark.parametrize("version", ["2.7.9", "2.8.1", "3.0.0"])
+def test_another_executor(pretend, try_all, version):
+    pretend["snakemake-executor-plugin-slurm"] = version
+    on, warnings = try_all()
+    assert on == {"sigterm", "timers"}
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"snakemake-executor-plugin-slurm is {version}, not 2.8.0: a workaround is off")
+
+
+def test_where_there_is_no_executor_nothing_is_missed(pretend, try_all):
+    pretend["snakemake-executor-plugin-slurm"] = None
+    assert try_all() == ({"sigterm", "timers"}, [])
+
+
+def test_the_name_of_a_run_is_known_or_not():
+    executor = SimpleNamespace(run_uuid="crossalign_1")
+    assert workarounds.submits_as(SimpleNamespace(_executor=executor)) == "crossalign_1"
+    assert workarounds.submits_as(SimpleNamespace(_executor=object())) is None
+    assert workarounds.submits_as(object()) is None
+
+
+def test_versions_are_the_same_everywhere(root):
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (root / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {package: pins[package] for package in PACKAGES} == PACKAGES
+    snakefile = (root / "Snakefile").read_text(encoding="utf-8")
+    assert re.findall(r"^min_version\(\"(.+)\"\)", snakefile, re.MULTILINE) == [workarounds.SNAKEMAKE]
+
+
+def test_rules_reach_into_snakemake_through_the_workarounds_only(root):
+    """Names that begin with an underscore are Snakemake's own business."""
+    for file in (root / "Snakefile", *sorted((root / "rules").glob("*.smk"))):
+        text = file.read_text(encoding="utf-8")
+        assert not re.findall(r"\b(?:workflow|scheduler)(?:\.\w+)*\._\w+", text), file.name
+        assert "snakemake.scheduling" not in text, file.name
+        assert "use_shims" not in text, file.name
