@@ -1,16 +1,19 @@
-# make demo     everything, on the artificial languages of the demo; ends with the page (what it shows: docs/progress.md)
-# make test     all tests and linters
-# make plan     what the papers need: jobs, time, disk, downloads, licences
-# make paper    the papers at full scale on this machine
-# make slurm    the same on a cluster
-# make small    real languages and small models pretrained here, on one GPU (docs/small-run/README.md)
-# make small-mirror FROM=folder  a mirror of its data from a folder of samples, for make small MIRROR=results/small/mirror
-# make report   the page of a run as far as it is: make report RUN=paper
-# make publish  its page, tables, figures and verdicts in one small folder: make publish RUN=small TO=docs/small-run/outcome
-# make bench    measure the workflow against its peers
-# make clean    delete the results of the demo; of another run, after a question: make clean RUN=paper
-# make demo-models       pretrain the demo's models again, on whatever GPU or CPU is there
+# make demo              the default: everything on artificial languages, ends with the page; no download, no GPU
+# make plan              what the papers need: jobs, time, disk, downloads, licences; PLAN_ARGS=--help lists its options
+# make small             real languages, small models pretrained here, one GPU; MIRROR=folder reads data from a mirror
+# make paper             the papers at full scale on this machine; TARGETS=anc for one study
+# make slurm             the same on a cluster
+# make report            the page of a run as far as it has come: RUN=paper
+# make publish           page, tables, figures and verdicts in one small folder: RUN=small TO=folder
 # make snakemake-report  Snakemake's own report of the demo
+# make small-mirror      a mirror for make small from a folder of samples: FROM=folder
+# make demo-models       pretrain the demo's models again, on a GPU or the CPU
+# make test              linters and all tests
+# make test-slow         also the tests that take many minutes
+# make lint              linters only
+# make bench             measure the workflow against its peers
+# make clean             delete the results of the demo; of another run, after a question: RUN=paper
+# make help              this list
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,8 +23,13 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: small small-mirror demo test test-slow plan paper slurm report publish snakemake-report demo-models bench lint clean environment dev-environment
+.PHONY: demo plan small paper slurm report publish snakemake-report small-mirror demo-models test test-slow lint bench clean help \
+	environment dev-environment
 .DEFAULT_GOAL := demo
+
+# Prints the comment at the head of this file.
+help:
+	@awk '!/^#/ { exit } { sub(/^# /, ""); print }' $(firstword $(MAKEFILE_LIST))
 
 # scripts/run.py starts Snakemake with a progress line (docs/progress.md) and tells this command where a run stops.
 demo small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)

@@ -8,6 +8,9 @@ min_version("9.27.1")  # as pinned: no older one was tested, and in a newer one 
 configfile: f"{workflow.basedir}/config.yaml"
 
 
+report: "resources/captions/workflow.rst"
+
+
 include: "rules/common.smk"
 include: "rules/graceful.smk"
 include: "rules/models.smk"

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 from crossalign.addresses import CONTINUAL, INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, is_continual, model_of
 from crossalign.addresses import parse as run_at
 from crossalign.analysis.wanted import wanted_indexes, wanted_languages
+from crossalign.captions import PAGE, caption_of, category_of, labels_of
 from crossalign.catalog import Catalog
 from crossalign.cluster import end_earlier_jobs, left_behind, note_run
 from crossalign.commands import (
@@ -33,7 +34,6 @@ from crossalign.errors import UserError
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.files import write_json
-from crossalign.items import ITEMS
 from crossalign.items.adjust import knows, pool_set
 from crossalign.own import own_models, own_vocabularies, texts_of
 from crossalign.recipe import recipe
@@ -65,6 +65,7 @@ BENCHMARKS = f"{RESULTS}/benchmarks"
 DOWNLOADS = config["downloads"]["folder"]
 TUNED = f"{RESULTS}/tuned/{{model}}/{{recipe}}-{{source}}/{{init}}/seed{{seed}}"
 BILSTM = f"{RESULTS}/tuned/bilstm/{{recipe}}-{{source}}/ref/seed{{seed}}"
+CLAIMS_FILE = Path(RESULTS) / "claims.csv"
 REPORT_ASSETS = sorted(file.name for file in (Path(workflow.basedir) / "resources" / "report").iterdir())
 
 

@@ -11,9 +11,9 @@ rule make_figure:
         png=report(
             f"{RESULTS}/figures/{{paper}}/{{item}}.png",
             caption="../resources/captions/figure.rst",
-            category="{paper}",
+            category=lambda wildcards: category_of(wildcards.paper),
             subcategory="figures",
-            labels={"item": "{item}"},
+            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
         ),
         csv=f"{RESULTS}/figures/{{paper}}/{{item}}.csv",
     log:
@@ -28,8 +28,8 @@ rule make_figure:
         recipe=code("make_figure.py"),
         settings=lambda wildcards: item_settings(wildcards.paper),
         draw_control=config["similarity"].get("draw_control", False),
-        # Derived from the output: another title in the catalog makes nothing again.
-        title=lambda wildcards, output: ITEMS[f"{wildcards.paper}/{wildcards.item}"].title,
+        # For the report alone, and derived from the output: another title or verdict makes nothing again.
+        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:

@@ -33,7 +33,12 @@ rule make_report:
         assets=[tracked(f"resources/report/{name}") for name in REPORT_ASSETS],
         differences=tracked("docs/differences.md"),
     output:
-        page=report(f"{RESULTS}/report/index.html", caption="../resources/captions/page.rst", category="page"),
+        page=report(
+            f"{RESULTS}/report/index.html",
+            caption="../resources/captions/page.rst",
+            category=PAGE,
+            labels={"item": "The page", "title": "All tables, figures, claims and settings"},
+        ),
         provenance=f"{RESULTS}/report/provenance.json",
     log:
         f"{LOGS}/make_report.log",

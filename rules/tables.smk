@@ -11,9 +11,9 @@ rule make_table:
         html=report(
             f"{RESULTS}/tables/{{paper}}/{{item}}.html",
             caption="../resources/captions/table.rst",
-            category="{paper}",
+            category=lambda wildcards: category_of(wildcards.paper),
             subcategory="tables",
-            labels={"item": "{item}"},
+            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
         ),
     log:
         f"{LOGS}/make_table/{{paper}}-{{item}}.log",
@@ -26,8 +26,8 @@ rule make_table:
         program=program("make_table.py"),
         recipe=code("make_table.py"),
         settings=lambda wildcards: item_settings(wildcards.paper),
-        # Derived from the output: another title in the catalog makes nothing again.
-        title=lambda wildcards, output: ITEMS[f"{wildcards.paper}/{wildcards.item}"].title,
+        # For the report alone, and derived from the output: another title or verdict makes nothing again.
+        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
         config=lambda wildcards, output: f"{RESULTS}/config.json",
         results=lambda wildcards, output: RESULTS,
     shell:

@@ -1,8 +1,13 @@
-"""Adjust a model on word-linked sentence pairs: pull linked words together, hold English words where they were.
+r"""Adjust a model on word-linked sentence pairs: pull linked words together, hold English words where they were.
 
 Reads a model folder, a pool of sentence pairs and its links; writes a model folder to OUT (config.json,
 model.safetensors, tokenizer.json) and OUT/training.json. Goes on from the newest checkpoint, unless another recipe
 wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started again.
+
+Example:
+    python scripts/adjust.py --model resources/demo/models/mbert --pairs 1000 --aggregation avg --tokens all --seed 1 \
+        --bitext results/demo/data/bitext/wikimatrix_hi/pool.tsv --links results/demo/links/wikimatrix_hi/pool.pharaoh \
+        --out adjusted
 """
 
 import argparse

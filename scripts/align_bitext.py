@@ -3,6 +3,9 @@
 In: a pool, `score TAB English words TAB other words` per line. Out: one line of links `i-j` per line of the pool,
 English position first, counted from 0; empty where nothing is linked. With --pieces the positions are those of the
 word pieces of a tokenizer, without special tokens.
+
+Example:
+    python scripts/align_bitext.py results/demo/data/bitext/wikimatrix_hi/pool.tsv --out links.pharaoh --threads 2
 """
 
 import argparse
@@ -17,7 +20,12 @@ from crossalign.files import write_atomic
 
 def parse_args() -> argparse.Namespace:
     """The pool, the program and the output."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+        allow_abbrev=False,
+    )
     parser.add_argument("pool", type=Path, help="score TAB English words TAB other words")
     parser.add_argument("--program", default="builtin", help="builtin, fast_align or eflomal")
     parser.add_argument("--path", help="the program, or its folder, where it is not on PATH")

@@ -1,4 +1,4 @@
-"""Compare one language with others, layer by layer, by any of the similarity indexes.
+r"""Compare one language with others, layer by layer, by any of the similarity indexes.
 
 Reads <embeddings>/<language>.npy (layers x sentences x neurons; row n is the same sentence in all languages) and
 writes one row per pair, layer, index and control. An index that is not defined for a layer (all sentences have the same
@@ -7,6 +7,10 @@ the length of sentences controlled for: `strangers` is what translations have ov
 `length` is what is left when a smooth function of the length is taken out. Of cka, anc and matching, `sampling` is the
 standard error by bootstrap over sentences, and `lead_sampling` that of the distance from the highest layer. --neurons
 also writes the most and least language-neutral neurons: those with the strongest and weakest correlation.
+
+Example:
+    python scripts/compare.py --embeddings embeddings --reference en --languages de --indexes cka anc \
+        --control length --out similarity.csv
 """
 
 import argparse

@@ -1,7 +1,12 @@
-"""Download one file of the register of data sets, resuming, verifying or locking it.
+r"""Download one file of the register of data sets, resuming, verifying or locking it.
 
 Sources are tried in this order: the mirror of everything, the file's address, its second address. A file that is
 already in its place is only verified.
+
+Example:
+    python scripts/download_file.py --path qa/squad/dev-v1.1.json --version 1.1 --licence CC-BY-SA-4.0 \
+        --url https://rajpurkar.github.io/SQuAD-explorer/dataset/dev-v1.1.json \
+        --downloads resources/downloads --lock resources/downloads.lock
 """
 
 import argparse

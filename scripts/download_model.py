@@ -1,6 +1,11 @@
-"""Download one model at a fixed revision: configuration, tokeniser and safetensors; never pickles, never code.
+r"""Download one model at a fixed revision: configuration, tokeniser and safetensors; never pickles, never code.
 
 The files go to <downloads>/models/<name>/; complete.json there lists them and is written last.
+
+Example:
+    python scripts/download_model.py --name xlmr-base --hub FacebookAI/xlm-roberta-base \
+        --revision e73636d4f797dec63c3081bb6ed5c7b0bb3f2089 \
+        --downloads resources/downloads --lock resources/downloads.lock
 """
 
 import argparse

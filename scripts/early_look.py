@@ -1,9 +1,12 @@
 """Make the page of a run that still goes: judge what is there, and mark what is still to come.
 
 Only --out is written: verdicts and provenance of the run are for the rules that end it.
+
+Example:
+    python scripts/early_look.py --results results/demo --out early.html
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +23,11 @@ from crossalign.report.page import page
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(description=__doc__.splitlines()[0])
+    args = ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+    )
     args.add_argument("--results", type=Path, required=True, help="results/<run>")
     args.add_argument("--out", type=Path, required=True, help="the file to write")
     args.add_argument("--page", type=Path, help="where it is going to lie, for its links; default: --out")

@@ -1,8 +1,12 @@
-"""Embed parallel sentences: the vectors of all layers, for all languages, with one model.
+r"""Embed parallel sentences: the vectors of all layers, for all languages, with one model.
 
 In: a model folder (BERT, XLM-R of any size, XGLM, or the project's own), perhaps a tuned model to be laid over it, and
 text with one sentence a line as LANG=FILE. Out: DIR/LANG.npy, fp32, layers x sentences x neurons; layer 0 is the output
 of the embeddings. Beside it DIR/LANG.lengths.npy, int32: how many tokens the mean of each sentence runs over.
+
+Example:
+    python scripts/embed_sentences.py --model resources/demo/models/mbert --special-tokens include --out embeddings \
+        --text en=results/demo/data/parallel/pud/en.txt de=results/demo/data/parallel/pud/de.txt
 """
 
 import argparse

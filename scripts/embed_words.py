@@ -1,8 +1,13 @@
-"""Vectors of related and unrelated word pairs, for the distances between them.
+r"""Vectors of related and unrelated word pairs, for the distances between them.
 
 In: a model folder, perhaps a tuned model to be laid over it, a pool (score TAB English words TAB other words) and its
 links (i-j, English first). Related pairs are linked words; unrelated pairs are the same words, each English one with
 the other one's word from another sentence pair. Out: two arrays of pairs x 2 x neurons (.npy, fp32).
+
+Example:
+    python scripts/embed_words.py --model resources/demo/models/mbert --pairs 300 \
+        --pool results/demo/data/bitext/wikimatrix_hi/pool.tsv --links results/demo/links/wikimatrix_hi/pool.pharaoh \
+        --related related.npy --unrelated unrelated.npy
 """
 
 import argparse

@@ -1,8 +1,12 @@
-"""Score one tuned model on all its target sets.
+r"""Score one tuned model on all its target sets.
 
 In: the tuned model, the base model that it was tuned from, and prepared sets as NAME=FILE. Out: scores in percent,
 {set: {metric: value}}, and per-example predictions for significance tests (compressed JSON lines, which
 `crossalign.tasks.predictions` reads).
+
+Example:
+    python scripts/evaluate.py --base resources/demo/models/mbert --tuned tuned/model --out scores.json \
+        --predictions predictions.jsonl.gz --sets trees/de_pud/test=results/demo/data/trees/de_pud/test.conllu
 """
 
 import argparse

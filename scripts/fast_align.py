@@ -2,6 +2,9 @@
 
 In: lines `source words ||| target words`. Out: one line of links `i-j` per pair, on standard output or in a file that
 appears only when it is complete. `--symmetrise METHOD` runs both directions and prints the combined links.
+
+Example:
+    python scripts/fast_align.py -i bitext.txt -d -o -v --symmetrise grow-diag-final-and --out links.pharaoh
 """
 
 import argparse
@@ -14,7 +17,12 @@ from crossalign.files import write_atomic
 
 def parse_args() -> argparse.Namespace:
     """fast_align's flags under fast_align's names, then ours."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+        allow_abbrev=False,
+    )
     flag = {"action": "store_true"}
     theirs = parser.add_argument_group("fast_align's flags")
     theirs.add_argument("-i", "--input", required=True, help="bitext; - reads standard input")

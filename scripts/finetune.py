@@ -1,8 +1,13 @@
-"""Fine-tune one model on one task with one seed.
+r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
 Goes on from the newest checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75,
 which asks to be started again.
+
+Example:
+    python scripts/finetune.py --model resources/demo/models/mbert --task parsing --init random-1-2 --seed 1 \
+        --train results/demo/data/trees/en_ewt/train.conllu --dev results/demo/data/trees/en_ewt/dev.conllu \
+        --batch 16 --learning-rate 1.5e-3 --epochs 2 --out tuned
 """
 
 import argparse

@@ -3,6 +3,9 @@
 Reads the plan (resources/demo/models.yaml) and the running text of the demo world (--scale pretraining), which is made
 on the spot unless --world names one. Models that are finished as the plan says are left alone; what was interrupted
 goes on where it was (SIGTERM ends with status 75). On a GPU all take some minutes, on a CPU core each takes hours.
+
+Example:
+    python scripts/make_demo_models.py --out models --models mbert --factor 0.01
 """
 
 import argparse

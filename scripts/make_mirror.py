@@ -3,6 +3,9 @@
 Only files that the given configs need are made, or all that the folder allows without --config. What is not the
 published file but a sample or another packing is listed, as is what the folder lacks; then the exit status is 1, with
 --partly 0.
+
+Example:
+    python scripts/make_mirror.py samples --out results/small/mirror --config config.small.yaml
 """
 
 import argparse

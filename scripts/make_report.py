@@ -1,9 +1,12 @@
 """Make the page of a run: tables, figures, verdicts and claims in, one self-contained HTML file out.
 
 What was not made yet is shown with the command that makes it. provenance.json is written beside the page.
+
+Example:
+    python scripts/make_report.py --config results/demo/config.json --results results/demo --out page.html
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
@@ -17,7 +20,11 @@ from crossalign.report.provenance import full_record
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(description=__doc__.splitlines()[0])
+    args = ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+    )
     args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
     args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
     args.add_argument("--out", type=Path, required=True, help="results/<run>/report/index.html")

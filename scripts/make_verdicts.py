@@ -3,7 +3,7 @@
 A run need not be finished: what is missing is told as not run, with the command that makes it.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +17,12 @@ from crossalign.render.verdicts import write_verdicts
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(description=__doc__)
+    args = ArgumentParser(
+        description=__doc__,
+        formatter_class=RawDescriptionHelpFormatter,
+        epilog="Example:\n    python scripts/make_verdicts.py --config results/demo/config.json --results results/demo"
+        " --out verdicts.csv --claims claims.csv",
+    )
     args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
     args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
     args.add_argument("--out", type=Path, help="verdicts on numbers; default: verdicts.csv in --results")

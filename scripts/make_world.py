@@ -1,6 +1,9 @@
 """Write the raw files of the demo world: artificial languages in the formats of the real data sets.
 
 Reads the settings, writes one file per data set under --out and SHA256SUMS last. The same settings give the same bytes.
+
+Example:
+    python scripts/make_world.py --settings resources/demo/world.yaml --only ud/en_ --out world
 """
 
 import argparse
@@ -13,7 +16,11 @@ from crossalign.world.world import default_jobs, write_world
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+    )
     parser.add_argument("--settings", type=Path, required=True, help="settings file (resources/demo/world.yaml)")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--only", nargs="+", metavar="PREFIX", help="only files whose path starts so, e.g. ud/en_")

@@ -1,7 +1,11 @@
-"""Histogram of L2 distances between the vectors of related and of unrelated word pairs, and how well they separate.
+r"""Histogram of L2 distances between the vectors of related and of unrelated word pairs, and how well they separate.
 
 Reads two arrays of pairs x 2 x neurons (.npy) and writes a CSV file (kind,left,right,count) and a JSON file (auc,
 top10, top100, pairs).
+
+Example:
+    python scripts/measure_distances.py --related related.npy --unrelated unrelated.npy --out distances.csv \
+        --summary distances.json
 """
 
 import argparse

@@ -3,6 +3,9 @@
 With --measured: what it has taken, stage by stage.
 
 `python scripts/plan.py [FILE …]` merges further config files over config.yaml, as Snakemake's --configfile does.
+
+Example:
+    python scripts/plan.py config.small.yaml --targets adjust --hardware v100 --gpus 4
 """
 
 import argparse
@@ -33,7 +36,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+    )
     parser.add_argument("files", type=Path, nargs="*", help="config files to merge over config.yaml")
     parser.add_argument("--targets", nargs="+", default=["all"], help="as for snakemake: all, anc, data, or a table")
     parser.add_argument("--hardware", choices=HARDWARE, help="whose times to take; default: cpu in the demo, else h200")

@@ -1,7 +1,11 @@
-"""Prepare a pool of sentence pairs: scored pairs in, the best of them, tokenised, out as tab-separated lines.
+r"""Prepare a pool of sentence pairs: scored pairs in, the best of them, tokenised, out as tab-separated lines.
 
 A corpus with fewer pairs than the pool has places gives all it has; the report says so. Pairs of `--format mix`, which
 people have translated, have no score: all have 1, and those that are read first go before.
+
+Example:
+    python scripts/prepare_bitext.py --lang hi --pool 3000 --out pool.tsv \
+        --source results/demo/downloads/bitext/wikimatrix/WikiMatrix.en-hi.tsv.gz
 """
 
 from argparse import Namespace

@@ -1,4 +1,9 @@
-"""Prepare one split of a named-entity set: column files in, JSON lines with IOB2 tags out."""
+r"""Prepare one split of a named-entity set: column files in, JSON lines with IOB2 tags out.
+
+Example:
+    python scripts/prepare_ner.py --format wikiann --lang pt --split test --out test.jsonl \
+        --source results/demo/downloads/ner/wikiann/panx_dataset.zip
+"""
 
 from argparse import Namespace
 

@@ -1,6 +1,10 @@
-"""Prepare one split of an inference set: MultiNLI, XNLI or its extension in, JSON lines with three labels out.
+r"""Prepare one split of an inference set: MultiNLI, XNLI or its extension in, JSON lines with three labels out.
 
 With --mix-with-english, either the premise or the hypothesis of each pair, as a fixed coin falls, is the English one.
+
+Example:
+    python scripts/prepare_nli.py --format xnli --lang es --split test --out test.jsonl \
+        --source results/demo/downloads/nli/XNLI-1.0.zip
 """
 
 from argparse import Namespace

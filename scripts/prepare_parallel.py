@@ -1,7 +1,11 @@
-"""Prepare one language of a parallel set: line n is the same sentence in all languages.
+r"""Prepare one language of a parallel set: line n is the same sentence in all languages.
 
 pud takes the text lines of a parallel treebank, extension the hypotheses of an XNLI extension file, detokenised, and
 xnli15 a column of the 15-way corpus.
+
+Example:
+    python scripts/prepare_parallel.py --format pud --lang ar --out ar.txt \
+        --source results/demo/downloads/ud/ar_pud/test.conllu
 """
 
 from argparse import Namespace

@@ -1,7 +1,11 @@
-"""Prepare one split of a question-answering set: SQuAD-format JSON in, JSON lines with checked answers out.
+r"""Prepare one split of a question-answering set: SQuAD-format JSON in, JSON lines with checked answers out.
 
 For xquad-cross, give the file of the question's language first and that of the context's second; one file if both are
 the same.
+
+Example:
+    python scripts/prepare_qa.py --format mlqa --question-lang vi --split test --out test.jsonl \
+        --source results/demo/downloads/qa/mlqa/MLQA_V1.zip
 """
 
 from argparse import Namespace

@@ -1,6 +1,10 @@
-"""Prepare raw text of one language: articles or lines in, clean sentences out, a share of them held out.
+r"""Prepare raw text of one language: articles or lines in, clean sentences out, a share of them held out.
 
 Several sources are read one after the other.
+
+Example:
+    python scripts/prepare_text.py --format wikipedia --lang wo --out-train train.txt --out-dev dev.txt \
+        --source results/demo/downloads/text/wikipedia/wo.parquet
 """
 
 import argparse

@@ -1,7 +1,11 @@
-"""Prepare one split of a treebank: CoNLL-U in, CoNLL-U with syntactic words only out.
+r"""Prepare one split of a treebank: CoNLL-U in, CoNLL-U with syntactic words only out.
 
 Several sources are read as one. With --fold, the sentences are cut into folds and --part says which part of the
 rotation is written: of five folds three train, one is for development, one for testing.
+
+Example:
+    python scripts/prepare_trees.py --fold 1 --part test --out test.conllu \
+        --source results/demo/downloads/ud/gsw_uzh/test.conllu
 """
 
 from argparse import Namespace

@@ -1,9 +1,14 @@
-"""Train a language model, masked or causal, on prepared texts, from scratch or (--init) on from an existing model.
+r"""Train a language model, masked or causal, on prepared texts, from scratch or (--init) on from an existing model.
 
 In: texts as NAME=FILE, one sentence a line; a name that comes again has several files. Out: a Hugging Face folder
 (config.json, model.safetensors with the language-model head, tokenizer.json) and training.json beside it.
 Continues from the checkpoint, unless another recipe, other settings or other texts made it; SIGTERM writes one and ends
 with status 75. On several GPUs of one machine: torchrun --nproc-per-node N scripts/pretrain.py ...
+
+Example:
+    python scripts/pretrain.py --init resources/demo/models/mbert --block 64 --batch 4 --epochs 1 --seed 1 \
+        --texts wo=results/demo/data/text/wikipedia_wo/train.txt --dev wo=results/demo/data/text/wikipedia_wo/dev.txt \
+        --learning-rate 1e-3 --out adapted
 """
 
 import argparse

@@ -3,13 +3,16 @@
 Out: the page with all tables and figures that it links to, the main finding as one picture (random-init.png), verdicts
 on the claims, and how the language models that it pretrained were made, with their checksums. The folder is replaced as
 a whole.
+
+Example:
+    python scripts/publish_run.py --results results/demo --out published
 """
 
 import csv
 import io
 import shutil
 import tempfile
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
 from crossalign.errors import UserError, run_main
@@ -34,7 +37,11 @@ FIELDS = (
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(description=__doc__.splitlines()[0])
+    args = ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+    )
     args.add_argument("--results", type=Path, required=True, help="results/<run>, finished or not")
     args.add_argument("--out", type=Path, required=True, help="the folder to write, such as docs/small-run/outcome")
     return args.parse_args()

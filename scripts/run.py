@@ -1,6 +1,9 @@
 """Start Snakemake for people: with one progress line, an early look at the page, and after a crash without a lock.
 
 `make demo`, `make small`, `make paper` and `make slurm` use it. Plain `snakemake` does the same jobs.
+
+Example:
+    python scripts/run.py --warm -- --profile profiles/demo all
 """
 
 import argparse
@@ -21,7 +24,12 @@ QUESTIONS = {"-n", "--dry-run", "--dryrun", "--unlock", "--lint", "--report", "-
 
 def parse_args() -> tuple[argparse.Namespace, list[str]]:
     """What is for this program, and what follows `--` for Snakemake, which may have a `--` of its own."""
-    parser = argparse.ArgumentParser(usage="%(prog)s [OPTION ...] -- ARGUMENT ...", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        usage="%(prog)s [OPTION ...] -- ARGUMENT ...",
+        description=__doc__.splitlines()[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=__doc__[__doc__.find("Example:") :],
+    )
     parser.add_argument("--warm", action="store_true", help="jobs start as forks of one process: scripts/warm.py")
     parser.add_argument("--after", default="", help="the command to tell at the end; {run} is the name of the run")
     parser.add_argument(

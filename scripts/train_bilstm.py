@@ -1,9 +1,14 @@
-"""Train a BiLSTM on one task with one seed and score it on its target sets.
+r"""Train a BiLSTM on one task with one seed and score it on its target sets.
 
 Reads prepared train and dev sets and, as NAME=FILE, the sets to score. Writes OUT/scores.json,
 OUT/predictions.jsonl.gz, OUT/training.json and OUT/model, as a fine-tuned transformer has them. Goes on from the newest
 checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started
 again.
+
+Example:
+    python scripts/train_bilstm.py --task parsing --train results/demo/data/trees/gsw_uzh+fold1/train.conllu \
+        --dev results/demo/data/trees/gsw_uzh+fold1/dev.conllu --epochs 4 --seed 1 --out bilstm \
+        --sets trees/gsw_uzh+fold1/test=results/demo/data/trees/gsw_uzh+fold1/test.conllu
 """
 
 import argparse

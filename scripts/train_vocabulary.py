@@ -9,7 +9,12 @@ from crossalign.errors import run_main
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Example:\n    python scripts/train_vocabulary.py --size 600 --up-to --out tokenizer.json"
+        " --texts wo=results/demo/data/text/wikipedia_wo/train.txt",
+    )
     parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE", help="prepared texts")
     parser.add_argument("--size", required=True, type=int, help="pieces, special tokens included")
     parser.add_argument("--style", default="bert", help="names of the special tokens: bert, xlm-roberta or xglm")

@@ -9,7 +9,11 @@ from crossalign.errors import run_main
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    args = argparse.ArgumentParser(description=__doc__)
+    args = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Example:\n    python scripts/validate_data.py results/demo/data/trees/en_ewt/*.conllu",
+    )
     args.add_argument("files", nargs="+", type=Path, metavar="FILE")
     args.add_argument("--kind", choices=sorted(CHECKS), help="default: by the folder, …/data/<kind>/…")
     args.add_argument("--several-roots", action="store_true", help="trees: sentences may have several roots (tweets)")

@@ -3,6 +3,9 @@
 Takes free cards, sets CUDA_VISIBLE_DEVICES and becomes the command; the cards are free again when the command and all
 that it has started have ended. Where a scheduler or the user has chosen already, or there are no cards, it changes
 nothing. Programs on one GPU take theirs by themselves.
+
+Example:
+    python scripts/with_cards.py 2 torchrun --standalone --nproc-per-node 2 scripts/pretrain.py --help
 """
 
 import logging
@@ -16,6 +19,9 @@ from crossalign.errors import UserError, run_main
 
 def main() -> None:
     """Choose, then become the command: signals and status are its own."""
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(__doc__)
+        return
     count, *command = sys.argv[1:] or [""]
     if not count.isdigit() or int(count) == 0 or not command:
         raise UserError("a number of cards and a command were expected: with_cards.py 2 torchrun …")

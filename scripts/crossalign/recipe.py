@@ -1,7 +1,8 @@
 """The recipe of a program: a hash that changes when its code does, or that of a module or program it imports.
 
 Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
-covers the syntax trees, without comments and docstrings, of a script and of everything in `scripts/` it imports.
+covers the syntax trees of a script and of everything in `scripts/` that it imports, without comments, docstrings and
+the examples that --help prints.
 """
 
 import ast
@@ -71,10 +72,11 @@ def parsed(file: Path) -> ast.Module:
 
 @cache
 def tree(file: Path) -> str:
-    """The syntax tree as text, without docstrings; comments and line numbers are not in it anyway."""
-    # Imports were read before; what is taken out here holds none.
+    """The syntax tree as text, without docstrings and examples; comments and line numbers are not in it anyway."""
+    # Imports were read before; what is taken out here holds none of the library's.
     module = parsed(file)
     for node in ast.walk(module):
+        drop_example(node)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if (
@@ -84,6 +86,14 @@ def tree(file: Path) -> str:
             ):
                 node.body = node.body[1:]
     return dump(module)
+
+
+def drop_example(node: ast.AST) -> None:
+    """Take the epilog out of a call that makes a parser, with the formatter that keeps the epilog's line breaks."""
+    if isinstance(node, ast.Call) and any(keyword.arg == "epilog" for keyword in node.keywords):
+        node.keywords = [keyword for keyword in node.keywords if keyword.arg not in ("epilog", "formatter_class")]
+    elif isinstance(node, ast.ImportFrom) and node.module == "argparse":
+        node.names = [alias for alias in node.names if not alias.name.endswith("HelpFormatter")]
 
 
 def dump(part: object) -> str:

@@ -10,7 +10,14 @@ import pytest
 from crossalign.recipe import closure
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("resources/papers/*/NOTES.md")})
+PAGES = sorted(
+    {
+        *ROOT.glob("*.md"),
+        *ROOT.glob("config/*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("resources/papers/*/NOTES.md"),
+    }
+)
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 FOLDERS = r"(?:scripts|rules|docs|resources|tests|profiles|envs|benchmarks|\.ci)"
 # Made by a run.

@@ -50,6 +50,22 @@ def test_what_changes_a_recipe(scripts, file, text, changes):
     assert (fresh() != before) == changes
 
 
+def test_examples_of_the_help_do_not_count(scripts):
+    (scripts / "program.py").write_text(
+        "from argparse import ArgumentParser\n\nArgumentParser(description='It goes.')\n"
+    )
+    before = fresh()
+    (scripts / "program.py").write_text(
+        "from argparse import ArgumentParser, RawDescriptionHelpFormatter\n\n"
+        "ArgumentParser(description='It goes.', formatter_class=RawDescriptionHelpFormatter, epilog='Example: go')\n"
+    )
+    assert fresh() == before
+    (scripts / "program.py").write_text(
+        "from argparse import ArgumentParser\n\nArgumentParser(description='It goes.', add_help=False, epilog='Go')\n"
+    )
+    assert fresh() != before
+
+
 def test_a_recipe_does_not_depend_on_the_folder(scripts, tmp_path_factory, monkeypatch):
     before = fresh()
     moved = tmp_path_factory.mktemp("elsewhere") / "moved"

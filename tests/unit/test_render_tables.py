@@ -336,9 +336,11 @@ def test_names_stay_text_in_html():
 @pytest.mark.parametrize("item", TABLES)
 def test_html_is_well_formed_and_square(item, tables):
     parser = Structure()
-    parser.feed(fragment(tables[item]))
+    html = fragment(tables[item])
+    parser.feed(html)
     parser.close()
     assert not parser.open and parser.tags["td"] == len(tables[item].rows) * len(tables[item].columns)
+    assert '</span><span class="printed' not in html, "without a style, ours and theirs would be one number"
 
 
 def check_structure(text, columns):

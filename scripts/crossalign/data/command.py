@@ -8,8 +8,12 @@ from crossalign.errors import UserError
 
 
 def parser(description: str | None, out: bool = True) -> argparse.ArgumentParser:
-    """A parser with --source, --out and --report."""
-    made = argparse.ArgumentParser(description=(description or "").strip().split("\n")[0])
+    """A parser with --source, --out and --report. Its help is the first line of the description and the example."""
+    made = argparse.ArgumentParser(
+        description=(description or "").strip().split("\n")[0],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="".join((description or "").partition("Example:")[1:]),
+    )
     made.add_argument(
         "--source", nargs="+", required=True, type=Path, metavar="FILE", help="downloaded files, as they came"
     )

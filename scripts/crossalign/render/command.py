@@ -1,7 +1,7 @@
 """What the programs that render share: their options, the merged config, and where each item goes."""
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,7 +15,12 @@ from crossalign.render.results import Results
 
 def parser(description: str | None, formats: Iterable[str]) -> ArgumentParser:
     """Options of a program that renders items."""
-    args = ArgumentParser(description=description)
+    args = ArgumentParser(
+        description=description,
+        formatter_class=RawDescriptionHelpFormatter,
+        epilog="Example:\n    python scripts/%(prog)s --all"
+        " --config results/demo/config.json --results results/demo --out items",
+    )
     args.add_argument("--item", nargs="+", metavar="PAPER/ID", default=[], help="such as align-predict/table1")
     args.add_argument("--all", action="store_true", help="every item of this kind that the config chooses")
     args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")

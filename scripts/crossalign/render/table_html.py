@@ -64,7 +64,8 @@ def content(cell: Cell, count: str) -> str:
         text += f'<span class="n">n={count}</span>'
     if cell.printed is not None:
         kind = f"printed shade-{cell.printed_shade}" if cell.printed_shade else "printed"
-        text += f'<span class="{kind}">{escape(cell.printed_shown or "?")}'
+        # The space keeps the numbers apart where no style does: in Snakemake's report, and for screen readers.
+        text += f' <span class="{kind}">{escape(cell.printed_shown or "?")}'
         text += f"<sup>{escape(cell.printed.mark)}</sup>" if cell.printed.mark else ""
         text += "</span>"
     return text
