@@ -1,6 +1,9 @@
 """Delete the results of one run, and what Snakemake has written down about them. Other runs stay as they are.
 
 The demo is made again in minutes. Another run may be the work of a week: its name must be typed, or given by --confirm.
+
+Example:
+  python scripts/clean.py --run small --confirm small
 """
 
 import argparse
@@ -17,7 +20,11 @@ RECORDS = (Path(".snakemake") / "metadata", Path(".snakemake") / "incomplete")
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog=__doc__[__doc__.find("Example:") :],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--run", default=DEMO, help="the run, a folder in results/; default: %(default)s")
     parser.add_argument("--confirm", default="", metavar="RUN", help="the name again: delete it without a question")
     return parser.parse_args()

@@ -228,7 +228,7 @@ def test_one_fact_counts_once_and_reasons_are_grouped(tmp_path):
     ]
     claims_file(tmp_path, *rows)
     held, failed, why = summary(tmp_path)
-    assert held == "Held:     1 of the 2 claims that this run can judge (talk 1)"
+    assert held == "Held:     1 of the 2 claims that this run can judge (anc 1)"
     assert failed == "Did not:  0"
     assert why.endswith(
         "; 1 unclear (within the noise); 1 not run; 1 on tasks that the models have not learnt;"
@@ -278,3 +278,11 @@ def test_only_the_end_of_a_log_is_shown(tmp_path):
     assert tail(tmp_path / "none.log") == []
     log.write_text("x" * 1000, encoding="utf-8")
     assert tail(log) == ["x" * 300]
+
+
+def test_the_page_that_is_there_early_is_no_news():
+    from crossalign.progress.handler import about_early_page
+
+    words = "the following output files of rule make_report were not present when the DAG was created:\n{'%s'}"
+    assert about_early_page(words % "results/demo/report/index.html")
+    assert not about_early_page(words % "results/demo/tables/anc/table1.csv")

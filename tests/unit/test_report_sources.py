@@ -14,7 +14,7 @@ from crossalign.catalog import Catalog
 from crossalign.errors import UserError
 from crossalign.report import machine
 from crossalign.report.checksums import known_checksums
-from crossalign.report.claims import COLUMNS, NOT_RUN, items_in, read_claims
+from crossalign.report.claims import COLUMNS, NOT_RUN, Claim, count, facts, items_in, read_claims
 from crossalign.report.curves import gather_curves, model_label
 from crossalign.report.gather import item_languages, item_tasks, read_verdicts
 from crossalign.report.provenance import Sources, chosen_settings, full_record
@@ -267,3 +267,10 @@ def test_the_period_is_that_of_the_files(tmp_path):
         when = datetime(2026, 1, 2, hour, 5, tzinfo=UTC).timestamp()
         os.utime(path, (when, when))
     assert machine.period(paths) == ("2026-01-02 03:05", "2026-01-02 04:05")
+
+
+def test_a_fact_counts_once_and_for_the_paper_that_names_it():
+    stated = [("anc", "b", "align-predict/a"), ("align-predict", "a", "align-predict/a"), ("anc", "c", "anc/c")]
+    claims = [Claim(name, paper, (), "", verdict="holds", fact=fact) for paper, name, fact in sorted(stated)]
+    assert count(claims)["holds"] == 2
+    assert [claim.paper for claim in facts(claims)] == ["align-predict", "anc"]

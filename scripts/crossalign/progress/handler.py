@@ -35,6 +35,11 @@ class LogHandlerSettings(LogHandlerSettingsBase):
     after: str = field(default="", metadata={"help": "The command to try after the run"})
 
 
+def about_early_page(text: str) -> bool:
+    """Whether Snakemake wonders at the page of a run that still goes on, which is meant to be there before its rule."""
+    return "were not present when the DAG was created" in text and "report/index.html" in text
+
+
 class Streams:
     """What Snakemake and its jobs write to the standard streams goes to a log; the terminal is for the story."""
 
@@ -118,7 +123,7 @@ class LogHandler(LogHandlerBase):
                 self.story.fail(record.jobid, record.rule_name, record.output, record.log)
             case LogEvent.ERROR:
                 self.story.error(getattr(record, "exception", ""), str(record.msg))
-            case None:
+            case None if not about_early_page(str(record.msg)):
                 self.story.sentence(str(record.msg), record.levelno >= WARNING)
 
     def _tick(self) -> None:

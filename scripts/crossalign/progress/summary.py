@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
 from crossalign.items import PAPERS
-from crossalign.report.claims import JUDGED, Claim, read_claims
+from crossalign.report.claims import JUDGED, Claim, facts, read_claims
 
 LONGEST = 100
 
@@ -14,8 +14,7 @@ LONGEST = 100
 def summary(results: Path) -> Iterator[str]:
     """Three lines on the claims of a finished run; nothing where they were not judged."""
     if (results / "claims.csv").is_file():
-        # What two claims say alike counts once, as on the page.
-        yield from verdict_lines(list({claim.fact or claim.id: claim for claim in read_claims(results)}.values()))
+        yield from verdict_lines(facts(read_claims(results)))
 
 
 def verdict_lines(claims: Sequence[Claim]) -> Iterator[str]:

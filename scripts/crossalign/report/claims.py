@@ -81,7 +81,15 @@ def items_in(paper: str, where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name in ITEMS))
 
 
+def facts(claims: Iterable[Claim]) -> list[Claim]:
+    """One claim for each fact, the first: what two claims say alike counts once."""
+    found: dict[str, Claim] = {}
+    for claim in claims:
+        found.setdefault(claim.fact or f"{claim.paper}/{claim.id}", claim)
+    return list(found.values())
+
+
 def count(claims: Iterable[Claim]) -> dict[str, int]:
-    """How many facts have each verdict, in the order of the verdicts: what two claims say alike counts once."""
-    counted = Counter({(claim.fact or claim.id): claim.verdict for claim in claims}.values())
+    """How many facts have each verdict, in the order of the verdicts."""
+    counted = Counter(claim.verdict for claim in facts(claims))
     return {verdict: counted[verdict] for verdict in VERDICTS}
