@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.unit.paper_results import change, paper_config, read, write, write_model, write_paper
+from tests.unit.paper_results import change, read, write, write_model
 
 from crossalign.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, VERDICTS
 from crossalign.claims.evidence import Evidence
@@ -44,15 +44,6 @@ DECLARED = [(paper, row["id"], claim) for paper in CLAIMS for row, claim in decl
 CHECKED = [(paper, name) for paper, name, claim in DECLARED if not claim.reason]
 # Claims in kind have tests of their own, by their sentences.
 BY_SENTENCE = {(paper, name) for paper, name, claim in DECLARED if claim.test}
-
-
-@pytest.fixture(scope="module")
-def paper(root, tmp_path_factory):
-    """The config and the folder of the papers' own numbers."""
-    folder = tmp_path_factory.mktemp("paper")
-    config = paper_config(root, folder)
-    write_paper(folder, config)
-    return config, folder
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import pytest
 from tests.unit.claim_mutants import both, fits, marked, same, swamped, verdict
-from tests.unit.paper_results import paper_config, write_paper
 
 from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
 from crossalign.claims.write import declared
@@ -109,15 +108,6 @@ CONTRADICTIONS = [
 TABLES = [row["id"] for row, claim in declared("adjust") if claim.test and "table" in claim.item]
 # "No significant gain" is what noise brings about.
 ABSENCES = ["qa-gains"]
-
-
-@pytest.fixture(scope="module")
-def paper(root, tmp_path_factory):
-    """The config and the folder of the papers' own numbers."""
-    folder = tmp_path_factory.mktemp("paper")
-    config = paper_config(root, folder)
-    write_paper(folder, config)
-    return config, folder
 
 
 def named(value):

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.claim_mutants import both, draw, hump, kinds, noisy, put, steady, unlearnt, verdict
-from tests.unit.paper_results import paper_config, read, write, write_paper
+from tests.unit.paper_results import read, write
 
 from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
 from crossalign.claims.write import declared
@@ -112,28 +112,19 @@ MENDED = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(root, tmp_path_factory):
-    """The config and the folder of the paper's own numbers."""
-    folder = tmp_path_factory.mktemp("paper")
-    config = paper_config(root, folder)
-    write_paper(folder, config)
-    return config, folder
-
-
 @pytest.mark.parametrize("name", kinds(PAPER))
-def test_the_sentence_holds_on_the_papers_numbers(made, name):
-    assert verdict(PAPER, name, made).verdict == OWN.get(name, HOLDS)
+def test_the_sentence_holds_on_the_papers_numbers(paper, name):
+    assert verdict(PAPER, name, paper).verdict == OWN.get(name, HOLDS)
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_where_they_do_not_support_it_better_ones_would(made, name):
-    assert verdict(PAPER, name, made, MENDED[name]).verdict == HOLDS
+def test_where_they_do_not_support_it_better_ones_would(paper, name):
+    assert verdict(PAPER, name, paper, MENDED[name]).verdict == HOLDS
 
 
 @pytest.mark.parametrize(("name", "edit", "why"), AGAINST, ids=[f"{name}: {why}" for name, _, why in AGAINST])
-def test_the_sentence_fails_for_its_own_reason(made, name, edit, why):
-    assert verdict(PAPER, name, made, edit).verdict == FAILS
+def test_the_sentence_fails_for_its_own_reason(paper, name, edit, why):
+    assert verdict(PAPER, name, paper, edit).verdict == FAILS
 
 
 def test_every_sentence_can_fail():
@@ -141,29 +132,29 @@ def test_every_sentence_can_fail():
 
 
 @pytest.mark.parametrize("name", kinds(PAPER))
-def test_noise_makes_it_unclear(made, name):
-    assert verdict(PAPER, name, made, noisy).verdict == UNCLEAR
+def test_noise_makes_it_unclear(paper, name):
+    assert verdict(PAPER, name, paper, noisy).verdict == UNCLEAR
 
 
 @pytest.mark.parametrize(
     ("name", "has_floor"), [(row["id"], not claim.shape) for row, claim in declared(PAPER) if claim.test]
 )
-def test_what_was_not_learnt_cannot_be_checked(made, name, has_floor):
+def test_what_was_not_learnt_cannot_be_checked(paper, name, has_floor):
     """Every claim on scores needs a floor of competence; similarity itself has none."""
-    found = verdict(PAPER, name, made, unlearnt)
+    found = verdict(PAPER, name, paper, unlearnt)
     assert (found.verdict == UNCHECKED and found.detail.startswith("not learnt: ")) == has_floor
 
 
-def test_not_learnt_tells_the_numbers(made):
+def test_not_learnt_tells_the_numbers(paper):
     edit = put(T1, 12, task="ner", source="ru", target="X", layers="ref")
-    found = verdict(PAPER, "drop-ru-ner", made, edit)
+    found = verdict(PAPER, "drop-ru-ner", paper, edit)
     assert found.detail == "not learnt: NER X 12.00 ± 0.58, where guessing may reach 20"
-    assert verdict(PAPER, "drop-en-ner", made, edit).verdict == HOLDS
+    assert verdict(PAPER, "drop-en-ner", paper, edit).verdict == HOLDS
 
 
-def test_shapes_are_judged_again_with_length_taken_out(made, tmp_path):
-    """A peak that length made: as measured the claim holds, under control it does not."""
-    config, folder = made
+def test_shapes_are_judged_again_with_length_taken_out(paper, tmp_path):
+    """A peak that length paper: as measured the claim holds, under control it does not."""
+    config, folder = paper
     name = f"figures/{F1}.csv"
     rows = read(folder / name)
     peakless = [row | {"control": "length", "y": f"{RISING[int(row['x'])]:.4f}"} for row in rows]
@@ -182,8 +173,8 @@ def test_facts_printed_twice_are_one():
     }
 
 
-def test_a_run_without_other_domains_says_nothing_of_them(made):
-    config, folder = made
+def test_a_run_without_other_domains_says_nothing_of_them(paper):
+    config, folder = paper
     edit = put(T2, 0, task="ner", domain="news")
 
     def without(item, row):

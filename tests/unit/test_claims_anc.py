@@ -2,7 +2,6 @@
 
 import pytest
 from tests.unit.claim_mutants import Edited, kinds, level, put, same, swamped, verdict
-from tests.unit.paper_results import paper_config, write_paper
 
 from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR, judge
 from crossalign.claims.write import declared
@@ -57,15 +56,6 @@ AMOUNTS = ("anc-peak", "match-fr", "ccas")
 
 def judged(paper, name, edit=same):
     return verdict("anc", name, paper, edit, amounts=name in AMOUNTS)
-
-
-@pytest.fixture(scope="module")
-def paper(root, tmp_path_factory):
-    """The config and the folder of the papers' own numbers."""
-    folder = tmp_path_factory.mktemp("paper")
-    config = paper_config(root, folder)
-    write_paper(folder, config)
-    return config, folder
 
 
 def test_no_claim_is_left_out():

@@ -4,7 +4,6 @@ import math
 
 import pytest
 from tests.unit.claim_mutants import both
-from tests.unit.paper_results import paper_config, write_paper
 from tests.unit.test_claims_adjust import CONTINUAL, T2, T3, T4, gain, judged
 
 from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
@@ -65,15 +64,6 @@ UNDECIDED = [
     ),
 ]
 IN_KIND = [row["id"] for row, claim in declared("adjust") if claim.test and "figure" in claim.item]
-
-
-@pytest.fixture(scope="module")
-def paper(root, tmp_path_factory):
-    """The config and the folder of the papers' own numbers."""
-    folder = tmp_path_factory.mktemp("paper")
-    config = paper_config(root, folder)
-    write_paper(folder, config)
-    return config, folder
 
 
 def named(value):

@@ -2,7 +2,6 @@
 
 import pytest
 from tests.unit.claim_mutants import Edited, both, draw, hump, kinds, noisy, put, unlearnt, verdict
-from tests.unit.paper_results import paper_config, write_paper
 
 from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge
 from crossalign.claims.write import declared
@@ -55,29 +54,20 @@ MENDED = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(root, tmp_path_factory):
-    """The config and the folder of the slides' own numbers."""
-    folder = tmp_path_factory.mktemp("paper")
-    config = paper_config(root, folder)
-    write_paper(folder, config)
-    return config, folder
-
-
 @pytest.mark.parametrize("name", kinds(PAPER))
-def test_the_sentence_holds_on_the_slides_numbers(made, name):
-    assert verdict(PAPER, name, made).verdict == OWN.get(name, HOLDS)
+def test_the_sentence_holds_on_the_slides_numbers(paper, name):
+    assert verdict(PAPER, name, paper).verdict == OWN.get(name, HOLDS)
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_where_they_do_not_support_it_better_ones_would(made, name):
-    assert verdict(PAPER, name, made, MENDED[name]).verdict == HOLDS
+def test_where_they_do_not_support_it_better_ones_would(paper, name):
+    assert verdict(PAPER, name, paper, MENDED[name]).verdict == HOLDS
 
 
 @pytest.mark.parametrize(("name", "edit", "why"), AGAINST, ids=[f"{name}: {why}" for name, _, why in AGAINST])
-def test_the_sentence_fails_for_its_own_reason(made, name, edit, why):
+def test_the_sentence_fails_for_its_own_reason(paper, name, edit, why):
     mended = both(MENDED.get(name, lambda item, row: row), edit)
-    assert verdict(PAPER, name, made, mended).verdict == FAILS
+    assert verdict(PAPER, name, paper, mended).verdict == FAILS
 
 
 def test_every_sentence_can_fail():
@@ -85,18 +75,18 @@ def test_every_sentence_can_fail():
 
 
 @pytest.mark.parametrize("name", kinds(PAPER))
-def test_noise_makes_it_unclear(made, name):
+def test_noise_makes_it_unclear(paper, name):
     # Whether the task is learnt is the claim itself.
     edit = (lambda item, row: row | {"std": "100"}) if name == "zero-shot-all" else noisy
-    assert verdict(PAPER, name, made, edit).verdict == UNCLEAR
+    assert verdict(PAPER, name, paper, edit).verdict == UNCLEAR
 
 
 @pytest.mark.parametrize(
     ("name", "has_floor"),
     [(row["id"], not claim.shape and row["id"] != "zero-shot-all") for row, claim in declared(PAPER) if claim.test],
 )
-def test_what_was_not_learnt_cannot_be_checked(made, name, has_floor):
-    found = verdict(PAPER, name, made, unlearnt)
+def test_what_was_not_learnt_cannot_be_checked(paper, name, has_floor):
+    found = verdict(PAPER, name, paper, unlearnt)
     assert (found.verdict == UNCHECKED and found.detail.startswith("not learnt: ")) == has_floor
 
 
@@ -114,10 +104,10 @@ def test_facts_of_the_paper_are_counted_once():
     assert set(facts.values()) <= known
 
 
-def count(made, edit):
+def count(paper, edit):
     """The verdict on how many languages are hard, amounts included."""
     row, claim = next((row, claim) for row, claim in declared(PAPER) if row["id"] == "hard-count")
-    evidence = Edited(*made, edit)
+    evidence = Edited(*paper, edit)
     return judge(PAPER, row, claim, evidence, evidence.controlled())
 
 
@@ -132,12 +122,12 @@ def count(made, edit):
         (bar("BiLSTM", 60.1, "Maltese"), UNCLEAR),
     ],
 )
-def test_hard_languages_are_counted_with_noise(made, edit, expected):
-    assert count(made, edit).verdict == expected
+def test_hard_languages_are_counted_with_noise(paper, edit, expected):
+    assert count(paper, edit).verdict == expected
 
 
-def test_the_slides_alone_say_nothing_of_other_languages(made):
-    config, folder = made
+def test_the_slides_alone_say_nothing_of_other_languages(paper):
+    config, folder = paper
     slides = config | {"talk": config["talk"] | {"scope": "slides"}}
     for name in ("translit-sorani", "translit-relatives", "translit-seen-effect", "related-script"):
         found = verdict(PAPER, name, (slides, folder))
