@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import select
 import struct
 import termios
 from fcntl import ioctl
@@ -156,8 +157,12 @@ class Terminal:
         self.stream = os.fdopen(slave, "w", encoding="utf-8")
 
     def text(self):
+        """All of it: a terminal may hand over in pieces what was written in one go."""
         self.stream.flush()
-        return os.read(self.master, 65536).decode()
+        parts = [os.read(self.master, 65536)]
+        while select.select([self.master], [], [], 0.2)[0]:
+            parts.append(os.read(self.master, 65536))
+        return b"".join(parts).decode()
 
 
 @pytest.fixture
