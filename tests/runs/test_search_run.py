@@ -2,14 +2,10 @@
 
 import csv
 import json
-import shutil
 
 import pytest
-import yaml
-from tests.unit.world_for_tests import SETTINGS, small_override
-from tests.workflow import planned, snakemake
-
-from crossalign.world.settings import load_settings
+from tests.runs.tiny_project import copy_project, run_project
+from tests.workflow import planned
 
 ITEM = "align-predict/table7"
 RATES = [1.0e-5, 3.0e-3]
@@ -29,24 +25,15 @@ TUNED = "results/demo/tuned/mbert/pos-en_ewt"
 def project(root, tmp_path_factory):
     """A copy of the workflow whose demo world is tiny, after one complete run."""
     folder = tmp_path_factory.mktemp("search") / "project"
-    folder.mkdir()
-    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "config.yaml", "config.demo.yaml", "docs"):
-        source = root / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    settings = yaml.safe_dump(load_settings(SETTINGS, small_override()), allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    copy_project(root, folder)
     done = run(folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
 def run(folder, *arguments, changes=None):
-    (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
-    (folder / "config.changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
-    files = [folder / name for name in ("config.demo.yaml", "config.small.json", "config.changes.json")]
-    settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--show-failed-logs"]
-    target = f"results/demo/tables/{ITEM}.csv"
-    return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", target, warm=True)
+    """Run the chosen items in `folder`, or with --dry-run look at what would run."""
+    return run_project(folder, SMALL, [f"results/demo/tables/{ITEM}.csv"], *arguments, changes=changes)
 
 
 def would_run(folder, changes=None):

@@ -3,14 +3,10 @@
 import csv
 import json
 import math
-import shutil
 
 import pytest
-import yaml
-from tests.unit.world_for_tests import SETTINGS, small_override
-from tests.workflow import planned, snakemake
-
-from crossalign.world.settings import load_settings
+from tests.runs.tiny_project import copy_project, run_project
+from tests.workflow import planned
 
 # Adjustment, continual learning, word distances; MLM adaptation, models of one language, BiLSTM, transliteration.
 SMALL = {
@@ -28,13 +24,7 @@ SMALL = {
 def project(root, tmp_path_factory):
     """A copy of the workflow whose demo world is tiny, after one complete run."""
     folder = tmp_path_factory.mktemp("models") / "a project"
-    folder.mkdir()
-    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "config.yaml", "config.demo.yaml", "docs"):
-        source = root / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    world = load_settings(SETTINGS, small_override() | {"text": {"demo": {"unseen": 80}}})
-    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    copy_project(root, folder, {"text": {"demo": {"unseen": 80}}})
     done = run(folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -42,13 +32,7 @@ def project(root, tmp_path_factory):
 
 def run(folder, *arguments, changes=None):
     """Run the chosen items in `folder`, or with --dry-run look at what would run."""
-    (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
-    (folder / "config.changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
-    files = [folder / name for name in ("config.demo.yaml", "config.small.json", "config.changes.json")]
-    settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--show-failed-logs"]
-    return snakemake(
-        folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", "adjust", "talk", warm=True
-    )
+    return run_project(folder, SMALL, ["adjust", "talk"], *arguments, changes=changes)
 
 
 def would_run(folder, changes=None):
