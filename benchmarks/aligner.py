@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from crossalign.alignment.pharaoh import LinkSet, parse_links  # noqa: E402
 from crossalign.alignment.scoring import Score, parse_gold  # noqa: E402
 from crossalign.alignment.symmetrise import METHODS, symmetrise  # noqa: E402
-from crossalign.errors import UserError, run_main  # noqa: E402
+from crossalign.runtime.errors import UserError, run_main  # noqa: E402
 
 BUILTIN = [sys.executable, str(ROOT / "scripts" / "fast_align.py")]
 USUAL = ["-d", "-o", "-v"]

@@ -28,11 +28,11 @@ import torch
 
 from crossalign import demo_models
 from crossalign.demo_provenance import write_provenance
-from crossalign.models.huggingface import load_encoder
-from crossalign.training.corpus import encode_texts
-from crossalign.training.device import choose_device, choose_precision
-from crossalign.training.pretrain import Pretraining, PretrainSettings
-from crossalign.training.pretrain_job import Start
+from crossalign.engine.corpus import encode_texts
+from crossalign.engine.device import choose_device, choose_precision
+from crossalign.engine.huggingface import load_encoder
+from crossalign.engine.pretrain import Pretraining, PretrainSettings
+from crossalign.engine.pretrain_job import Start
 
 # Seconds of the budget that are kept for the test of each model and for packing.
 RESERVE = 12

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from crossalign.models.encoder import Encoder, restore_vocabulary
-from crossalign.models.init import fresh_encoder
+from crossalign.engine.encoder import Encoder, restore_vocabulary
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.predict import iterate_batches, make_store, predict_all
+from crossalign.engine.random_init import fresh_encoder
 from crossalign.tasks import get_task
 from crossalign.tasks.evaluation import evaluate_sets
 from crossalign.tasks.tokenisation import Specials, text_ids
-from crossalign.training.finetune import FineTuning
-from crossalign.training.predict import iterate_batches, make_store, predict_all
-from crossalign.training.recipe import Settings
 
 
 def random_copy(encoder: Encoder, seed: int) -> Encoder:

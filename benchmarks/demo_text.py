@@ -25,7 +25,7 @@ from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
 from crossalign.demo_models import read_plan
 from crossalign.demo_text import clean_text
-from crossalign.models.vocabulary import train_vocabulary
+from crossalign.engine.vocabulary import train_vocabulary
 from crossalign.world.settings import load_settings
 from crossalign.world.world import default_jobs, write_world
 

@@ -91,7 +91,7 @@ def make_model(folder: Path, size: str, data: Path, device: str) -> None:
     from safetensors.torch import save_file
 
     from crossalign.embedding.families import empty_model, parse_config, tensor_names
-    from crossalign.models.huggingface import wordpiece_tokenizer
+    from crossalign.engine.huggingface import wordpiece_tokenizer
 
     found = sorted(data.rglob("vocab.txt*"))
     if not found:
@@ -132,7 +132,7 @@ def embed_ours(model: Path, texts: Path, out: Path, device: str, precision: str)
     """The program's own way."""
     from crossalign.embedding.sentences import Options, embed_files
     from crossalign.embedding.weights import load_model
-    from crossalign.training.device import choose_device
+    from crossalign.engine.device import choose_device
 
     start = time.perf_counter()
     loaded = load_model(model, choose_device(device), precision)

@@ -31,14 +31,14 @@ import torch
 import train_step_data as data
 import train_step_peer as peer
 
-from crossalign.models.config import EncoderConfig
-from crossalign.models.huggingface import save_encoder, wordpiece_tokenizer
-from crossalign.models.init import fresh_encoder
-from crossalign.stages import read_stages
+from crossalign.engine.device import choose_device, choose_precision
+from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+from crossalign.engine.predict import TaskModel, predict_all
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tuned import load_tuned, save_tuned
+from crossalign.runtime.stages import read_stages
 from crossalign.tasks import get_task, labels_from
-from crossalign.training.device import choose_device, choose_precision
-from crossalign.training.predict import TaskModel, predict_all
-from crossalign.training.tuned import load_tuned, save_tuned
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = 17

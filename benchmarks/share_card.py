@@ -61,9 +61,9 @@ def parse_args() -> argparse.Namespace:
 
 def make_model(folder: Path, shape: dict, words: int) -> None:
     """A model folder with random weights."""
-    from crossalign.models.config import EncoderConfig
-    from crossalign.models.huggingface import save_encoder, wordpiece_tokenizer
-    from crossalign.models.init import fresh_encoder
+    from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+    from crossalign.engine.random_init import fresh_encoder
+    from crossalign.engine.shape import EncoderConfig
 
     folder.mkdir()
     vocabulary = folder / "vocab.txt"

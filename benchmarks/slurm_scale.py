@@ -32,8 +32,8 @@ sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 from tests.slurm.cluster import Cluster, missing
 from tests.slurm.settings import ACCOUNT, PARTITION
 
-from crossalign.catalog import Catalog
-from crossalign.config import load, merge
+from crossalign.catalog.config import load, merge
+from crossalign.catalog.runs import Catalog
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import wanted
 from plan import PLANS, changes

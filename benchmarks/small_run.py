@@ -42,15 +42,15 @@ from share_card import Card
 from small_run_tuning import RUNS, SHAPE, fine_tuning, flags, known
 
 import pretrain
-from crossalign.commands import own_model_options
-from crossalign.config import load
-from crossalign.errors import run_main
-from crossalign.models.huggingface import save_encoder
-from crossalign.own import own_models, texts_of
-from crossalign.training.corpus import encode_texts, lines_of
-from crossalign.training.device import choose_device, choose_precision
-from crossalign.training.pretrain import Pretraining, PretrainSettings
-from crossalign.training.pretrain_job import starting_point
+from crossalign.catalog.commands import own_model_options
+from crossalign.catalog.config import load
+from crossalign.catalog.trained_models import own_models, texts_of
+from crossalign.engine.corpus import encode_texts, lines_of
+from crossalign.engine.device import choose_device, choose_precision
+from crossalign.engine.huggingface import save_encoder
+from crossalign.engine.pretrain import Pretraining, PretrainSettings
+from crossalign.engine.pretrain_job import starting_point
+from crossalign.runtime.errors import run_main
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = {"layers": 2, "hidden": 32, "heads": 2, "intermediate": 64, "batch": 4, "steps": 40}

@@ -17,13 +17,13 @@ import train_step_peer
 from share_card import Card
 
 import pretrain
-from crossalign.addresses import Tuned
-from crossalign.commands import finetune_options
-from crossalign.models.huggingface import load_encoder
-from crossalign.targets import training_sets
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.commands import finetune_options
+from crossalign.catalog.targets import training_sets
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.huggingface import load_encoder
+from crossalign.engine.hyperparameters import Settings
 from crossalign.tasks import get_task, labels_from
-from crossalign.training.finetune import FineTuning
-from crossalign.training.recipe import Settings
 
 PROGRAM = Path(__file__).resolve().parent.parent / "scripts" / "finetune.py"
 # Recipe and training set.

@@ -27,14 +27,14 @@ import torch
 import train_step_data
 import train_step_peer
 
-from crossalign.models.config import EncoderConfig
-from crossalign.models.huggingface import wordpiece_tokenizer
-from crossalign.models.init import fresh_encoder
+from crossalign.engine.device import choose_device
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.huggingface import wordpiece_tokenizer
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.predict import TaskModel, predict_all
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
 from crossalign.tasks import get_task, labels_from
-from crossalign.training.device import choose_device
-from crossalign.training.finetune import FineTuning
-from crossalign.training.predict import TaskModel, predict_all
-from crossalign.training.recipe import Settings
 
 # Task: batch size and longest example of the papers (align-predict section 4, adjust section 5).
 TASKS = {"pos": (16, 256), "parsing": (32, 256), "ner": (16, 256), "nli": (32, 128), "qa": (32, 384)}

@@ -5,8 +5,8 @@ import time
 import numpy as np
 import torch
 
-from crossalign.models import attention, kernels
-from crossalign.training.finetune import FineTuning
+from crossalign.engine import attention, kernels
+from crossalign.engine.finetune import FineTuning
 
 # No dropout, and small enough to be quick.
 SMALL = {"hidden": 256, "heads": 4, "intermediate": 1024, "layers": 4, "hidden_dropout": 0.0, "attention_dropout": 0.0}

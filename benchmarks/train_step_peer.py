@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from crossalign.models.config import EncoderConfig
-from crossalign.training.recipe import Settings
-from crossalign.training.schedule import learning_rates
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.schedule import learning_rates
+from crossalign.engine.shape import EncoderConfig
 
 
 class Parser(nn.Module):

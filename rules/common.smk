@@ -8,13 +8,13 @@ from pathlib import Path
 # The library lies beside the Snakefile, wherever the workflow is called from.
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from crossalign.addresses import CONTINUAL, INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, is_continual, model_of
-from crossalign.addresses import parse as run_at
-from crossalign.analysis.wanted import wanted_indexes, wanted_languages
-from crossalign.captions import PAGE, caption_of, category_of, labels_of
-from crossalign.catalog import Catalog
-from crossalign.cluster import end_earlier_jobs, left_behind, note_run
-from crossalign.commands import (
+from crossalign.catalog.addresses import CONTINUAL, INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, is_continual, model_of
+from crossalign.catalog.addresses import parse as run_at
+from crossalign.catalog.wanted import wanted_indexes, wanted_languages
+from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
+from crossalign.catalog.runs import Catalog
+from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
+from crossalign.catalog.commands import (
     adjustment_options,
     bilstm_options,
     continual_options,
@@ -29,19 +29,19 @@ from crossalign.commands import (
     vocabulary_options,
     way_options,
 )
-from crossalign.config import check, pair_count
-from crossalign.errors import UserError
+from crossalign.catalog.config import check, pair_count
+from crossalign.runtime.errors import UserError
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
-from crossalign.files import write_json
-from crossalign.items.adjust import knows, pool_set
-from crossalign.own import own_models, own_vocabularies, texts_of
-from crossalign.recipe import recipe
-from crossalign.search import trials_of
-from crossalign.sets import EXTENSIONS, DataSet, raw_files
-from crossalign.targets import evaluation_sets, training_sets
+from crossalign.runtime.files import write_json
+from crossalign.papers.adjust.items import knows, pool_set
+from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.code_hash import recipe
+from crossalign.catalog.search import trials_of
+from crossalign.catalog.sets import EXTENSIONS, DataSet, raw_files
+from crossalign.catalog.targets import evaluation_sets, training_sets
 from crossalign.tasks import file_of
-from crossalign.workarounds import mend_status_queries, submits_as, use_one_timer
+from crossalign.runtime.workarounds import mend_status_queries, submits_as, use_one_timer
 from snakemake.exceptions import WorkflowError
 
 SHIMS = Path(workflow.basedir) / "profiles" / "slurm" / "bin"

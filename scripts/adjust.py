@@ -17,8 +17,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.errors import run_main
-from crossalign.training.programs import add_precision, add_run, add_settings, circumstances, given
+from crossalign.engine.programs import add_precision, add_run, add_settings, circumstances, given
+from crossalign.runtime.errors import run_main
 
 SETTINGS = {  # flag: (type, help)
     "pairs": (int, "sentence pairs to sample from the pool"),
@@ -52,13 +52,13 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
-    from crossalign.files import write_json
-    from crossalign.models.huggingface import load_encoder, save_encoder
-    from crossalign.training.adjustment import Adjusting, AdjustmentSettings
-    from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.linked import read_sample
-    from crossalign.training.recipe import folder_identity
-    from crossalign.training.saving import Saving, requeued
+    from crossalign.engine.adjustment import Adjusting, AdjustmentSettings
+    from crossalign.engine.device import choose_device, choose_precision
+    from crossalign.engine.huggingface import load_encoder, save_encoder
+    from crossalign.engine.hyperparameters import folder_identity
+    from crossalign.engine.linked import read_sample
+    from crossalign.engine.saving import Saving, requeued
+    from crossalign.runtime.files import write_json
 
     device = choose_device(args.device)
     settings = AdjustmentSettings(

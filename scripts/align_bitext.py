@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> argparse.Namespace:

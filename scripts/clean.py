@@ -12,8 +12,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.holders import LOCKS, judge
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.holders import LOCKS, judge
 
 DEMO = "demo"
 RECORDS = (Path(".snakemake") / "metadata", Path(".snakemake") / "incomplete")

@@ -26,8 +26,8 @@ from crossalign.analysis.bootstrap import standard_errors
 from crossalign.analysis.embeddings import open_embeddings, read_lengths
 from crossalign.analysis.length import CONTROLLED, CONTROLS, Lengths
 from crossalign.analysis.similarity import ANC, CCA, INDEXES, PAIRWISE, Options, Similarity, compare
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 COLUMNS = ("pair", "layer", "index", "control", "value", "sampling", "lead_sampling")
 

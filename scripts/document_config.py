@@ -13,9 +13,9 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.config import ROOT, SCHEMA
-from crossalign.errors import run_main
-from crossalign.files import write_atomic
+from crossalign.catalog.config import ROOT, SCHEMA
+from crossalign.runtime.errors import run_main
+from crossalign.runtime.files import write_atomic
 
 CONFIG = ROOT / "config.yaml"
 INTRODUCTION = """\

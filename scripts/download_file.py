@@ -11,11 +11,11 @@ Example:
 
 import argparse
 
-from crossalign.errors import UserError, run_main
 from crossalign.fetch.checksums import parse_checksum
 from crossalign.fetch.options import add_options, settings
 from crossalign.fetch.register import Dataset, check_path, check_url
 from crossalign.fetch.sources import obtain
+from crossalign.runtime.errors import UserError, run_main
 
 
 def parse_args() -> argparse.Namespace:

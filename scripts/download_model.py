@@ -11,9 +11,9 @@ Example:
 import argparse
 import re
 
-from crossalign.errors import UserError, run_main
 from crossalign.fetch.models import obtain_model
 from crossalign.fetch.options import add_options, settings
+from crossalign.runtime.errors import UserError, run_main
 
 
 def parse_args() -> argparse.Namespace:

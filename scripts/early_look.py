@@ -10,15 +10,15 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from crossalign.catalog import Catalog
-from crossalign.claims.evidence import Evidence
-from crossalign.claims.write import judge_all, write_claims
-from crossalign.errors import run_main
-from crossalign.files import write_atomic
-from crossalign.render.command import read_config
-from crossalign.render.verdicts import write_verdicts
+from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_claims import judge_all, write_claims
+from crossalign.papers.common.command import read_config
 from crossalign.report.gather import gather
 from crossalign.report.page import page
+from crossalign.results.claims.evidence import Evidence
+from crossalign.results.verdicts import write_verdicts
+from crossalign.runtime.errors import run_main
+from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> Namespace:

@@ -14,7 +14,7 @@ import logging
 import os
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
+from crossalign.runtime.errors import UserError, run_main
 
 log = logging.getLogger("embed")
 
@@ -66,7 +66,7 @@ def main() -> None:
 
     from crossalign.embedding.sentences import Options, embed_files
     from crossalign.embedding.weights import load_model
-    from crossalign.training.device import choose_device
+    from crossalign.engine.device import choose_device
 
     options = Options(args.max_length, args.special_tokens, args.last_layer)
     device = choose_device(args.device)

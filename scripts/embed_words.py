@@ -14,7 +14,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
+from crossalign.runtime.errors import UserError, run_main
 
 log = logging.getLogger("embed")
 
@@ -53,7 +53,7 @@ def main() -> None:
 
     from crossalign.embedding.weights import load_model
     from crossalign.embedding.words import embed_pairs, sample_pairs, write_array
-    from crossalign.training.device import choose_device
+    from crossalign.engine.device import choose_device
 
     device = choose_device(args.device)
     seen = [(args.skip_sample, seed) for seed in args.skip_seeds] if args.skip_sample else []

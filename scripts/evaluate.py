@@ -14,8 +14,8 @@ import gc
 import logging
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.stages import Stages
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.stages import Stages
 
 log = logging.getLogger("evaluate")
 stages = Stages()
@@ -55,12 +55,12 @@ def main() -> None:
 
     from concurrent.futures import ThreadPoolExecutor
 
-    from crossalign.models.huggingface import load_config, load_tokenizer
+    from crossalign.engine.device import choose_device, choose_precision
+    from crossalign.engine.huggingface import load_config, load_tokenizer
+    from crossalign.engine.predict import predict_all, warm_up
+    from crossalign.engine.tuned import load_tuned_model, read_info
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
-    from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.predict import predict_all, warm_up
-    from crossalign.training.tuned import load_tuned_model, read_info
 
     device = choose_device(args.device)
     info, task = read_info(args.tuned, args.base)

@@ -11,8 +11,8 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> argparse.Namespace:

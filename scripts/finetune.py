@@ -16,9 +16,9 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.stages import Stages
-from crossalign.training.programs import add_precision, add_run, add_settings, circumstances, given
+from crossalign.engine.programs import add_precision, add_run, add_settings, circumstances, given
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.stages import Stages
 
 log = logging.getLogger("finetune")
 stages = Stages()
@@ -78,14 +78,14 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
-    from crossalign.files import write_json
-    from crossalign.models.huggingface import load_encoder
+    from crossalign.engine.device import choose_device, choose_precision, wake
+    from crossalign.engine.finetune import FineTuning
+    from crossalign.engine.huggingface import load_encoder
+    from crossalign.engine.hyperparameters import Settings, folder_identity
+    from crossalign.engine.saving import Saving, requeued
+    from crossalign.engine.tuned import save_tuned
+    from crossalign.runtime.files import write_json
     from crossalign.tasks import get_task, labels_from
-    from crossalign.training.device import choose_device, choose_precision, wake
-    from crossalign.training.finetune import FineTuning
-    from crossalign.training.recipe import Settings, folder_identity
-    from crossalign.training.saving import Saving, requeued
-    from crossalign.training.tuned import save_tuned
 
     device = choose_device(args.device)
     awake = wake(device)
@@ -145,8 +145,8 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
     if args.batch is not None or args.learning_rate is not None:
         raise UserError("give either --trials or --batch and --learning-rate")
 
+    from crossalign.engine.trials import best_settings
     from crossalign.tasks import get_task
-    from crossalign.training.trials import best_settings
 
     chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).selection_metric)
     log.info("best of %d trials: batch %d, learning rate %g", len(trials), chosen["batch"], chosen["learning_rate"])
@@ -163,7 +163,7 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
 
-    from crossalign.training.continual import ContinualSettings, continual_from_files
+    from crossalign.engine.continual import ContinualSettings, continual_from_files
 
     return continual_from_files(
         ContinualSettings(**settings), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,

@@ -14,7 +14,7 @@ import json
 import logging
 from pathlib import Path
 
-from crossalign.errors import run_main
+from crossalign.runtime.errors import run_main
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,9 +42,9 @@ def prepare(args: argparse.Namespace, plan: dict, names: list[str], work: Path) 
     from itertools import chain
 
     from crossalign import demo_models, demo_text
-    from crossalign.files import write_atomic
-    from crossalign.models.vocabulary import train_vocabulary
-    from crossalign.training.corpus import lines_of
+    from crossalign.engine.corpus import lines_of
+    from crossalign.engine.vocabulary import train_vocabulary
+    from crossalign.runtime.files import write_atomic
     from crossalign.world.settings import load_settings
     from crossalign.world.world import default_jobs, write_world
 
@@ -75,8 +75,8 @@ def main() -> None:
 
     from crossalign import demo_models, demo_text
     from crossalign.demo_provenance import finished, write_provenance
-    from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.saving import requeued
+    from crossalign.engine.device import choose_device, choose_precision
+    from crossalign.engine.saving import requeued
 
     plan = demo_models.read_plan(args.plan, args.settings)
     names = demo_models.chosen_models(plan, args.models)

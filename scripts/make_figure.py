@@ -1,9 +1,9 @@
 """Make figures: SVG, PDF, PNG and the data of one item, or of many in one go; what was not run says so."""
 
-from crossalign.errors import run_main
-from crossalign.render.command import chosen, context_of, destinations, parser
-from crossalign.render.figure_write import write_figure
-from crossalign.render.figures import FIGURES, make
+from crossalign.papers.all_figures import FIGURES, make
+from crossalign.papers.common.command import chosen, context_of, destinations, parser
+from crossalign.papers.common.figure_write import write_figure
+from crossalign.runtime.errors import run_main
 
 FORMATS = ("svg", "pdf", "png", "csv")
 

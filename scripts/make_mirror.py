@@ -12,11 +12,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from crossalign.catalog import Catalog
-from crossalign.config import ROOT, load
-from crossalign.errors import run_main
+from crossalign.catalog.config import ROOT, load
+from crossalign.catalog.runs import Catalog
 from crossalign.fetch.local_mirror import lay_out
 from crossalign.fetch.register import read_datasets
+from crossalign.runtime.errors import run_main
 
 
 def parse_args() -> argparse.Namespace:

@@ -9,13 +9,13 @@ Example:
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic, write_json
-from crossalign.render.command import read_config
+from crossalign.papers.common.command import read_config
 from crossalign.report.claims import HOLDS, JUDGED, count
 from crossalign.report.gather import gather
 from crossalign.report.page import page, target_of
 from crossalign.report.provenance import full_record
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic, write_json
 
 
 def parse_args() -> Namespace:

@@ -1,11 +1,11 @@
 """Make tables: CSV, LaTeX and HTML of one item, or of many in one go; what was not run says so."""
 
-from crossalign.errors import run_main
-from crossalign.render.command import chosen, context_of, destinations, parser
-from crossalign.render.table_csv import write_csv
-from crossalign.render.table_html import write_html
-from crossalign.render.table_latex import write_tex
-from crossalign.render.tables import TABLES, make
+from crossalign.papers.all_tables import TABLES, make
+from crossalign.papers.common.command import chosen, context_of, destinations, parser
+from crossalign.papers.common.table_csv import write_csv
+from crossalign.papers.common.table_html import write_html
+from crossalign.papers.common.table_latex import write_tex
+from crossalign.runtime.errors import run_main
 
 WRITERS = {"csv": write_csv, "tex": write_tex, "html": write_html}
 

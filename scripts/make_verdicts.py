@@ -7,12 +7,12 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from pathlib import Path
 
-from crossalign.catalog import Catalog
-from crossalign.claims.evidence import Evidence
-from crossalign.claims.write import counts, judge_all, write_claims
-from crossalign.errors import UserError, run_main
-from crossalign.render.command import read_config
-from crossalign.render.verdicts import write_verdicts
+from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_claims import counts, judge_all, write_claims
+from crossalign.papers.common.command import read_config
+from crossalign.results.claims.evidence import Evidence
+from crossalign.results.verdicts import write_verdicts
+from crossalign.runtime.errors import UserError, run_main
 
 
 def parse_args() -> Namespace:

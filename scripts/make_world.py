@@ -9,7 +9,7 @@ Example:
 import argparse
 from pathlib import Path
 
-from crossalign.errors import run_main
+from crossalign.runtime.errors import run_main
 from crossalign.world.settings import load_settings
 from crossalign.world.world import default_jobs, write_world
 

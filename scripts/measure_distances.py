@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from crossalign.analysis.distances import measure, write_panel
-from crossalign.errors import UserError, run_main
+from crossalign.runtime.errors import UserError, run_main
 
 
 def parse_args() -> argparse.Namespace:

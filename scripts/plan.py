@@ -16,11 +16,9 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.cards import jobs_per_card
-from crossalign.catalog import Catalog
-from crossalign.config import load
+from crossalign.catalog.config import load
+from crossalign.catalog.runs import Catalog
 from crossalign.embedding.placement import demand
-from crossalign.errors import UserError, run_main
 from crossalign.fetch.listing import missing
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.plan.costs import HARDWARE
@@ -30,6 +28,8 @@ from crossalign.plan.jobs import Jobs
 from crossalign.plan.measured import measured
 from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, taken, times
 from crossalign.plan.targets import items_of
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.gpus import jobs_per_card
 
 ROOT = Path(__file__).resolve().parent.parent
 

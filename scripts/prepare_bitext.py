@@ -16,8 +16,8 @@ from crossalign.data.lines import Source
 from crossalign.data.mixture import read_pairs
 from crossalign.data.report import Report
 from crossalign.data.tokenise import tokeniser
-from crossalign.errors import run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import run_main
+from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> Namespace:

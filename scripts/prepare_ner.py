@@ -13,8 +13,8 @@ from crossalign.data.lines import Source
 from crossalign.data.ner import FORMATS, read_ner, tag_set
 from crossalign.data.report import Report
 from crossalign.data.transliteration import LANGUAGES, transliterator
-from crossalign.errors import run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import run_main
+from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> Namespace:

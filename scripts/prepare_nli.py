@@ -16,8 +16,8 @@ from crossalign.data.jsonl import write_rows
 from crossalign.data.lines import Source
 from crossalign.data.nli import mix_with_english, read_multinli, read_pairs, read_xnli
 from crossalign.data.report import Report
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 MEMBERS = {
     "multinli": "multinli_1.0/multinli_1.0_{split}.jsonl",

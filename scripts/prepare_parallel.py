@@ -14,8 +14,8 @@ from crossalign.data.command import check_kept, only_source, parser, write_repor
 from crossalign.data.lines import Source
 from crossalign.data.parallel import first_rows, read_column, read_extension, read_pud
 from crossalign.data.report import Report
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 # How many rows are taken unless --rows says otherwise; 0 is all.
 ROWS = {"pud": 0, "extension": 10_000, "xnli15": 0}

@@ -16,8 +16,8 @@ from crossalign.data.jsonl import write_rows
 from crossalign.data.lines import Source
 from crossalign.data.qa import TYDI_NAMES, cross_questions, load_questions, prepare_questions
 from crossalign.data.report import Report
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 MEMBERS = {
     "mlqa": "MLQA_V1/{split}/{split}-context-{context}-question-{question}.json",

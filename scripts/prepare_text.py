@@ -26,8 +26,8 @@ from crossalign.data.text import (
     split_parts,
 )
 from crossalign.data.transliteration import LANGUAGES, transliterator
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 
 def share(text: str) -> float:

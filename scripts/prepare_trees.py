@@ -16,8 +16,8 @@ from crossalign.data.folds import PARTS, assign_folds, part_of
 from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
 from crossalign.data.transliteration import LANGUAGES, transliterator
-from crossalign.errors import UserError, run_main
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> Namespace:

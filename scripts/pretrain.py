@@ -15,8 +15,8 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.training.programs import add_precision, add_run, add_settings, given
+from crossalign.engine.programs import add_precision, add_run, add_settings, given
+from crossalign.runtime.errors import UserError, run_main
 
 SETTINGS = {
     "steps": (int, "steps of training"),
@@ -78,12 +78,12 @@ def main() -> None:
     if (args.steps is None) == (args.epochs is None):
         raise UserError("give either --steps or --epochs")
 
-    from crossalign.training.corpus import named_texts
-    from crossalign.training.device import choose_device, choose_precision
-    from crossalign.training.pretrain import PretrainSettings
-    from crossalign.training.pretrain_job import Job, pretrain, starting_point
-    from crossalign.training.saving import Saving, requeued
-    from crossalign.training.team import join_team
+    from crossalign.engine.corpus import named_texts
+    from crossalign.engine.device import choose_device, choose_precision
+    from crossalign.engine.pretrain import PretrainSettings
+    from crossalign.engine.pretrain_job import Job, pretrain, starting_point
+    from crossalign.engine.saving import Saving, requeued
+    from crossalign.engine.team import join_team
 
     team, name = join_team(args.device)
     device = choose_device(name)

@@ -15,9 +15,9 @@ import tempfile
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.render.random_init import draw_random_init
+from crossalign.papers.align_predict.overview import draw_random_init
 from crossalign.report.files import read_json
+from crossalign.runtime.errors import UserError, run_main
 
 FOLDERS = ("report", "tables", "figures")  # side by side as in the run, so that the page's links work
 MARK = "published.txt"  # only a folder that this program wrote is replaced

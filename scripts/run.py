@@ -14,8 +14,8 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.errors import UserError, run_main
-from crossalign.holders import TOKEN, enter
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.holders import TOKEN, enter
 
 SCRIPTS = Path(__file__).resolve().parent
 # Not runs: Snakemake speaks for itself.

@@ -17,8 +17,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
-from crossalign.training.programs import add_run, circumstances
+from crossalign.engine.programs import add_run, circumstances
+from crossalign.runtime.errors import UserError, run_main
 from evaluate import named_files
 
 log = logging.getLogger("train_bilstm")
@@ -55,17 +55,17 @@ def main() -> None:
     started = time.monotonic()
     files = named_files(args.sets)
 
-    from crossalign.files import write_json
-    from crossalign.models.bilstm import Sizes
-    from crossalign.models.lexicon import Lexicon, read_vectors
+    from crossalign.engine.bilstm import Sizes
+    from crossalign.engine.bilstm_training import WordTraining
+    from crossalign.engine.device import choose_device
+    from crossalign.engine.hyperparameters import Settings
+    from crossalign.engine.lexicon import Lexicon, read_vectors
+    from crossalign.engine.saving import Saving, requeued
+    from crossalign.engine.word_model import save_word_model
+    from crossalign.runtime.files import write_json
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
     from crossalign.tasks.words import get_word_task
-    from crossalign.training.bilstm import WordTraining
-    from crossalign.training.device import choose_device
-    from crossalign.training.recipe import Settings
-    from crossalign.training.saving import Saving, requeued
-    from crossalign.training.word_model import save_word_model
 
     task = get_word_task(args.task)
     if args.patience < 0 or args.least_steps < 1:

@@ -4,7 +4,7 @@ import argparse
 from itertools import chain, islice
 from pathlib import Path
 
-from crossalign.errors import run_main
+from crossalign.runtime.errors import run_main
 
 
 def parse_args() -> argparse.Namespace:
@@ -28,9 +28,9 @@ def main() -> None:
     """Read, count, write."""
     args = parse_args()
 
-    from crossalign.files import write_atomic
-    from crossalign.models.vocabulary import train_vocabulary
-    from crossalign.training.corpus import lines_of, named_texts
+    from crossalign.engine.corpus import lines_of, named_texts
+    from crossalign.engine.vocabulary import train_vocabulary
+    from crossalign.runtime.files import write_atomic
 
     files = [path for paths in named_texts(args.texts).values() for path in paths]
     tokenizer = train_vocabulary(

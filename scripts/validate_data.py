@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from crossalign.data.validate import CHECKS, kind_of, validate
-from crossalign.errors import run_main
+from crossalign.runtime.errors import run_main
 
 
 def parse_args() -> argparse.Namespace:

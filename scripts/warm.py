@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from crossalign.errors import UserError, run_main
+from crossalign.runtime.errors import UserError, run_main
 
 USAGE = "usage: python scripts/warm.py -- COMMAND [ARGUMENT ...]"
 SOCKET_NAME = 108  # bytes, with one for the end: Linux's limit

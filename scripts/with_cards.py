@@ -13,8 +13,8 @@ import os
 import shutil
 import sys
 
-from crossalign.cards import claim_cards, hand_on
-from crossalign.errors import UserError, run_main
+from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.gpus import claim_cards, hand_on
 
 
 def main() -> None:

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from crossalign.models.config import EncoderConfig
-from crossalign.models.init import fresh_encoder
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
 
 CONFIG = EncoderConfig(
     vocab_size=60, hidden=16, layers=2, heads=2, intermediate=24, positions=32,

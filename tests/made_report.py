@@ -4,19 +4,19 @@ import csv
 import json
 from pathlib import Path
 
-from crossalign.addresses import Base, Tuned
-from crossalign.items import ITEMS
-from crossalign.render.figure import COLUMNS as FIGURE_COLUMNS
-from crossalign.render.published import Printed
-from crossalign.render.shades import PAIRS
-from crossalign.render.table import Cell, Column, Row, Table
-from crossalign.render.table_csv import write_csv
-from crossalign.render.table_html import write_html
-from crossalign.render.table_latex import write_tex
-from crossalign.render.values import Value
-from crossalign.render.verdict import CLOSE, DIFFERS, REPRODUCED, Verdict
+from crossalign.catalog.addresses import Base, Tuned
+from crossalign.papers.all_items import ITEMS
+from crossalign.papers.common.figure import COLUMNS as FIGURE_COLUMNS
+from crossalign.papers.common.shades import PAIRS
+from crossalign.papers.common.table import Cell, Column, Row, Table
+from crossalign.papers.common.table_csv import write_csv
+from crossalign.papers.common.table_html import write_html
+from crossalign.papers.common.table_latex import write_tex
 from crossalign.report.claims import COLUMNS as CLAIM_COLUMNS
 from crossalign.report.claims import VERDICTS
+from crossalign.results.published import Printed
+from crossalign.results.values import Value
+from crossalign.results.verdict import CLOSE, DIFFERS, REPRODUCED, Verdict
 from tests.unit.made_results import load, write_json, write_similarity
 
 NASTY = "<script>alert(1)</script>"

@@ -4,8 +4,8 @@ from itertools import chain
 
 import numpy as np
 
-from crossalign.models.vocabulary import train_vocabulary
-from crossalign.training.corpus import lines_of
+from crossalign.engine.corpus import lines_of
+from crossalign.engine.vocabulary import train_vocabulary
 
 SHAPE = {"hidden": 16, "layers": 2, "heads": 2, "intermediate": 32, "positions": 32, "initializer_range": 0.1}
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from crossalign.errors import UserError
-from crossalign.files import write_atomic, write_json
-from crossalign.models.encoder import Encoder
-from crossalign.training.pretrain_job import Job, Start, pretrain, starting_point
-from crossalign.training.pretrain_settings import PretrainSettings
-from crossalign.training.recipe import folder_identity
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.hyperparameters import folder_identity
+from crossalign.engine.pretrain_job import Job, Start, pretrain, starting_point
+from crossalign.engine.pretrain_settings import PretrainSettings
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crossalign.demo_models import vocabulary_of
-from crossalign.files import sha256, write_json
+from crossalign.runtime.files import sha256, write_json
 
 
 def stage(report: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from crossalign.data.lines import Source
 from crossalign.data.report import Report
 from crossalign.data.text import Cleaning, clean_sentences, read_articles, read_lines
-from crossalign.files import write_atomic
+from crossalign.runtime.files import write_atomic
 
 # Where the world keeps its text.
 TEXT = ("text/wikipedia/", "text/cc100/")

@@ -19,7 +19,7 @@ import socket
 import sys
 from pathlib import Path
 
-from crossalign.recipe import closure
+from crossalign.catalog.code_hash import closure
 from crossalign.warm_client import PASSED, TAKEN
 from crossalign.warm_job import Job, receive, run
 

@@ -7,9 +7,9 @@ import pytest
 from tests.browser.devtools import Browser, Page, find_browser
 from tests.made_report import make_run
 
-from crossalign.files import write_atomic
 from crossalign.report.gather import gather
 from crossalign.report.page import page as render
+from crossalign.runtime.files import write_atomic
 
 # Eight numbers a row: more than 5,000 in all.
 ROWS = 28

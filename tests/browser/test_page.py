@@ -6,7 +6,7 @@ import pytest
 from tests.browser.conftest import ROWS
 from tests.made_report import NASTY, NASTY_ATTRIBUTE
 
-from crossalign.items import ITEMS
+from crossalign.papers.all_items import ITEMS
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 TABLES = [item for item in ITEMS if "/table" in item]

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from crossalign.embedding.arrays import ArrayWriter
-from crossalign.errors import UserError, run_main
+from crossalign.engine.checkpoints import Checkpoints
+from crossalign.runtime.errors import UserError, run_main
 from crossalign.tasks.predictions import write_predictions
-from crossalign.training.checkpoints import Checkpoints
 
 WORDS = ("the dog runs", "a big dog runs", "the big cats see a dog")
 TAGS = {"the": "DET", "a": "DET", "dog": "NOUN", "cats": "NOUN", "big": "ADJ", "runs": "VERB", "see": "VERB"}

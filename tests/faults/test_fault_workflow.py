@@ -13,11 +13,11 @@ from tests.faults.conftest import read_only
 from tests.faults.harness import Run, content, differing, forget
 from tests.workflow import planned
 
-from crossalign.addresses import Tuned
-from crossalign.errors import UserError
-from crossalign.render.results import Results
-from crossalign.render.significance import marks
-from crossalign.sets import DataSet
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.sets import DataSet
+from crossalign.papers.adjust.significance import marks
+from crossalign.results.reading import Results
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import write_predictions
 
 pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from tests.workflow import snakemake
 
-from crossalign.config import load
-from crossalign.errors import UserError
+from crossalign.catalog.config import load
+from crossalign.runtime.errors import UserError
 
 # Every way in which a shell could be talked into something, and letters beyond ASCII. No slash: it is one folder.
 HOSTILE = (

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from tests.workflow import planned, snakemake
 
-from crossalign.addresses import Adapted, Tuned
-from crossalign.catalog import Catalog
+from crossalign.catalog.addresses import Adapted, Tuned
+from crossalign.catalog.runs import Catalog
 
 TARGETS = ["all", "align_predict", "anc", "adjust", "talk", "download"]
 

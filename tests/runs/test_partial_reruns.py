@@ -10,7 +10,7 @@ import yaml
 from tests.recipes import apply, recipes
 from tests.reruns import as_before, cases, edit, project, run, stated, would_run
 
-from crossalign.items import ITEMS
+from crossalign.papers.all_items import ITEMS
 
 pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
 

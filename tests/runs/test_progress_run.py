@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.config import load
-from crossalign.holders import LOCKS, NOTES, PROC
+from crossalign.catalog.config import load
+from crossalign.runtime.holders import LOCKS, NOTES, PROC
 
 RUN = Path(__file__).resolve().parents[2] / "scripts" / "run.py"
 PATIENCE = 120

@@ -14,7 +14,7 @@ from tests.unit.made_results import make_results
 from tests.unit.world_for_tests import SETTINGS, small_override
 from tests.workflow import planned
 
-from crossalign.config import load, merge
+from crossalign.catalog.config import load, merge
 from crossalign.world.settings import load_settings
 
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from tests.workflow import planned, snakemake
 
-from crossalign.catalog import Catalog
-from crossalign.config import load
+from crossalign.catalog.config import load
+from crossalign.catalog.runs import Catalog
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import wanted
 

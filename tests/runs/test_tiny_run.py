@@ -8,8 +8,8 @@ import yaml
 from tests.unit.world_for_tests import SETTINGS, small_override
 from tests.workflow import planned, snakemake
 
-from crossalign.catalog import Catalog
-from crossalign.config import load
+from crossalign.catalog.config import load
+from crossalign.catalog.runs import Catalog
 from crossalign.data.validate import validate
 from crossalign.world.settings import load_settings
 

@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(workflow.basedir).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from crossalign.cluster import end_earlier_jobs, left_behind, note_run
-from crossalign.workarounds import mend_status_queries, submits_as
+from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
+from crossalign.runtime.workarounds import mend_status_queries, submits_as
 
 
 include: ROOT / "rules" / "graceful.smk"

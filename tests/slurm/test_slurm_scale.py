@@ -8,8 +8,8 @@ import sys
 import pytest
 from tests.slurm.cluster import missing
 
-from crossalign.catalog import Catalog
-from crossalign.config import load
+from crossalign.catalog.config import load
+from crossalign.catalog.runs import Catalog
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import wanted
 

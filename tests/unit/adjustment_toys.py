@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from crossalign.models.config import EncoderConfig
-from crossalign.models.init import fresh_encoder
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
 
 STEMS = ["ka", "lo", "mi", "nu", "pe", "ra"]
 # English words and their translations: of one, two and three pieces.
@@ -15,7 +15,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *PIECES, *(f"##
 
 def toy_tokenizer(folder):
     """WordPiece over the syllables."""
-    from crossalign.models.huggingface import wordpiece_tokenizer
+    from crossalign.engine.huggingface import wordpiece_tokenizer
 
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
     return wordpiece_tokenizer(folder / "vocab.txt")

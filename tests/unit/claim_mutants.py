@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
-from crossalign.claims.claim import Judged, judge
-from crossalign.claims.evidence import Evidence, Row
-from crossalign.claims.write import declared
+from crossalign.papers.all_claims import declared
+from crossalign.results.claims.claim import Judged, judge
+from crossalign.results.claims.evidence import Evidence, Row
 
 Edit = Callable[[str, Row], Row | list[Row]]
 BARS = ("talk/figure2", "talk/figure3")

@@ -8,10 +8,10 @@ from random import Random
 
 import yaml
 
-from crossalign.addresses import Base, Run, Tuned
-from crossalign.catalog import Catalog
-from crossalign.render.results import set_key
-from crossalign.targets import evaluation_sets
+from crossalign.catalog.addresses import Base, Run, Tuned
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.targets import evaluation_sets
+from crossalign.results.reading import set_key
 
 METRICS = {
     "parsing": ("LAS", "UAS"),

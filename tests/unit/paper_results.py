@@ -14,12 +14,12 @@ from pathlib import Path
 from scipy import stats
 from tests.unit.made_results import load
 
-from crossalign.addresses import Tuned
-from crossalign.render.context import Context
-from crossalign.render.figures.adjust import models
-from crossalign.render.names import PRINTED_MODELS, TASKS, language, model
-from crossalign.render.published import PAPERS, claim
-from crossalign.render.results import Results
+from crossalign.catalog.addresses import Tuned
+from crossalign.papers.adjust.figures import models
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.names import PRINTED_MODELS, TASKS, language, model
+from crossalign.results.published import PAPERS, claim
+from crossalign.results.reading import Results
 
 # Figures without printed numbers or readings.
 SHAPES = (

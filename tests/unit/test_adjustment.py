@@ -5,15 +5,15 @@ import pytest
 import torch
 from tests.unit.adjustment_toys import toy_files, toy_model, toy_tokenizer
 
-from crossalign.errors import UserError
-from crossalign.training.adjustment import Adjusting, AdjustmentSettings
-from crossalign.training.arena import AdamW
-from crossalign.training.engine import Engine
-from crossalign.training.linked import Row, Sample, read_sample
-from crossalign.training.pairs import Choice, PairStore, make_pairs
-from crossalign.training.parts import Part, batch_inputs
-from crossalign.training.pull import Frozen, PullLoss, english_vectors, freeze
-from crossalign.training.saving import Saving
+from crossalign.engine.adjustment import Adjusting, AdjustmentSettings
+from crossalign.engine.arena import AdamW
+from crossalign.engine.linked import Row, Sample, read_sample
+from crossalign.engine.pairs import Choice, PairStore, make_pairs
+from crossalign.engine.parts import Part, batch_inputs
+from crossalign.engine.pull import Frozen, PullLoss, english_vectors, freeze
+from crossalign.engine.saving import Saving
+from crossalign.engine.steps import Engine
+from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 

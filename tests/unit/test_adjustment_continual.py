@@ -15,14 +15,14 @@ from safetensors.torch import load
 from tests.engine_toys import ToyTask, die_at, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
-from crossalign.errors import UserError, run_main
-from crossalign.models.huggingface import load_encoder, save_encoder
-from crossalign.training.continual import ContinualSettings, continual, continual_from_files
-from crossalign.training.finetune import FineTuning
-from crossalign.training.linked import read_sample
-from crossalign.training.parts import batch_inputs
-from crossalign.training.recipe import Settings
-from crossalign.training.saving import Saving
+from crossalign.engine.continual import ContinualSettings, continual, continual_from_files
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.huggingface import load_encoder, save_encoder
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.linked import read_sample
+from crossalign.engine.parts import batch_inputs
+from crossalign.engine.saving import Saving
+from crossalign.runtime.errors import UserError, run_main
 
 CPU = torch.device("cpu")
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"

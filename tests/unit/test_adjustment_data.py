@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_tokenizer
 
 from crossalign.alignment.pool import in_pieces
-from crossalign.errors import UserError
-from crossalign.training.batches import Stream
-from crossalign.training.linked import read_sample, sample_lines
-from crossalign.training.pairs import Choice, PairStore, make_pairs
+from crossalign.engine.batches import Stream
+from crossalign.engine.linked import read_sample, sample_lines
+from crossalign.engine.pairs import Choice, PairStore, make_pairs
+from crossalign.runtime.errors import UserError
 
 
 def write(folder, pool, links):

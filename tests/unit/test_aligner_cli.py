@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import fast_align
-from crossalign.errors import run_main
+from crossalign.runtime.errors import run_main
 
 LINES = [
     "das haus ist klein ||| the house is small",

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import align_bitext
 from crossalign.alignment.pharaoh import parse_links
 from crossalign.alignment.scoring import Score, parse_gold
-from crossalign.errors import run_main
+from crossalign.runtime.errors import run_main
 
 POOL = [
     "1.2\tthe house is small\tdas haus ist klein",

@@ -21,7 +21,7 @@ from crossalign.alignment.parameters import (
     save_parameters,
     write_table,
 )
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 BOOKS = ["das haus ||| the house", "das buch ||| the book"]
 words = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6).map(" ".join)

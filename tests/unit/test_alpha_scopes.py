@@ -5,15 +5,15 @@ import shlex
 import pytest
 from tests.unit.made_results import load, make_results
 
-from crossalign.addresses import Tuned, continual_init, is_continual, parse
-from crossalign.catalog import Catalog
-from crossalign.commands import continual_options, finetune_options
-from crossalign.config import check
-from crossalign.errors import UserError
+from crossalign.catalog.addresses import Tuned, continual_init, is_continual, parse
+from crossalign.catalog.commands import continual_options, finetune_options
+from crossalign.catalog.config import check
+from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_tables import make
+from crossalign.papers.common.context import Context
 from crossalign.plan.jobs import Jobs
-from crossalign.render.context import Context
-from crossalign.render.results import Results
-from crossalign.render.tables import make
+from crossalign.results.reading import Results
+from crossalign.runtime.errors import UserError
 
 BOTH = "adjusted+continual, alpha on both terms"
 TABLES = {"adjust/table2": 8, "adjust/table3": 8, "adjust/table4": 22}

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.errors import UserError
 from crossalign.fetch import bounded
 from crossalign.fetch.archive import extract, open_binary, open_member, open_text
+from crossalign.runtime.errors import UserError
 
 TEXT = "één\tzwei\r\nтри\n" * 50
 

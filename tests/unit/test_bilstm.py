@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from crossalign.errors import UserError
-from crossalign.models.bilstm import Sizes
-from crossalign.models.lexicon import LONGEST, Lexicon, read_vectors
+from crossalign.engine.bilstm import Sizes
+from crossalign.engine.lexicon import LONGEST, Lexicon, read_vectors
+from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.word_model import WordModel, load_word_model, save_word_model
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.words import get_word_task
-from crossalign.training.seeds import torch_seeded
-from crossalign.training.word_model import WordModel, load_word_model, save_word_model
 
 SIZES = Sizes(layers=2, hidden=6, characters=5, words=4)
 SENTENCES = [["The", "cat", "sat"], ["the", "dog", "sat", "."], ["a", "cat", "."]]

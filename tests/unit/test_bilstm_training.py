@@ -16,15 +16,15 @@ from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.jsonl import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
-from crossalign.errors import UserError
-from crossalign.models.bilstm import Sizes
-from crossalign.models.lexicon import Lexicon
+from crossalign.engine.bilstm import Sizes
+from crossalign.engine.bilstm_training import WordTraining
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.lexicon import Lexicon
+from crossalign.engine.saving import InterruptedTraining, Saving
+from crossalign.engine.word_model import load_word_model
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
-from crossalign.training.bilstm import WordTraining
-from crossalign.training.recipe import Settings
-from crossalign.training.saving import InterruptedTraining, Saving
-from crossalign.training.word_model import load_word_model
 from crossalign.world import makers
 from crossalign.world.settings import merge
 from crossalign.world.world import World

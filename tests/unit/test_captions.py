@@ -8,10 +8,10 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment
 
-from crossalign.captions import JUDGED, PAGE, STUDIES, caption_of, category_of, labels_of, name_of
-from crossalign.claims.claim import FAILS, HOLDS, UNCLEAR
-from crossalign.items import ITEMS, PAPERS
+from crossalign.papers.all_items import ITEMS, PAPERS
+from crossalign.report.captions import JUDGED, PAGE, STUDIES, caption_of, category_of, labels_of, name_of
 from crossalign.report.summary_html import PAPER_SOURCES, PAPER_TITLES
+from crossalign.results.claims.claim import FAILS, HOLDS, UNCLEAR
 
 OUTPUT = SimpleNamespace(csv="a/b.csv", tex="a/b.tex", pdf="a/b.pdf", page="results/demo/report/index.html")
 
@@ -101,5 +101,5 @@ def test_captions_are_derived_from_the_output(root, rules):
 
 def test_no_program_imports_captions(root):
     """Otherwise a new caption would change the hash of its code."""
-    sources = [file for file in (root / "scripts").rglob("*.py") if "crossalign.captions" in file.read_text()]
+    sources = [file for file in (root / "scripts").rglob("*.py") if "crossalign.report.captions" in file.read_text()]
     assert sources == []

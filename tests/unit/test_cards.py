@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.cards import assigned, cards, claim_cards, jobs_per_card, lock_folder, take_cards, try_cards
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.gpus import assigned, cards, claim_cards, jobs_per_card, lock_folder, take_cards, try_cards
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 # Holds a card until its input ends, and says which.
 HOLDER = """
 import sys
-from crossalign.cards import claim_cards
+from crossalign.runtime.gpus import claim_cards
 print(",".join(claim_cards(pause=0.02)), flush=True)
 sys.stdin.read()
 """

@@ -5,13 +5,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
-from crossalign.catalog import Catalog, count, kind_of
-from crossalign.errors import UserError
+from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
+from crossalign.catalog.runs import Catalog, count, kind_of
+from crossalign.catalog.sets import DataSet, parse_set, raw_files
+from crossalign.catalog.targets import evaluation_sets, training_sets
 from crossalign.fetch.register import read_datasets, read_models
-from crossalign.items import ITEMS, PAPERS
-from crossalign.sets import DataSet, parse_set, raw_files
-from crossalign.targets import evaluation_sets, training_sets
+from crossalign.papers.all_items import ITEMS, PAPERS
+from crossalign.runtime.errors import UserError
 
 # papers/INVENTORY: runs of each document with sharing; the talk's are those that align-predict has not.
 FINETUNINGS = {"align-predict": 535, "anc": 3, "adjust": 420}

@@ -14,15 +14,15 @@ import torch
 from safetensors.torch import load
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
-from crossalign.errors import UserError
-from crossalign.models.config import EncoderConfig
-from crossalign.models.huggingface import save_encoder, wordpiece_tokenizer
-from crossalign.models.init import fresh_encoder
-from crossalign.training.checkpoints import Checkpoints
-from crossalign.training.finetune import Auxiliary, FineTuning
-from crossalign.training.recipe import Settings
-from crossalign.training.saving import Saving
-from crossalign.training.tuned import load_tuned
+from crossalign.engine.checkpoints import Checkpoints
+from crossalign.engine.finetune import Auxiliary, FineTuning
+from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.saving import Saving
+from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tuned import load_tuned
+from crossalign.runtime.errors import UserError
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor([3]), "empty": torch.zeros(0)}
 
@@ -94,7 +94,7 @@ def tuning(folder, task, steps, auxiliary=False, **more):
     encoder = toy_encoder(hidden_dropout=0.1, attention_dropout=0.1)
     second = None
     if auxiliary:
-        from crossalign.training.batches import Store, Stream
+        from crossalign.engine.batches import Store, Stream
 
         store = Store([{"input_ids": r["ids"]} for r in toy_records(11, seed=3)], {})
         second = Auxiliary(Stream(store, 4, 1, "auxiliary"), lambda encode, _: encode().square().mean(), 0.1)
@@ -218,7 +218,7 @@ def test_killed_and_resumed_equals_never_killed(world, tmp_path):
 
 def check_tuned_model(world, out, report):
     """What was written gives the dev score of the report again, and refuses another base."""
-    from crossalign.training.predict import predict_all
+    from crossalign.engine.predict import predict_all
 
     tuned = load_tuned(out / "model", world / "model")
     records = tuned.task.read(world / "dev.conllu")
@@ -247,7 +247,7 @@ def check_tuned_model(world, out, report):
 )
 def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys):
     import finetune
-    from crossalign.errors import run_main
+    from crossalign.runtime.errors import run_main
 
     monkeypatch.setattr(sys, "argv", [str(part) for part in command(world, tmp_path, *flags)[1:]])
     with pytest.raises(SystemExit) as caught:

@@ -9,12 +9,12 @@ import sys
 import pytest
 from tests.unit.paper_results import change, read, write, write_model
 
-from crossalign.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, VERDICTS
-from crossalign.claims.evidence import Evidence
-from crossalign.claims.write import CLAIMS, declared, judge_all, read_claims, write_claims
-from crossalign.errors import UserError
-from crossalign.items import ITEMS
-from crossalign.render.published import PAPERS
+from crossalign.papers.all_claims import CLAIMS, declared, judge_all, read_claims, write_claims
+from crossalign.papers.all_items import ITEMS
+from crossalign.results.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, VERDICTS
+from crossalign.results.claims.evidence import Evidence
+from crossalign.results.published import PAPERS
+from crossalign.runtime.errors import UserError
 
 # What the papers' own numbers do not support; docs/verdicts.md tells why.
 CONTRADICTED = {
@@ -202,7 +202,7 @@ def test_no_claim_holds_whatever_the_numbers(copy, monkeypatch):
             change(spoilt, edit)
         failed |= {key for key, claim in verdicts(changed, spoilt).items() if claim.verdict == FAILS}
     # Constants of the code: they are compared with what is printed, not with a table.
-    monkeypatch.setattr("crossalign.claims.adjust_setup.LEVEL", 0.01)
+    monkeypatch.setattr("crossalign.papers.adjust.claims_setup.LEVEL", 0.01)
     monkeypatch.setattr("crossalign.analysis.significance.permutation_test", lambda first, second, iterations=9: None)
     failed |= {key for key, claim in verdicts(config, folder).items() if claim.verdict == FAILS}
     # Doubtful numbers are never judged.
@@ -341,7 +341,7 @@ def test_a_claim_without_a_declaration_is_told(tmp_path):
     (tmp_path / "talk/claims.csv").write_text(
         "id,statement,sentence,where,quantity,value,unit,note\n", encoding="utf-8"
     )
-    with pytest.raises(UserError, match="no row for languages-world, .*which crossalign.claims declares"):
+    with pytest.raises(UserError, match="no row for languages-world, .*which the paper's claims.py declares"):
         declared("talk", tmp_path)
 
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.claim_mutants import both, fits, marked, same, swamped, verdict
 
-from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
-from crossalign.claims.write import declared
+from crossalign.papers.all_claims import declared
+from crossalign.results.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
 
 T2, T3, T4, T5, T6, T7, T8, T9 = (f"adjust/table{place}" for place in range(2, 10))
 CONTINUAL = "adjusted+continual"

@@ -4,8 +4,8 @@ import pytest
 from tests.unit.claim_mutants import both, draw, hump, kinds, noisy, put, steady, unlearnt, verdict
 from tests.unit.paper_results import read, write
 
-from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
-from crossalign.claims.write import declared
+from crossalign.papers.all_claims import declared
+from crossalign.results.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
 
 PAPER = "align-predict"
 T1, T2, T4, T5 = (f"{PAPER}/table{place}" for place in (1, 2, 4, 5))

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.claim_mutants import Edited, kinds, level, put, same, swamped, verdict
 
-from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR, judge
-from crossalign.claims.write import declared
+from crossalign.papers.all_claims import declared
+from crossalign.results.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR, judge
 
 F1, F2, F3, F4, F5, F6, F7, F8, F9 = (f"anc/figure{place}" for place in range(1, 10))
 T1 = "anc/table1"

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from crossalign.claims.curves import changes, kept, spans
-from crossalign.claims.evidence import Outside
-from crossalign.claims.groups import count
-from crossalign.claims.predicates import Facts, Truth, negative
-from crossalign.claims.quantities import average, together
-from crossalign.claims.values import Curve, Group, Number
+from crossalign.results.claims.curves import changes, kept, spans
+from crossalign.results.claims.evidence import Outside
+from crossalign.results.claims.groups import count
+from crossalign.results.claims.predicates import Facts, Truth, negative
+from crossalign.results.claims.quantities import average, together
+from crossalign.results.claims.values import Curve, Group, Number
 
 
 def line(*values, std=0.0, n=1, scale="similarity", leads=None):

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.claim_mutants import both
 from tests.unit.test_claims_adjust import CONTINUAL, T2, T3, T4, gain, judged
 
-from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
-from crossalign.claims.write import declared
+from crossalign.papers.all_claims import declared
+from crossalign.results.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
 
 F2 = "adjust/figure2"
 

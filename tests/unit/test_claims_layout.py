@@ -7,14 +7,15 @@ import pytest
 from tests.unit.made_results import load, make_results
 from tests.unit.paper_results import write_model
 
-from crossalign.claims.claim import NOT_RUN, UNCHECKED
-from crossalign.claims.evidence import Evidence
-from crossalign.claims.write import judge_all
-from crossalign.render import figures, tables
-from crossalign.render.context import Context
-from crossalign.render.figure_write import write_data
-from crossalign.render.results import Results
-from crossalign.render.table_csv import write_csv
+from crossalign.papers import all_figures as figures
+from crossalign.papers import all_tables as tables
+from crossalign.papers.all_claims import judge_all
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.figure_write import write_data
+from crossalign.papers.common.table_csv import write_csv
+from crossalign.results.claims.claim import NOT_RUN, UNCHECKED
+from crossalign.results.claims.evidence import Evidence
+from crossalign.results.reading import Results
 
 
 def render(config, folder):

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from crossalign.claims.write import read_claims
-from crossalign.render.published import PAPERS
+from crossalign.papers.all_claims import read_claims
+from crossalign.results.published import PAPERS
 
 # The slides come in two extractions.
 SOURCES = {"align-predict": "003_*.txt", "anc": "002_*.txt", "adjust": "004_*.txt", "talk": "00[01]_*.txt"}

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.claim_mutants import Edited, both, draw, hump, kinds, noisy, put, unlearnt, verdict
 
-from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge
-from crossalign.claims.write import declared
+from crossalign.papers.all_claims import declared
+from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge
 
 PAPER = "talk"
 T2, T5, T6 = f"{PAPER}/table2", f"{PAPER}/table5", "align-predict/table6"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.claims.evidence import NotRun, Outside
-from crossalign.claims.groups import count, every, most, only, some
-from crossalign.claims.histograms import area
-from crossalign.claims.predicates import (
+from crossalign.results.claims.evidence import NotRun, Outside
+from crossalign.results.claims.groups import count, every, most, only, some
+from crossalign.results.claims.histograms import area
+from crossalign.results.claims.predicates import (
     Facts,
     Truth,
     all_of,
@@ -29,9 +29,9 @@ from crossalign.claims.predicates import (
     rises,
     rises_then_falls,
 )
-from crossalign.claims.tolerances import tolerance, tolerances
-from crossalign.claims.values import Curve, Group, Number
-from crossalign.errors import UserError
+from crossalign.results.claims.tolerances import tolerance, tolerances
+from crossalign.results.claims.values import Curve, Group, Number
+from crossalign.runtime.errors import UserError
 
 YES, NO, UNCLEAR = Truth.YES, Truth.NO, Truth.UNCLEAR
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.cluster import RUNS, end_earlier_jobs, left_behind, unfinished, use_shims
-from crossalign.errors import UserError
+from crossalign.runtime.cluster import RUNS, end_earlier_jobs, left_behind, unfinished, use_shims
+from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIMS = ROOT / "profiles" / "slurm" / "bin"
@@ -214,7 +214,7 @@ def run_in(tmp_path):
     begun = []
 
     def begin(name):
-        code = f"import sys; from crossalign.cluster import note_run; note_run({str(tmp_path)!r}, {name!r})"
+        code = f"import sys; from crossalign.runtime.cluster import note_run; note_run({str(tmp_path)!r}, {name!r})"
         waits = f"{code}; print('noted', flush=True); sys.stdin.read()"
         environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

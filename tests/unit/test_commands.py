@@ -5,10 +5,10 @@ import shlex
 import pytest
 import yaml
 
-from crossalign.addresses import Tuned
-from crossalign.commands import file_options, finetune_options, options, prepare_options, way_options
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.commands import file_options, finetune_options, options, prepare_options, way_options
+from crossalign.catalog.sets import DataSet
 from crossalign.fetch.register import Dataset
-from crossalign.sets import DataSet
 
 
 @pytest.fixture(scope="module")

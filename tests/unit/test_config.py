@@ -7,8 +7,8 @@ import yaml
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
-from crossalign.config import check
-from crossalign.errors import UserError
+from crossalign.catalog.config import check
+from crossalign.runtime.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from crossalign.analysis.correlations import (
     spearman_interval,
 )
 from crossalign.analysis.intervals import resamples
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 numbers = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3, max_size=20)
 

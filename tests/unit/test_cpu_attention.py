@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from crossalign.models import cpu_attention
-from crossalign.models.layout import Layout
+from crossalign.engine import cpu_attention
+from crossalign.engine.layout import Layout
 
 HEADS, SIZE = 3, 5
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.models.crf import Constraints, Crf, CrfHead, iob_constraints
+from crossalign.engine.crf import Constraints, Crf, CrfHead, iob_constraints
 
 IOB = ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from crossalign.data.bitext import Pool, filter_links, read_scored
 from crossalign.data.report import Report
 from crossalign.data.tokenise import detokeniser, tidy, tokeniser
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def pool_of(rows, size=100, max_words=4):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crossalign.data.conllu import NO_HEAD, Sentence, find_cycle, read_sentences, write_sentences
 from crossalign.data.report import Report
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def word(index, form="a", tag="NOUN", head="0", deprel="root"):

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from crossalign import mixtures
+from crossalign.catalog import mixtures
+from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.data.mixture import read_pairs, read_text
-from crossalign.errors import UserError
 from crossalign.fetch.register import read_datasets
-from crossalign.sets import DataSet, raw_files
+from crossalign.runtime.errors import UserError
 
 
 def put(folder, name, text):

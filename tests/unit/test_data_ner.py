@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crossalign.data.jsonl import read_rows, write_rows
 from crossalign.data.ner import FORMATS, is_invisible, read_ner, tag_set, to_iob2
 from crossalign.data.report import Report
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def read(text, form="wikiann", lang="en"):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crossalign.data.nli import LABELS, coin, mix_with_english, read_multinli, read_pairs, read_xnli
 from crossalign.data.report import Report
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 XNLI_HEADER = "language\tgold_label\tsentence1\tsentence2\tpromptID\tpairID\n"
 

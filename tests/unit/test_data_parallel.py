@@ -6,7 +6,7 @@ import pytest
 
 from crossalign.data.parallel import first_rows, read_column, read_extension, read_pud
 from crossalign.data.report import Report
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def lines(text):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crossalign.data.qa import cross_questions, nearest, prepare_questions, read_questions
 from crossalign.data.report import Report
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 CONTEXT = "one two one three"
 

@@ -8,7 +8,7 @@ from crossalign.data.report import Report
 from crossalign.data.seen import SeenTexts
 from crossalign.data.sentences import split_sentences
 from crossalign.data.text import Cleaning, clean_sentences, is_held_out, read_articles, read_lines, split_parts
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 @pytest.mark.parametrize(

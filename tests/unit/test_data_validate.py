@@ -5,7 +5,7 @@ import json
 import pytest
 
 from crossalign.data.validate import kind_of, validate
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 TREE = "# sent_id = s\n1\ta\t_\tNOUN\t_\t_\t0\troot\t_\t_\n2\tb\t_\tX\t_\t_\t1\tdep\t_\t_\n\n"
 NER = {"id": "1", "tokens": ["a", "b"], "tags": ["B-PER", "I-PER"]}

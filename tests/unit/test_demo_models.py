@@ -12,10 +12,10 @@ from tests.pretrain_toys import make_text, make_tokenizer
 
 from crossalign import demo_models
 from crossalign.demo_provenance import finished, write_provenance
-from crossalign.errors import UserError
-from crossalign.models.huggingface import load_weights
-from crossalign.training.pretrain import Pretraining
-from crossalign.training.saving import InterruptedTraining
+from crossalign.engine.huggingface import load_weights
+from crossalign.engine.pretrain import Pretraining
+from crossalign.engine.saving import InterruptedTraining
+from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 PLAN = {

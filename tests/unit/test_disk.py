@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossalign.addresses import Adapted, Base, Mlm, Tuned
+from crossalign.catalog.addresses import Adapted, Base, Mlm, Tuned
 from crossalign.fetch.register import Model
 from crossalign.plan.disk import kept, model_disk, readable, tuned_bytes
 

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from crossalign.analysis import distances
 from crossalign.analysis.distances import area_under_roc, common_bins, measure, read_panel, top_share, write_panel
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def pairs(seed: int, count: int = 500, neurons: int = 120, spread: float = 1.0) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.recipe import closure
+from crossalign.catalog.code_hash import closure
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(

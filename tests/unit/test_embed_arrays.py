@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossalign.embedding.arrays import ArrayWriter
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(1, 3), st.integers(1, 4))

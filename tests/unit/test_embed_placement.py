@@ -10,9 +10,9 @@ import torch
 
 from crossalign.embedding.families import parse_config
 from crossalign.embedding.placement import Demand, Sizes, demand, plan, weight_sizes, working_bytes
-from crossalign.errors import UserError
+from crossalign.engine.predict import BUDGET
 from crossalign.fetch.register import read_models
-from crossalign.training.predict import BUDGET
+from crossalign.runtime.errors import UserError
 
 GPU0, GPU1 = torch.device("cuda", 0), torch.device("cuda", 1)
 GB = 10**9

@@ -15,11 +15,11 @@ from crossalign.embedding import placement, sentences, states, weights
 from crossalign.embedding.placement import Placement
 from crossalign.embedding.sentences import Options, embed_files
 from crossalign.embedding.weights import load_model
-from crossalign.errors import UserError
-from crossalign.models import tensors
-from crossalign.models.config import EncoderConfig
-from crossalign.models.huggingface import load_weights, save_encoder
-from crossalign.models.init import fresh_encoder
+from crossalign.engine import tensors
+from crossalign.engine.huggingface import load_weights, save_encoder
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
+from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 SHAPE = {
@@ -211,9 +211,9 @@ def test_own_families(norm, tmp_path):
 
 
 def test_tuned_model_is_laid_over_its_base(folder, tmp_path):
+    from crossalign.engine.predict import TaskModel
+    from crossalign.engine.tuned import save_tuned
     from crossalign.tasks import get_task
-    from crossalign.training.predict import TaskModel
-    from crossalign.training.tuned import save_tuned
 
     encoder = load_weights(folder)
     with torch.no_grad():

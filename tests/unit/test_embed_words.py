@@ -14,11 +14,11 @@ from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
 from crossalign.embedding.weights import load_model
 from crossalign.embedding.words import embed_pairs, sample_pairs, unrelated_partners
-from crossalign.errors import UserError
-from crossalign.models.config import EncoderConfig
-from crossalign.models.huggingface import save_encoder
-from crossalign.models.init import fresh_encoder
-from crossalign.training.linked import sample_lines
+from crossalign.engine.huggingface import save_encoder
+from crossalign.engine.linked import sample_lines
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
+from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 WORDS = ["the", "cat", "sat", "on", "mat", "John", "lives", "in", "Paris", "Berlin", "spelt", "(so)"]

@@ -8,12 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from crossalign.errors import UserError
-from crossalign.models.config import EncoderConfig
-from crossalign.models.encoder import Encoder, restore_vocabulary, slice_vocabulary
-from crossalign.models.huggingface import library_names, load_config, load_encoder, load_weights, save_encoder
-from crossalign.models.init import fresh_encoder
-from crossalign.models.layout import Layout
+from crossalign.engine.encoder import Encoder, restore_vocabulary, slice_vocabulary
+from crossalign.engine.huggingface import library_names, load_config, load_encoder, load_weights, save_encoder
+from crossalign.engine.layout import Layout
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
+from crossalign.runtime.errors import UserError
 
 SHAPE = {
     "vocab_size": 90,

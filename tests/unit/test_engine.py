@@ -7,18 +7,18 @@ import pytest
 import torch
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
-from crossalign.errors import UserError
-from crossalign.models import cpu_layer
-from crossalign.models.huggingface import library_names
-from crossalign.training.arena import AdamW, Arena
-from crossalign.training.batches import Store, Stream
-from crossalign.training.engine import Engine
-from crossalign.training.finetune import Auxiliary, FineTuning
-from crossalign.training.parts import Part
-from crossalign.training.predict import TaskModel, predict_all
-from crossalign.training.recipe import Settings
-from crossalign.training.schedule import learning_rates
-from crossalign.training.seeds import torch_seeded
+from crossalign.engine import cpu_layer
+from crossalign.engine.arena import AdamW, Arena
+from crossalign.engine.batches import Store, Stream
+from crossalign.engine.finetune import Auxiliary, FineTuning
+from crossalign.engine.huggingface import library_names
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.parts import Part
+from crossalign.engine.predict import TaskModel, predict_all
+from crossalign.engine.schedule import learning_rates
+from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.steps import Engine
+from crossalign.runtime.errors import UserError
 
 
 def tune(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.errors import UserError
-from crossalign.training.batches import Store, Stream, by_length
+from crossalign.engine.batches import Store, Stream, by_length
+from crossalign.runtime.errors import UserError
 
 FIELDS = {
     "labels": SimpleNamespace(pad=-100, shape="sequence"),

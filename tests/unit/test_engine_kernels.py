@@ -17,11 +17,11 @@ def patched(tensor, scope):
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 interpreter._patch_lang_tensor = patched
 from torch.nn import functional
-from crossalign.models import kernels, update_kernels
-from crossalign.models.attention_kernels import ShortAttention
-from crossalign.models.head_kernels import MatrixVector
-from crossalign.models.sinks import Branch, Sink
-from crossalign.training.arena import AdamW
+from crossalign.engine import kernels, update_kernels
+from crossalign.engine.attention_kernels import ShortAttention
+from crossalign.engine.head_kernels import MatrixVector
+from crossalign.engine.sinks import Branch, Sink
+from crossalign.engine.arena import AdamW
 
 torch.manual_seed(0)
 for low in (False, True):

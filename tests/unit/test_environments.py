@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.rule_texts import Rule, rules
 
-from crossalign import recipe
+from crossalign.catalog import code_hash as recipe
 from crossalign.tasks import NAMES, file_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,11 +61,11 @@ LISTED_AS = {"yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
 # Packages that come with one of the environment's own.
 BROUGHT = {
     "httpx": "huggingface-hub",  # its own client, whose errors are told apart
-    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/models/kernels.py)
+    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels.py)
 }
 # Imported inside functions that no rule of the environment calls.
 NOT_CALLED = {
-    # Training and embedding filter the links of sentences that are tokenised already (crossalign/training/linked.py).
+    # Training and embedding filter the links of sentences that are tokenised already (crossalign/engine/linked.py).
     ("torch.yaml", "sacremoses"),
 }
 

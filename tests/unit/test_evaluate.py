@@ -11,16 +11,16 @@ import pytest
 import torch
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
-from crossalign.errors import UserError
-from crossalign.models.config import EncoderConfig
-from crossalign.models.huggingface import save_encoder
-from crossalign.models.init import fresh_encoder
-from crossalign.stages import read_stages
+from crossalign.engine.huggingface import save_encoder
+from crossalign.engine.predict import TaskModel, predict_all, warm_up
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tuned import load_tuned, save_tuned
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.stages import read_stages
 from crossalign.tasks import get_task
 from crossalign.tasks.evaluation import evaluate_sets
 from crossalign.tasks.predictions import read_predictions, write_predictions, write_scores
-from crossalign.training.predict import TaskModel, predict_all, warm_up
-from crossalign.training.tuned import load_tuned, save_tuned
 
 TREES = """# sent_id = a
 1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_

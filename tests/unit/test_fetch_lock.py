@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure, parse_checksum, parse_sums
 from crossalign.fetch.lock import COLUMNS, Locked, read_lock, record
+from crossalign.runtime.errors import UserError
 
 HEX = "0123456789abcdef" * 4
 ROW = Locked("b/x.txt", "v1", 3, HEX, "https://example.org/x")

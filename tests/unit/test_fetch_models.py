@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from crossalign.errors import UserError
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.mirror import Mirror
 from crossalign.fetch.models import obtain_model
 from crossalign.fetch.offers import wanted_names
 from crossalign.fetch.sources import Settings
 from crossalign.fetch.web import Patience
+from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
 

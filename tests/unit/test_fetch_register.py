@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from crossalign.errors import UserError
 from crossalign.fetch.register import DATASET_COLUMNS, MODEL_COLUMNS, Dataset, read_datasets, read_models, split_hub
+from crossalign.runtime.errors import UserError
 
 GOOD = {
     "path": "ud/en_ewt/train.conllu",

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.errors import UserError
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.mirror import Mirror, local_path
 from crossalign.fetch.register import Dataset
 from crossalign.fetch.sources import Settings, obtain
 from crossalign.fetch.web import Patience
+from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
 

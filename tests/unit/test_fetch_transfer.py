@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.errors import UserError
 from crossalign.fetch import transfer
 from crossalign.fetch.checksums import Expected, WrongContent
 from crossalign.fetch.part import claim, part_path
 from crossalign.fetch.progress import Progress, size
 from crossalign.fetch.transfer import download
 from crossalign.fetch.web import Patience, SourceError, _Redirects
+from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from crossalign.analysis.metrics import EntityCounts, answer_scores, attachment, percent
-from crossalign.claims.tolerances import tolerance
 from crossalign.data.conllu import read_sentences
 from crossalign.data.ner import NerFormat, read_ner
 from crossalign.data.nli import read_pairs
 from crossalign.data.qa import prepare_questions, read_questions
 from crossalign.data.report import Report
+from crossalign.results.claims.tolerances import tolerance
 
 # The WikiANN files come with and without a column of word numbers.
 CLASSES = ("LOC", "ORG", "PER")

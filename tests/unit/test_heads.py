@@ -5,7 +5,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
-from crossalign.models.heads import BiaffineHead, Perceptron, SequenceHead, TaggingHead, mean_cross_entropy, pick
+from crossalign.engine.heads import BiaffineHead, Perceptron, SequenceHead, TaggingHead, mean_cross_entropy, pick
 from crossalign.tasks import get_task
 
 LABELS = {"pos": None, "ner": ["O", "B-PER", "I-PER"], "parsing": ["det", "nsubj", "root"], "nli": None, "qa": None}

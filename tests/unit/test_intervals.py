@@ -8,7 +8,7 @@ from test_significance import ROWS, entity_counts, f1
 
 from crossalign.analysis.intervals import bootstrap_interval, score_intervals
 from crossalign.analysis.significance import METRICS, example_counts, score
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def test_bootstrap_equals_a_plain_loop():

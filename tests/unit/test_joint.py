@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from tests.engine_toys import ToyTask, die_at, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
-from crossalign.models.encoder import Encoder
+from crossalign.engine.arena import AdamW
+from crossalign.engine.batches import Store
+from crossalign.engine.continual import ContinualSettings, continual
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.joint import Joint
+from crossalign.engine.linked import read_sample
+from crossalign.engine.parts import Part
+from crossalign.engine.saving import Saving
+from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.steps import Engine
 from crossalign.tasks import get_task
-from crossalign.training.arena import AdamW
-from crossalign.training.batches import Store
-from crossalign.training.continual import ContinualSettings, continual
-from crossalign.training.engine import Engine
-from crossalign.training.finetune import FineTuning
-from crossalign.training.joint import Joint
-from crossalign.training.linked import read_sample
-from crossalign.training.parts import Part
-from crossalign.training.recipe import Settings
-from crossalign.training.saving import Saving
-from crossalign.training.seeds import torch_seeded
 
 LABELS = ("B-PER", "I-PER", "O")
 CPU = torch.device("cpu")

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from crossalign.errors import UserError
 from crossalign.fetch.archive import open_text
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.local_mirror import lay_out
 from crossalign.fetch.register import Dataset
+from crossalign.runtime.errors import UserError
 
 SAMPLES = {
     "ud/UD_Toy-One/ru_taiga-ud-train.conllu": "old\n",

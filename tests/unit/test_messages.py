@@ -17,10 +17,10 @@ from tests.workflow import snakemake
 from crossalign.data.lines import Source
 from crossalign.embedding.placement import Placement
 from crossalign.embedding.weights import fill
-from crossalign.errors import UserError
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.hyperparameters import Settings
 from crossalign.fetch.web import SourceError, open_url
-from crossalign.training.finetune import FineTuning
-from crossalign.training.recipe import Settings
+from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
 

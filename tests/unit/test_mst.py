@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.models import mst
-from crossalign.models.mst import decode_tree, decode_trees, is_tree
+from crossalign.engine import mst
+from crossalign.engine.mst import decode_tree, decode_trees, is_tree
 
 
 def weight_of(weights, heads):

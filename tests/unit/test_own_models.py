@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.addresses import Base
-from crossalign.catalog import Catalog
-from crossalign.claims.evidence import Evidence, Outside
-from crossalign.commands import finetune_options, own_model_options, prepare_options, vocabulary_options
-from crossalign.config import check, load
-from crossalign.errors import UserError
-from crossalign.items import ITEMS
-from crossalign.own import own_models
+from crossalign.catalog.addresses import Base
+from crossalign.catalog.commands import finetune_options, own_model_options, prepare_options, vocabulary_options
+from crossalign.catalog.config import check, load
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.trained_models import own_models
+from crossalign.papers.all_items import ITEMS
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import wanted
 from crossalign.report.gather import gather
 from crossalign.report.item_html import article
-from crossalign.sets import DataSet
+from crossalign.results.claims.evidence import Evidence, Outside
+from crossalign.runtime.errors import UserError
 
 
 @pytest.fixture(scope="module")

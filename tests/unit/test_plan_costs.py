@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.catalog import Catalog
-from crossalign.config import load
-from crossalign.errors import UserError
+from crossalign.catalog.config import load
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sets import DataSet
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_costs
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.sizes import Sizes
 from crossalign.plan.work import Work
-from crossalign.sets import DataSet
+from crossalign.runtime.errors import UserError
 
 STEP = Row(10, 1, 4, 32, 12, 768, 0, "measured")
 

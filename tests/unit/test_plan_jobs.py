@@ -6,11 +6,11 @@ import time
 import pytest
 from tests.workflow import planned, snakemake
 
-from crossalign.catalog import Catalog
-from crossalign.config import load, merge
-from crossalign.errors import UserError
+from crossalign.catalog.config import load, merge
+from crossalign.catalog.runs import Catalog
 from crossalign.plan.jobs import Job, Jobs
 from crossalign.plan.targets import items_of, remaining, wanted
+from crossalign.runtime.errors import UserError
 
 SOME = {"items": ["align-predict/figure1", "adjust/figure1", "talk/figure3", "talk/table3", "anc/table1"]}
 

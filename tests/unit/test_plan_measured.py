@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.addresses import Base, Tuned
-from crossalign.catalog import Catalog
-from crossalign.config import load
+from crossalign.catalog.addresses import Base, Tuned
+from crossalign.catalog.config import load
+from crossalign.catalog.runs import Catalog
 from crossalign.plan.jobs import Job, Jobs
 from crossalign.plan.measured import Ran, clock, measure, remarks
 from crossalign.plan.show import taken

@@ -13,12 +13,12 @@ import pytest
 import torch
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 
-from crossalign.errors import UserError
-from crossalign.models.huggingface import load_encoder, load_weights
-from crossalign.models.lm_heads import MaskedHead, load_head, masked_loss
-from crossalign.training.pretrain import PretrainSettings
-from crossalign.training.pretrain_job import Job, new_config, pretrain, starting_point
-from crossalign.training.saving import InterruptedTraining, Saving
+from crossalign.engine.huggingface import load_encoder, load_weights
+from crossalign.engine.lm_heads import MaskedHead, load_head, masked_loss
+from crossalign.engine.pretrain import PretrainSettings
+from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
+from crossalign.engine.saving import InterruptedTraining, Saving
+from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(place, tmp_
 def test_going_on_after_an_interruption_gives_the_same_bits(place, tmp_path, monkeypatch):
     """Stopped after every second step, with dropout, against a run in one go."""
     pretrain(start(place), Job(place[1], settings(), tmp_path / "whole"), CPU)
-    from crossalign.training.engine import Engine
+    from crossalign.engine.steps import Engine
 
     plain, count = Engine.step, [0]
 
@@ -105,7 +105,7 @@ def test_a_checkpoint_of_other_settings_is_not_used(place, tmp_path, caplog):
         )
         return pretrain(start(place), job, CPU)
 
-    from crossalign.training.checkpoints import Checkpoints
+    from crossalign.engine.checkpoints import Checkpoints
 
     keep, Checkpoints.remove = Checkpoints.remove, lambda self: None
     try:
@@ -264,8 +264,8 @@ def test_the_program(place, tmp_path, root):
 
 def test_static_and_split_batches_train_alike(place, tmp_path):
     """What a GPU does: static shapes, and batches in pieces when memory is short."""
-    from crossalign.training.corpus import encode_texts
-    from crossalign.training.pretrain import Pretraining
+    from crossalign.engine.corpus import encode_texts
+    from crossalign.engine.pretrain import Pretraining
 
     losses, pieces = {}, {}
     for mode in ("exact", "static", "split"):

@@ -8,13 +8,13 @@ from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 from crossalign.embedding.sentences import Options, embed_files
 from crossalign.embedding.special import Frame
 from crossalign.embedding.weights import load_model
-from crossalign.errors import UserError
-from crossalign.models.huggingface import load_encoder, load_weights
-from crossalign.models.lm_heads import load_head
-from crossalign.training.corpus import Corpus
-from crossalign.training.masking import CausalBlocks
-from crossalign.training.pretrain_job import Job, pretrain, starting_point
-from crossalign.training.pretrain_settings import PretrainSettings
+from crossalign.engine.corpus import Corpus
+from crossalign.engine.huggingface import load_encoder, load_weights
+from crossalign.engine.lm_heads import load_head
+from crossalign.engine.masking import CausalBlocks
+from crossalign.engine.pretrain_job import Job, pretrain, starting_point
+from crossalign.engine.pretrain_settings import PretrainSettings
+from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 
@@ -64,7 +64,7 @@ def test_a_fixed_batch_has_the_library_s_loss(trained, tmp_path):
 
     ids = torch.randint(4, 79, (2, 16), generator=torch.Generator().manual_seed(2))
     theirs = transformers.XGLMForCausalLM.from_pretrained(trained[0]).eval()
-    from crossalign.models.lm_heads import masked_loss
+    from crossalign.engine.lm_heads import masked_loss
 
     encoder = load_weights(trained[0]).eval()
     head = load_head(trained[0], encoder.config)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.pretrain_toys import make_text, make_tokenizer
 
-from crossalign.errors import UserError
+from crossalign.engine.corpus import Corpus, encode_texts, lines_of, named_texts, token_type
+from crossalign.engine.masking import MaskedBlocks
+from crossalign.engine.pretrain_job import read_tokenizer
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import IGNORE
 from crossalign.tasks.tokenisation import Specials
-from crossalign.training.corpus import Corpus, encode_texts, lines_of, named_texts, token_type
-from crossalign.training.masking import MaskedBlocks
-from crossalign.training.pretrain_job import read_tokenizer
 
 
 def token_file(path, tokens):

@@ -12,13 +12,13 @@ import pytest
 import torch
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 
-from crossalign.errors import UserError
-from crossalign.models.huggingface import load_weights
-from crossalign.models.lm_heads import load_head
-from crossalign.training.corpus import Corpus
-from crossalign.training.masking import MaskedBlocks
-from crossalign.training.pretrain_job import starting_point
-from crossalign.training.team import Team
+from crossalign.engine.corpus import Corpus
+from crossalign.engine.huggingface import load_weights
+from crossalign.engine.lm_heads import load_head
+from crossalign.engine.masking import MaskedBlocks
+from crossalign.engine.pretrain_job import starting_point
+from crossalign.engine.team import Team
+from crossalign.runtime.errors import UserError
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from crossalign.errors import UserError
-from crossalign.models.vocabulary import mask_token, train_vocabulary
+from crossalign.engine.vocabulary import mask_token, train_vocabulary
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.tokenisation import Specials
 
 LINES = ["the cat sat on the mat .", "Das Haus am See, das Haus !", "мой дом и твой дом", "我 有 一 只 猫", "éa aé"] * 3
@@ -45,7 +45,7 @@ def test_case_and_accents_are_kept():
 def test_the_same_text_gives_the_same_bytes_in_every_process():
     """Ties abound: a hundred words of random letters, each twice."""
     program = (
-        "import random; from crossalign.models.vocabulary import train_vocabulary\n"
+        "import random; from crossalign.engine.vocabulary import train_vocabulary\n"
         "r = random.Random(1); words = [''.join(r.choices('abcdefghijklmnop', k=6)) for _ in range(400)]\n"
         "print(train_vocabulary(lambda: words * 2, 300).to_str())"
     )

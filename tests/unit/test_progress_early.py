@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from crossalign.config import load
-from crossalign.holders import TOKEN
+from crossalign.catalog.config import load
 from crossalign.progress.early import PAUSE, SHARE, EarlyLook
+from crossalign.runtime.holders import TOKEN
 
 
 class Clock:

@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from crossalign import holders
-from crossalign.holders import LOCKS, LOGS, NOTES, TOKEN, enter, judge, leave, start_ticks, this_process
+from crossalign.runtime import holders
+from crossalign.runtime.holders import LOCKS, LOGS, NOTES, TOKEN, enter, judge, leave, start_ticks, this_process
 
 pytestmark = pytest.mark.skipif(not holders.PROC.is_dir(), reason="processes are looked up in /proc")
 
@@ -239,7 +239,7 @@ def test_of_two_that_start_at_once_only_one_unlocks(tmp_path, dead, root):
     program = """
 import sys, time
 from pathlib import Path
-from crossalign.holders import LOCKS, enter
+from crossalign.runtime.holders import LOCKS, enter
 folder = Path(sys.argv[1])
 found = enter(folder)[1]
 if found.state == "dead":

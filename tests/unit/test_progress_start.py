@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.holders import NOTES
+from crossalign.runtime.holders import NOTES
 from run import results_folder
 
 

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from crossalign.claims.claim import COLUMNS
-from crossalign.config import load
+from crossalign.catalog.config import load
 from crossalign.progress.failure import failure, items_behind, tail
 from crossalign.progress.screen import Screen
 from crossalign.progress.story import Run, Story
 from crossalign.progress.summary import summary
+from crossalign.results.claims.claim import COLUMNS
 
 
 class Look:

@@ -5,10 +5,10 @@ import pytest
 import torch
 from tests.engine_toys import ToyTask, all_values, toy_encoder, toy_records
 
-from crossalign.errors import UserError
-from crossalign.models.init import parse_init, random_init
-from crossalign.training.finetune import FineTuning
-from crossalign.training.recipe import Settings
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.random_init import parse_init, random_init
+from crossalign.runtime.errors import UserError
 
 
 @pytest.mark.parametrize(

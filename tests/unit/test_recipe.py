@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from crossalign import recipe as module
+from crossalign.catalog import code_hash as module
 
 
 @pytest.fixture

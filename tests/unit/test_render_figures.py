@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure as Canvas
 from tests.unit.made_results import load, make_results
 
-from crossalign.addresses import Base
 from crossalign.analysis.correlations import bootstrap_spearman
-from crossalign.items import ITEMS
-from crossalign.render import colours
-from crossalign.render.context import Context
-from crossalign.render.correlation import Correlations, spearman
-from crossalign.render.figure import Figure, Panel, Point, Series
-from crossalign.render.figure_check import overlaps
-from crossalign.render.figure_draw import draw
-from crossalign.render.figure_labels import spread
-from crossalign.render.figure_write import write_figure
-from crossalign.render.figures import FIGURES, make
-from crossalign.render.figures.talk import category
-from crossalign.render.results import Results
-from crossalign.render.values import Value
+from crossalign.catalog.addresses import Base
+from crossalign.papers.all_figures import FIGURES, make
+from crossalign.papers.all_items import ITEMS
+from crossalign.papers.common import colours
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.correlation import Correlations, spearman
+from crossalign.papers.common.figure import Figure, Panel, Point, Series
+from crossalign.papers.common.figure_check import overlaps
+from crossalign.papers.common.figure_draw import draw
+from crossalign.papers.common.figure_labels import spread
+from crossalign.papers.common.figure_write import write_figure
+from crossalign.papers.talk.figures import category
+from crossalign.results.reading import Results
+from crossalign.results.values import Value
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +306,8 @@ def test_looks_are_distinct_and_visible():
 
 def test_data_and_tables_do_not_load_matplotlib_or_torch(root):
     code = (
-        "import sys; import crossalign.render.tables, crossalign.render.figures, crossalign.render.figure_write; "
+        "import sys; import crossalign.papers.all_tables, crossalign.papers.all_figures; "
+        "import crossalign.papers.common.figure_write; "
         "print([name for name in ('matplotlib', 'torch', 'pandas', 'scipy', 'transformers') if name in sys.modules])"
     )
     done = subprocess.run(

@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 from tests.unit.made_results import load, make_results
 
-from crossalign.items import ITEMS
-from crossalign.render.published import PAPERS, published
-from crossalign.render.verdict import LABELS
+from crossalign.papers.all_items import ITEMS
+from crossalign.results.published import PAPERS, published
+from crossalign.results.verdict import LABELS
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from crossalign.addresses import Base, Tuned
-from crossalign.errors import UserError
-from crossalign.render.published import Published, published
-from crossalign.render.results import Results
-from crossalign.render.values import Sample, Value, brief
-from crossalign.sets import DataSet
+from crossalign.catalog.addresses import Base, Tuned
+from crossalign.catalog.sets import DataSet
+from crossalign.results.published import Published, published
+from crossalign.results.reading import Results
+from crossalign.results.values import Sample, Value, brief
+from crossalign.runtime.errors import UserError
 
 PUD = [DataSet("trees", f"{lang}_pud", "test") for lang in ("fr", "de")]
 

@@ -13,23 +13,23 @@ from statistics import mean, median, stdev
 import pytest
 from tests.unit.made_results import load, make_results
 
-from crossalign.addresses import Base, Tuned
 from crossalign.analysis.correlations import spearman_interval
-from crossalign.items import ITEMS
-from crossalign.render.context import Context
-from crossalign.render.published import published
-from crossalign.render.results import Results
-from crossalign.render.shades import PAIRS, SETS
-from crossalign.render.significance import Mark, marks
-from crossalign.render.table import Cell, Column, Row, Table, number
-from crossalign.render.table_csv import write_csv
-from crossalign.render.table_html import fragment, stylesheet
-from crossalign.render.table_latex import document, tex
-from crossalign.render.tables import TABLES, make
-from crossalign.render.tables.arms import mark_note
-from crossalign.render.values import Value
-from crossalign.render.verdict import JUDGED, LABELS
-from crossalign.sets import DataSet
+from crossalign.catalog.addresses import Base, Tuned
+from crossalign.catalog.sets import DataSet
+from crossalign.papers.adjust.arms import mark_note
+from crossalign.papers.adjust.significance import Mark, marks
+from crossalign.papers.all_items import ITEMS
+from crossalign.papers.all_tables import TABLES, make
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.shades import PAIRS, SETS
+from crossalign.papers.common.table import Cell, Column, Row, Table, number
+from crossalign.papers.common.table_csv import write_csv
+from crossalign.papers.common.table_html import fragment, stylesheet
+from crossalign.papers.common.table_latex import document, tex
+from crossalign.results.published import published
+from crossalign.results.reading import Results
+from crossalign.results.values import Value
+from crossalign.results.verdict import JUDGED, LABELS
 from crossalign.tasks.predictions import write_predictions
 
 NASTY = "<script>alert('x')</script> & \"q\" \\ $_{}#%~^"

@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.made_report import NASTY, make_run
 
-from crossalign.errors import UserError
-from crossalign.items import ITEMS
-from crossalign.remake import command_of
+from crossalign.catalog.remake import command_of
+from crossalign.papers.all_items import ITEMS
 from crossalign.report.differences import differences
 from crossalign.report.escape import attributes, inline_json, link
 from crossalign.report.fragments import ELEMENTS, clean, read_fragment
 from crossalign.report.gather import gather
 from crossalign.report.page import page
 from crossalign.report.pictures import read_picture
+from crossalign.runtime.errors import UserError
 
 MADE = ["align-predict/table1", "align-predict/figure1", "anc/figure1"]
 

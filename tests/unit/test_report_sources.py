@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from tests.made_report import make_run
 
-from crossalign.addresses import Adapted, Base, Mlm, Tuned
-from crossalign.catalog import Catalog
-from crossalign.errors import UserError
+from crossalign.catalog.addresses import Adapted, Base, Mlm, Tuned
+from crossalign.catalog.runs import Catalog
 from crossalign.report import machine
 from crossalign.report.checksums import known_checksums
 from crossalign.report.claims import COLUMNS, NOT_RUN, Claim, count, facts, items_in, read_claims
@@ -19,6 +18,7 @@ from crossalign.report.curves import gather_curves, model_label
 from crossalign.report.gather import item_languages, item_tasks, read_verdicts
 from crossalign.report.provenance import Sources, chosen_settings, full_record
 from crossalign.report.readings import gather_readings
+from crossalign.runtime.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -16,21 +16,21 @@ from torch import nn
 from torch.nn import functional
 
 from crossalign import demo_models
-from crossalign.commands import monolingual_options, own_model_options, pretraining_options
-from crossalign.config import load
+from crossalign.catalog.commands import monolingual_options, own_model_options, pretraining_options
+from crossalign.catalog.config import load
 from crossalign.embedding.weights import load_model
-from crossalign.errors import UserError
-from crossalign.models.config import EncoderConfig
-from crossalign.models.huggingface import load_weights, save_encoder
-from crossalign.models.layout import Layout
-from crossalign.models.lm_heads import load_head
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.huggingface import load_weights, save_encoder
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.layout import Layout
+from crossalign.engine.lm_heads import load_head
+from crossalign.engine.predict import TaskModel
+from crossalign.engine.pretrain import Pretraining, PretrainSettings
+from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
+from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tuned import load_tuned_encoder, save_tuned
+from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
-from crossalign.training.finetune import FineTuning
-from crossalign.training.predict import TaskModel
-from crossalign.training.pretrain import Pretraining, PretrainSettings
-from crossalign.training.pretrain_job import Job, new_config, pretrain, starting_point
-from crossalign.training.recipe import Settings
-from crossalign.training.tuned import load_tuned_encoder, save_tuned
 
 CPU = torch.device("cpu")
 SCALED = {"norm": "normformer", "residual_scaling": True, "family": "normformer", "position_offset": 2, "pad_id": 1}
@@ -228,7 +228,7 @@ def test_pretraining_with_it(place, tmp_path):
     ],
 )  # fmt: skip
 def test_dropout_of_attention_is_apart(place, given, hidden, attention):
-    from crossalign.training.corpus import encode_texts
+    from crossalign.engine.corpus import encode_texts
 
     start = starting_point(None, place[0] / "tokenizer.json", "post", "xlm-roberta", SHAPE, 1)
     files = encode_texts(place[1], start.tokenizer, place[0])

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from tests.rule_texts import rules
 
-from crossalign.catalog import Catalog
-from crossalign.config import load, merge
+from crossalign.catalog.config import load, merge
+from crossalign.catalog.runs import Catalog
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import wanted
 from crossalign.progress.estimate import USUAL

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from crossalign.training.checkpoints import Checkpoints
-from crossalign.training.saving import REQUEUE, InterruptedTraining, Saver, Saving, requeued
+from crossalign.engine.checkpoints import Checkpoints
+from crossalign.engine.saving import REQUEUE, InterruptedTraining, Saver, Saving, requeued
 
 
 @dataclass

@@ -8,16 +8,16 @@ from collections import Counter
 
 import pytest
 
-from crossalign.addresses import Tuned, parse, trial_init, trial_of
-from crossalign.catalog import Catalog, count
-from crossalign.commands import finetune_options
-from crossalign.config import check, load, merge
-from crossalign.errors import UserError
+from crossalign.catalog.addresses import Tuned, parse, trial_init, trial_of
+from crossalign.catalog.commands import finetune_options
+from crossalign.catalog.config import check, load, merge
+from crossalign.catalog.runs import Catalog, count
+from crossalign.catalog.search import trials_of
+from crossalign.catalog.targets import evaluation_sets
+from crossalign.engine.trials import best_settings
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import remaining, wanted
-from crossalign.search import trials_of
-from crossalign.targets import evaluation_sets
-from crossalign.training.trials import best_settings
+from crossalign.runtime.errors import UserError
 
 REF = Tuned("mbert", "ner", "wikiann_en", "ref", 3)
 LOWER = Tuned("mbert", "parsing", "ru_gsd", "random-1-2", 2)

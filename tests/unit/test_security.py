@@ -13,8 +13,8 @@ import torch
 from crossalign.alignment.parameters import load_parameters
 from crossalign.analysis.embeddings import open_embeddings
 from crossalign.embedding.weights import load_model
-from crossalign.errors import UserError
-from crossalign.models.huggingface import load_encoder
+from crossalign.engine.huggingface import load_encoder
+from crossalign.runtime.errors import UserError
 
 # Modules that run what they read.
 MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle"}

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 
-from crossalign.signals import beside
+from crossalign.runtime.signals import beside
 
 
 def test_a_handler_may_want_a_lock_that_is_held():
@@ -29,7 +29,7 @@ def test_a_handler_may_want_a_lock_that_is_held():
 
 
 def test_snakemake_has_what_is_replaced():
-    """crossalign/workarounds.py; where it is gone or renamed, so may the fault be."""
+    """crossalign/runtime/workarounds.py; where it is gone or renamed, so may the fault be."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     assert "with self._lock:" in inspect.getsource(JobScheduler.exit_gracefully)

@@ -19,7 +19,7 @@ from crossalign.analysis.significance import (
     smallest_p_seeds,
     stack_seeds,
 )
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def entity_counts(seed: int, seeds: int = 5, sentences: int = 200, skill: float = 0.7) -> np.ndarray:

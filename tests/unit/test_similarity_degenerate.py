@@ -8,7 +8,7 @@ import pytest
 from crossalign.analysis import backends, similarity
 from crossalign.analysis.backends import NumpyBackend, TorchBackend, choose_backend
 from crossalign.analysis.similarity import INDEXES, Options, compare
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 LINEAR = ("cka", "cka-uncentred", "cka-rbf", "cca", "cca-squared", "svcca", "pwcca")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crossalign.analysis.backends import NumpyBackend, TorchBackend
 from crossalign.analysis.length import Lengths, functions_of, strangers
 from crossalign.analysis.similarity import Options, anc, cka, compare
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 BOTH = Options(("cka", "anc"))
 

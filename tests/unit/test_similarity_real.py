@@ -53,7 +53,7 @@ def random_mbert(shared, tmp_path_factory):
     """mBERT's shape and vocabulary, drawn weights."""
     from safetensors.torch import save_file
 
-    from crossalign.models.huggingface import wordpiece_tokenizer
+    from crossalign.engine.huggingface import wordpiece_tokenizer
 
     packed = shared / "data" / "mbert_vocab" / "vocab.txt.gz"
     if not packed.is_file():

@@ -27,8 +27,8 @@ def prepared(root, tmp_path_factory):
     vocabulary = folder / "vocabularies" / "small" / "tokenizer.json"
     vocabulary.parent.mkdir(parents=True)
     bert_tokenizer().save(str(vocabulary))
-    from crossalign.config import load
-    from crossalign.own import own_models, texts_of
+    from crossalign.catalog.config import load
+    from crossalign.catalog.trained_models import own_models, texts_of
 
     for data in texts_of(own_models(load([root / "config.small.yaml"]))["small"]):
         write(folder / data.path(), "John lives in Paris .\nWhere does the cat live ?\n" * 50)
@@ -99,10 +99,10 @@ def test_a_pace_ends_by_steps_or_by_seconds(benchmarks):
 def test_settings_are_read_from_the_workflows_own_command_line(root, benchmarks):
     from small_run_tuning import flags, known
 
-    from crossalign.addresses import Tuned
-    from crossalign.commands import finetune_options
-    from crossalign.config import load
-    from crossalign.training.recipe import Settings
+    from crossalign.catalog.addresses import Tuned
+    from crossalign.catalog.commands import finetune_options
+    from crossalign.catalog.config import load
+    from crossalign.engine.hyperparameters import Settings
 
     config = load([root / "config.small.yaml"])
     values = flags(finetune_options(config, Tuned("small", "parsing", "en_ewt", "ref", 1)))

@@ -2,7 +2,7 @@
 
 import time
 
-from crossalign.stages import Stages, read_stages
+from crossalign.runtime.stages import Stages, read_stages
 
 
 def test_stages_add_up_and_are_read_again():

@@ -7,22 +7,22 @@ import pytest
 from tests.unit.made_results import load, make_results, merge
 from tests.unit.test_claims_layout import render
 
-from crossalign.addresses import parse
-from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
-from crossalign.claims.evidence import Evidence
-from crossalign.claims.write import judge_all, write_claims
-from crossalign.render.context import Context
-from crossalign.render.figures import FIGURES
-from crossalign.render.results import Results
-from crossalign.render.tables import TABLES
-from crossalign.render.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER
-from crossalign.render.verdicts import write_verdicts
+from crossalign.catalog.addresses import parse
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
+from crossalign.papers.all_claims import judge_all, write_claims
+from crossalign.papers.all_figures import FIGURES
+from crossalign.papers.all_tables import TABLES
+from crossalign.papers.common.context import Context
 from crossalign.report.bars import kind_of
 from crossalign.report.checksums import registered
 from crossalign.report.gather import gather
 from crossalign.report.page import banner, page
-from crossalign.sets import DataSet
-from crossalign.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
+from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
+from crossalign.results.claims.evidence import Evidence
+from crossalign.results.reading import Results
+from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER
+from crossalign.results.verdicts import write_verdicts
 
 OWN = "not judged (model pretrained here)"
 TINY = {"own_models": {"tiny": {}}}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from crossalign.alignment.compiled import Workers
 from crossalign.alignment.pharaoh import parse_links, print_links
 from crossalign.alignment.symmetrise import METHODS, symmetrise
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 NEIGHBOURS = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
 link_sets = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9)), max_size=20).map(lambda links: sorted(set(links)))

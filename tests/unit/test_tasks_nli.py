@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, processors
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 from crossalign.tasks.nli import share
 from crossalign.tasks.tokenisation import Specials

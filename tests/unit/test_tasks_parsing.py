@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer
 
 from crossalign.data.conllu import Sentence, write_sentences
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task, labels_from, records
 
 TREE = {

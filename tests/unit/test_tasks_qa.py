@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 from crossalign.tasks.qa import Answer, answer_tokens, best_spans, best_text, context_windows
 

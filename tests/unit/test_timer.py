@@ -3,7 +3,7 @@
 import threading
 import time
 
-from crossalign.timer import OneTimer
+from crossalign.runtime.timer import OneTimer
 
 
 def test_many_wishes_are_one_call():
@@ -39,7 +39,7 @@ def test_a_call_may_ask_for_the_next():
 
 
 def test_snakemake_has_what_is_replaced():
-    """crossalign/workarounds.py; where it is gone or renamed, so may the fault be."""
+    """crossalign/runtime/workarounds.py; where it is gone or renamed, so may the fault be."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     assert "delay" in JobScheduler._schedule_reevalutation.__annotations__

@@ -11,7 +11,7 @@ from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
 from crossalign.data.romanise_arabic import BUCKWALTER, from_buckwalter, to_buckwalter
 from crossalign.data.transliteration import LANGUAGES, source_letters, transliterator
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 KNOWN = {
     # Uyghur: Turkish words of the same origin, or Turkish spellings of the same names.

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.render.published import Printed
-from crossalign.render.values import Value
-from crossalign.render.verdict import (
+from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL
+from crossalign.results.published import Printed
+from crossalign.results.values import Value
+from crossalign.results.verdict import (
     CLOSE,
     CORRELATION,
     DIFFERS,
@@ -18,7 +19,6 @@ from crossalign.render.verdict import (
     Judge,
     significant,
 )
-from crossalign.stand_in import ARTIFICIAL, OWN_MODEL
 
 
 def ours(mean, std=0.3, n=5, wanted=5):

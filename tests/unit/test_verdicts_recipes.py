@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 from tests.unit.paper_results import paper_config, read, write_paper
 
-from crossalign.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
-from crossalign.claims.tolerances import tolerances
+from crossalign.results.claims.claim import FAILS, HOLDS, UNCHECKED, UNCLEAR
+from crossalign.results.claims.tolerances import tolerances
 
 
 def recipe(root, name):
@@ -95,6 +95,6 @@ def test_the_page_counts_the_claims_as_they_are(root):
 
 
 def test_every_tolerance_is_used_and_told(root):
-    code = "".join(path.read_text(encoding="utf-8") for path in (root / "scripts/crossalign/claims").glob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in (root / "scripts/crossalign/papers").glob("*/claims*.py"))
     for name in tolerances():
         assert f'"{name}"' in code or name.startswith(("spread_", "floor_")), name

@@ -6,16 +6,16 @@ import sys
 import pytest
 from made_results import load
 
-from crossalign.addresses import Base, Tuned
-from crossalign.analysis import wanted
 from crossalign.analysis.similarity import INDEXES
-from crossalign.analysis.wanted import wanted_indexes, wanted_languages
-from crossalign.catalog import Catalog
-from crossalign.render.context import Context
-from crossalign.render.correlation import similarity_targets
-from crossalign.render.figures import FIGURES, make
-from crossalign.render.results import Curve, Results
-from crossalign.render.tables import make as make_table
+from crossalign.catalog.addresses import Base, Tuned
+from crossalign.catalog import wanted
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.wanted import wanted_indexes, wanted_languages
+from crossalign.papers.all_figures import FIGURES, make
+from crossalign.papers.all_tables import make as make_table
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.correlation import similarity_targets
+from crossalign.results.reading import Curve, Results
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +82,6 @@ def test_the_order_is_that_of_the_indexes():
 
 
 def test_planning_needs_no_numpy(root):
-    code = "import sys; import crossalign.analysis.wanted; print('numpy' in sys.modules)"
+    code = "import sys; import crossalign.catalog.wanted; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root / "scripts")
     assert done.stdout.strip() == "False", done.stderr

@@ -96,7 +96,12 @@ def children(parent: int) -> list[int]:
 def toy_scripts(folder: Path, gpu: bool = False, thread: bool = False) -> Path:
     """A folder of scripts with the real server and imitations of the libraries, which load in no time."""
     (folder / "crossalign").mkdir()
-    for name in ("warm.py", "crossalign/errors.py", "crossalign/__init__.py", "crossalign/recipe.py"):
+    for name in (
+        "warm.py",
+        "crossalign/runtime/errors.py",
+        "crossalign/__init__.py",
+        "crossalign/catalog/code_hash.py",
+    ):
         shutil.copy(ROOT / "scripts" / name, folder / name)
     for file in (ROOT / "scripts" / "crossalign").glob("warm*.py"):
         shutil.copy(file, folder / "crossalign")

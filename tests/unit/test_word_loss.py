@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from crossalign.models import word_loss as module
-from crossalign.models.word_loss import plain_cross_entropy, word_loss
+from crossalign.engine import word_loss as module
+from crossalign.engine.word_loss import plain_cross_entropy, word_loss
 
 
 def make(rows=23, size=50, hidden=8, bias=True):

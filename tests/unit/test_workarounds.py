@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from crossalign import workarounds
-from crossalign.timer import OneTimer
+from crossalign.runtime import workarounds
+from crossalign.runtime.timer import OneTimer
 
 PACKAGES = {"snakemake": workarounds.SNAKEMAKE, "snakemake-executor-plugin-slurm": workarounds.SLURM_EXECUTOR}
 

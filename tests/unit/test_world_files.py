@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from world_for_tests import small_settings
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.world.makers import XNLI_COLUMNS
 from crossalign.world.world import write_world
 

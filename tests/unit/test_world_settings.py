@@ -9,7 +9,7 @@ import pytest
 import yaml
 from world_for_tests import SETTINGS, small_settings
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.world.settings import check_settings, load_settings, merge
 from crossalign.world.world import World
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from crossalign.alignment.pharaoh import LinkSet, parse_links
 from crossalign.alignment.pool import Lengths
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 PROGRAMS = ("builtin", "fast_align", "eflomal")
 STANDARD_ERROR = 2

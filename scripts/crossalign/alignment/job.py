@@ -13,7 +13,7 @@ from crossalign.alignment.pharaoh import LinkSet
 from crossalign.alignment.progress import Progress, say
 from crossalign.alignment.symmetrise import symmetrise
 from crossalign.alignment.table import BUDGET_MB
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 @dataclass

@@ -15,8 +15,8 @@ from crossalign.alignment.bitext import Bitext
 from crossalign.alignment.compiled import Workers
 from crossalign.alignment.model import FLOOR, Aligner, Options
 from crossalign.alignment.table import BUDGET_MB
-from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
 FORMAT = "crossalign-aligner-1"
 NULL_WORD = b"<eps>"

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from crossalign.alignment.compiled import kernel
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 _LINE = re.compile(rb"(?:\d+-\d+(?: +\d+-\d+)*)? *")
 # Sentences turned into text, or read, at a time; bounds the buffer.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 Pair = tuple[list[str], list[str]]
 _BATCH = 10_000

@@ -4,7 +4,7 @@ import numpy as np
 
 from crossalign.alignment.compiled import Workers, even_ranges, kernel
 from crossalign.alignment.pharaoh import LinkSet
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 METHODS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
 _INTERSECTION, _UNION, _GROW, _FINAL, _FINAL_AND = range(5)

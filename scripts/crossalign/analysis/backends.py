@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 Array = Any  # a numpy array or a PyTorch tensor, always of the backend at hand
 # Multiplications that one core does in the seconds that PyTorch takes to load: less work is no work for a GPU.

@@ -17,7 +17,7 @@ import numpy as np
 
 from crossalign.analysis.intervals import CONFIDENCE, ITERATIONS, resamples
 from crossalign.analysis.significance import two_sided_p
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # How many resamples are drawn at most for each one that is kept: where hardly any can be kept, there is no bootstrap.
 _DRAWS = 100

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.errors import UserError
-from crossalign.files import write_atomic, write_json
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic, write_json
 
 KINDS = ("related", "unrelated")
 # Fine bins per panel: at least so many up to the largest distance, at most twice as many.

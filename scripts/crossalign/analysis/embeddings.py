@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def open_embeddings(folder: Path, languages: list[str]) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from crossalign.analysis.significance import METRICS, example_counts, score
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 CONFIDENCE = 0.95
 ITERATIONS = 1000

@@ -16,7 +16,7 @@ import numpy as np
 
 from crossalign.analysis.backends import Array
 from crossalign.analysis.matrices import Matrix, blocks
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 CONTROLS = ("strangers", "length")
 # The indexes that have controls.

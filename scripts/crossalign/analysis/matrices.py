@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from crossalign.analysis.backends import Array, Backend
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # Numbers of a matrix that is kept once it is centred: the work on a small one is mostly that of reading it.
 SMALL = 1 << 16

@@ -12,7 +12,7 @@ import numpy as np
 
 from crossalign.analysis.backends import Array
 from crossalign.analysis.matrices import Matrix, blocks, ranges
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # Rows of the sample that brackets a median.
 SAMPLE = 1024

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # Task -> metric -> counts of one row of predictions.
 METRICS: dict[str, dict[str, Callable[[Mapping[str, Any]], Sequence[float]]]] = {

@@ -42,7 +42,7 @@ from crossalign.analysis.length import CONTROLLED, Lengths, Reordered, WithoutLe
 from crossalign.analysis.linear import ANC, CKA, linear
 from crossalign.analysis.matrices import Matrix
 from crossalign.analysis.moments import Moments, Products
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 CCA = ("cca", "cca-squared", "cca-ecco", "svcca", "pwcca", "pwcca-ecco")
 PAIRWISE = ("cka-rbf", "matching")

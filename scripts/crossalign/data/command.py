@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from crossalign.data.report import Report, report_path
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def parser(description: str | None, out: bool = True) -> argparse.ArgumentParser:

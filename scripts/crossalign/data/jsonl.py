@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from crossalign.data.lines import numbered, shown, wrong
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # One encoder for all rows: json.dumps with these settings would build one per call.
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

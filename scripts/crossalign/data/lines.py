@@ -7,8 +7,8 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import TextIO
 
-from crossalign.errors import UserError
 from crossalign.fetch.archive import open_text
+from crossalign.runtime.errors import UserError
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 

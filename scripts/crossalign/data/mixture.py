@@ -15,7 +15,7 @@ from pathlib import Path
 from crossalign.data.lines import Source, blocks, shown, wrong
 from crossalign.data.tables import read_table
 from crossalign.data.tokenise import detokeniser
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # A verse that its translation has put together with the one before.
 MERGED = "<range>"

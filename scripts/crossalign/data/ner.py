@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from crossalign.data.lines import blocks, shown, wrong
 from crossalign.data.report import Report
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 DOCSTART = "-DOCSTART-"
 

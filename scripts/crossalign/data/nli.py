@@ -7,7 +7,7 @@ from crossalign.data.jsonl import read_rows
 from crossalign.data.lines import shown, wrong
 from crossalign.data.report import Report
 from crossalign.data.tables import read_table
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 LABELS = ("entailment", "neutral", "contradiction")
 

@@ -10,7 +10,7 @@ from crossalign.data.lines import wrong
 from crossalign.data.report import Report
 from crossalign.data.tables import read_table
 from crossalign.data.tokenise import detokeniser, squeeze
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def read_pud(lines: Iterable[str], name: str) -> Iterator[str]:

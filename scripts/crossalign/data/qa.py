@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from crossalign.data.lines import Source, shown
 from crossalign.data.report import Names, Report
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # TyDi QA names its files by language, in English words.
 TYDI_NAMES = {

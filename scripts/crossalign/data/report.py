@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from crossalign.files import write_json
+from crossalign.runtime.files import write_json
 
 
 class Report:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from crossalign.data.lines import numbered, shown, wrong
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def read_table(

@@ -15,7 +15,7 @@ from crossalign.data.report import Report
 from crossalign.data.seen import SeenTexts
 from crossalign.data.sentences import split_sentences
 from crossalign.data.tokenise import squeeze
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 MIN_CHARACTERS = 5
 MAX_CHARACTERS = 1000

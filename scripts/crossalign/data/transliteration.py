@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 
 from crossalign.data.tokenise import squeeze
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 LANGUAGES = ("ar", "bxr", "ckb", "ja", "mhr", "myv", "ru", "ug", "xmf")
 

@@ -13,7 +13,7 @@ from crossalign.data.nli import LABELS
 from crossalign.data.report import Report, report_path
 from crossalign.data.seen import SeenTexts
 from crossalign.data.tokenise import squeeze
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 KEYS = {
     "ner": ["id", "tokens", "tags"],

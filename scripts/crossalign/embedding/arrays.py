@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
 # Pieces that may wait to be written; those of a GPU each in a buffer of its own, of so many bytes. A power of two:
 # PyTorch takes page-locked memory in such sizes.

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from crossalign.errors import UserError
-from crossalign.models.config import XGLM, EncoderConfig
-from crossalign.models.encoder import Encoder
-from crossalign.models.huggingface import library_names, raw_config
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.huggingface import library_names, raw_config
+from crossalign.engine.shape import XGLM, EncoderConfig
+from crossalign.runtime.errors import UserError
 
 _XL = "xlm-roberta-xl"
 LARGE = (_XL, XGLM)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     import torch
 
+    from crossalign.engine.shape import EncoderConfig
     from crossalign.fetch.register import Model
-    from crossalign.models.config import EncoderConfig
 
 # Memory that fragments and that libraries take for themselves.
 _SLACK = 0.95

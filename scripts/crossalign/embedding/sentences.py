@@ -23,8 +23,8 @@ from crossalign.embedding.arrays import ArrayWriter
 from crossalign.embedding.special import Frame
 from crossalign.embedding.states import States, embed, make_store
 from crossalign.embedding.weights import Loaded
-from crossalign.errors import UserError
-from crossalign.training.batches import Store
+from crossalign.engine.batches import Store
+from crossalign.runtime.errors import UserError
 
 log = logging.getLogger("embed")
 

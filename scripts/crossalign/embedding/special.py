@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.tokenisation import Specials
 
 if TYPE_CHECKING:

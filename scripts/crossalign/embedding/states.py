@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from crossalign.embedding.weights import Loaded
-from crossalign.errors import UserError
-from crossalign.models import ops
-from crossalign.models.encoder import Layer
-from crossalign.models.layout import Layout
-from crossalign.training.batches import Store, by_length
-from crossalign.training.parts import batch_inputs
+from crossalign.engine import ops
+from crossalign.engine.batches import Store, by_length
+from crossalign.engine.encoder import Layer
+from crossalign.engine.layout import Layout
+from crossalign.engine.parts import batch_inputs
+from crossalign.runtime.errors import UserError
 
 
 class Batch:

@@ -21,13 +21,13 @@ from crossalign.embedding.placement import (
     weight_sizes,
     working_bytes,
 )
-from crossalign.errors import UserError
-from crossalign.models.config import EncoderConfig
-from crossalign.models.encoder import Encoder
-from crossalign.models.huggingface import load_tokenizer, refuse_unread_scales
-from crossalign.models.tensors import Shards
-from crossalign.training.device import choose_precision
-from crossalign.training.predict import BUDGET
+from crossalign.engine.device import choose_precision
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.huggingface import load_tokenizer, refuse_unread_scales
+from crossalign.engine.predict import BUDGET
+from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tensors import Shards
+from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -117,7 +117,7 @@ def fill(
 
 def _tuned_encoder(tuned: str | Path, base: Path) -> Encoder:
     # Imported late: it brings in everything that training needs.
-    from crossalign.training.tuned import load_tuned_encoder
+    from crossalign.engine.tuned import load_tuned_encoder
 
     return load_tuned_encoder(tuned, base)
 

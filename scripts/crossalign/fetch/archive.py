@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from crossalign.errors import UserError
 from crossalign.fetch.bounded import BLOCK, Bounded, buffered, safe_name
 from crossalign.fetch.containers import GZ, TAR, XZ, TarMembers, open_zip, unpacked, zip_member
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
 
 def open_member(archive: str | Path, member: str, max_bytes: int | None = None) -> BinaryIO:

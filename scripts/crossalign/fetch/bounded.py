@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 # No text or table that people make shrinks to a two-hundredth; below the floor, nobody is hurt.
 LARGEST_RATIO = 200

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 HEX_DIGITS = {"sha256": 64, "git": 40}
 BLOCK = 1 << 20

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from crossalign.errors import UserError
 from crossalign.fetch.bounded import (
     BLOCK,
     BROKEN,
@@ -23,6 +22,7 @@ from crossalign.fetch.bounded import (
     ratio_limit,
     under_link,
 )
+from crossalign.runtime.errors import UserError
 
 GZ = (".gz", ".tgz")
 XZ = (".xz", ".txz")

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.fetch.mirror import SUMS
 from crossalign.fetch.register import Dataset
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 from crossalign.world.formats import tar_gz_stored, zip_stored
 
 # Sentences of the published Tatoeba test file; in the folder, dev pairs follow the test pairs.

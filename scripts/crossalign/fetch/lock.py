@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import Expected, parse_checksum
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
 COLUMNS = ("path", "version", "bytes", "sha256", "url")
 # What file systems answer that were mounted without locking.

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.web import Passing, Patience, SourceError, open_url, retry
+from crossalign.runtime.errors import UserError
 
 SUMS = "SHA256SUMS"
 LARGEST_SUMS = 64 << 20

@@ -5,7 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure
 from crossalign.fetch.hub import RemoteFile
 from crossalign.fetch.listing import MODEL_MARK
@@ -24,7 +23,8 @@ from crossalign.fetch.part import claim
 from crossalign.fetch.progress import size
 from crossalign.fetch.sources import Settings, fill
 from crossalign.fetch.web import SourceError
-from crossalign.files import write_json
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_json
 
 
 def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path:

@@ -5,7 +5,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import Expected, parse_checksum
 from crossalign.fetch.hub import RemoteFile, is_commit, model_files
 from crossalign.fetch.listing import MODEL_MARK
@@ -13,6 +12,7 @@ from crossalign.fetch.lock import Locked, read_lock
 from crossalign.fetch.mirror import SUMS
 from crossalign.fetch.sources import Settings
 from crossalign.fetch.web import SourceError
+from crossalign.runtime.errors import UserError
 
 CONFIGURATION = ("config.json",)
 TOKENISER = (

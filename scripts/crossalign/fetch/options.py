@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.fetch.mirror import Mirror
 from crossalign.fetch.sources import Settings
 from crossalign.fetch.web import Patience
+from crossalign.runtime.errors import UserError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

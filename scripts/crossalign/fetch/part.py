@@ -9,9 +9,9 @@ from email.message import Message
 from io import FileIO
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.fetch.lock import is_same_file, lock_handle
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
 
 @dataclass(frozen=True)

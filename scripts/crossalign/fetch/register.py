@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import parse_checksum
+from crossalign.runtime.errors import UserError
 
 DATASET_COLUMNS = ("path", "version", "url", "mirror", "bytes", "checksum", "licence", "use")
 MODEL_COLUMNS = (

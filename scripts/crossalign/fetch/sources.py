@@ -4,7 +4,6 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure
 from crossalign.fetch.hub import authorisation, repository_file
 from crossalign.fetch.listing import is_non_commercial
@@ -15,6 +14,7 @@ from crossalign.fetch.progress import size
 from crossalign.fetch.register import Dataset, split_hub
 from crossalign.fetch.transfer import download
 from crossalign.fetch.web import Patience, SourceError
+from crossalign.runtime.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import time
 import urllib.error
 from email.message import Message
 
-from crossalign.errors import UserError
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure
 from crossalign.fetch.part import Origin, Part
 from crossalign.fetch.progress import Progress, size
 from crossalign.fetch.web import Passing, Patience, SourceError, open_url, reason, retry
+from crossalign.runtime.errors import UserError
 
 CHUNK = 1 << 18
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from crossalign.errors import UserError
 from crossalign.plan.jobs import Job
 from crossalign.plan.work import Work
+from crossalign.runtime.errors import UserError
 
 HARDWARE = ("h200", "v100", "t4", "cpu")
 # Rows of this name hold for what runs on the processor beside any GPU.

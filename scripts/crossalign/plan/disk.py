@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from crossalign.addresses import Adapted, Run, Tuned
+from crossalign.catalog.addresses import Adapted, Run, Tuned
+from crossalign.catalog.trained_models import own_models
 from crossalign.fetch.register import Model
-from crossalign.own import own_models
 
 # Word pieces that occur in a training set, hence rows of the embeddings that a fine-tuning writes: English EWT has
 # about 12,000 of mBERT's, MultiNLI 25,000.

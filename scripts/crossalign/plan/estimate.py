@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crossalign.addresses import Base, Run
-from crossalign.catalog import Catalog
+from crossalign.catalog.addresses import Base, Run
+from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HOST, Price, Prices, read_benchmarks, read_costs
 from crossalign.plan.jobs import Job, Jobs

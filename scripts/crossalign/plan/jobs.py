@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of, trial_of
-from crossalign.analysis.wanted import wanted_languages
-from crossalign.catalog import Catalog
-from crossalign.items.adjust import knows, pool_set
-from crossalign.own import own_models, own_vocabularies, texts_of
-from crossalign.search import trials_of
-from crossalign.sets import DataSet, raw_files
-from crossalign.targets import evaluation_sets, training_sets
+from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of, trial_of
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.search import trials_of
+from crossalign.catalog.sets import DataSet, raw_files
+from crossalign.catalog.targets import evaluation_sets, training_sets
+from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.wanted import wanted_languages
+from crossalign.papers.adjust.items import knows, pool_set
 
 
 @dataclass(frozen=True)

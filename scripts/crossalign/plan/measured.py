@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Base, Tuned
-from crossalign.catalog import Catalog
+from crossalign.catalog.addresses import Adapted, Base, Tuned
+from crossalign.catalog.runs import Catalog
 from crossalign.plan.costs import read_benchmarks
 from crossalign.plan.jobs import Job, Jobs
 from crossalign.plan.targets import wanted

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.errors import UserError
-from crossalign.sets import DataSet
+from crossalign.catalog.sets import DataSet
+from crossalign.runtime.errors import UserError
 
 # Where nothing is known of a set.
 USUAL = 1000

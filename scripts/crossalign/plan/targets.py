@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from crossalign.errors import UserError
 from crossalign.plan.jobs import Job, Jobs
+from crossalign.runtime.errors import UserError
 
 PAPERS = {"align_predict": "align-predict", "anc": "anc", "adjust": "adjust", "talk": "talk"}
 TARGETS = ("all", *PAPERS, "grid", "data", "download")

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
-from crossalign.analysis.wanted import wanted_indexes, wanted_languages
-from crossalign.catalog import Catalog
-from crossalign.config import pair_count
+from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
+from crossalign.catalog.config import pair_count
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import evaluation_sets, recipe, training_sets
+from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.wanted import wanted_indexes, wanted_languages
 from crossalign.fetch.register import Dataset, Model
-from crossalign.own import own_models, own_vocabularies, texts_of
 from crossalign.plan.disk import USUAL
 from crossalign.plan.jobs import Job
 from crossalign.plan.sizes import Sizes
-from crossalign.sets import DataSet
-from crossalign.targets import evaluation_sets, recipe, training_sets
 
 # Word pieces of a sentence of raw text, and its end: 22 in the demo's texts, more in mBERT's unseen languages.
 PIECES = 30

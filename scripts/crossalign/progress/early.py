@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from crossalign.holders import TOKEN
+from crossalign.runtime.holders import TOKEN
 
 PAUSE = 120.0
 # At most one part in so many of the time goes into early pages.

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.progress.words import item_words
+from crossalign.runtime.errors import UserError
 
 LINES = 12
 ITEMS = 3
@@ -27,9 +27,9 @@ def failure(rule: str, words: str, outputs: Iterable[str], logs: Iterable[str], 
 def items_behind(config: Path, outputs: set[str]) -> list[str]:
     """The tables and figures of a run that need one of some files; none where that cannot be worked out."""
     # Slow to load, and needed for failures alone.
-    from crossalign.catalog import Catalog
+    from crossalign.catalog.runs import Catalog
+    from crossalign.papers.common.command import read_config
     from crossalign.plan.jobs import Jobs
-    from crossalign.render.command import read_config
 
     try:
         jobs = Jobs(Catalog(read_config(config)))

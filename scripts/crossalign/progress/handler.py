@@ -15,10 +15,10 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
-from crossalign import holders
 from crossalign.progress.early import EarlyLook
 from crossalign.progress.screen import Screen
 from crossalign.progress.story import Run, Story
+from crossalign.runtime import holders
 
 PROGRAM = Path(__file__).resolve().parents[2] / "early_look.py"
 TICK = 1.0

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign import holders
-from crossalign.errors import UserError
 from crossalign.progress.early import FINAL, ITEMS, EarlyLook
 from crossalign.progress.estimate import Tally, duration
 from crossalign.progress.failure import failure
 from crossalign.progress.screen import GREEN, RED, Screen, State
 from crossalign.progress.words import job_words
+from crossalign.runtime import holders
+from crossalign.runtime.errors import UserError
 
 # Sentences of Snakemake's that stand for no event.
 NOTHING_TO_DO = "Nothing to be done"

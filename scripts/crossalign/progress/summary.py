@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from crossalign.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
-from crossalign.items import PAPERS
+from crossalign.papers.all_items import PAPERS
 from crossalign.report.claims import JUDGED, Claim, facts, read_claims
+from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
 
 LONGEST = 100
 

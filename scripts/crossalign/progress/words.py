@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from crossalign.addresses import Adjustment, Run, Tuned, parse, parse_adaptation
-from crossalign.errors import UserError
-from crossalign.render import names
-from crossalign.sets import DataSet
+from crossalign.catalog.addresses import Adjustment, Run, Tuned, parse, parse_adaptation
+from crossalign.catalog.sets import DataSet
+from crossalign.papers.common import names
+from crossalign.runtime.errors import UserError
 
 Wildcards = Mapping[str, str]
 TARGETS = {"all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download"}

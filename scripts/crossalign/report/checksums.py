@@ -4,7 +4,7 @@ from pathlib import Path
 
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.register import read_datasets
-from crossalign.render.published import ROOT
+from crossalign.results.published import ROOT
 
 REGISTER = ROOT / "resources" / "datasets.tsv"
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCLEAR, VERDICTS, in_short
-from crossalign.claims.write import CLAIMS, FIELDS
-from crossalign.errors import UserError
-from crossalign.items import ITEMS, PAPERS
-from crossalign.render.published import PAPERS as PRINTED
+from crossalign.papers.all_claims import CLAIMS, FIELDS
+from crossalign.papers.all_items import ITEMS, PAPERS
 from crossalign.report.files import read_csv
+from crossalign.results.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCLEAR, VERDICTS, in_short
+from crossalign.results.published import PAPERS as PRINTED
+from crossalign.runtime.errors import UserError
 
 # What could be looked at; unclear is an outcome too.
 JUDGED = (HOLDS, FAILS, UNCLEAR)

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Base, Run, Tuned, parse
-from crossalign.render import colours, names
-from crossalign.render.results import AS_MEASURED, Results, Similarity
+from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, parse
+from crossalign.papers.common import colours, names
+from crossalign.results.reading import AS_MEASURED, Results, Similarity
 
 CORPORA = {"pud": "PUD sentences", "xnliext": "XNLI extension"}
 

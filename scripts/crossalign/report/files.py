@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> list[dict[str, str]] | None:

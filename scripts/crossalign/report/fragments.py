@@ -1,14 +1,14 @@
 """Tables enter the page through this gate: known elements and attributes pass, all else becomes text.
 
-The fragments are our own (`crossalign.render.table_html`), but they are read back from files that anybody may have
+The fragments are our own (`papers.common.table_html`), but they are read back from files that anybody may have
 edited, and a file that is cut off must not swallow the rest of the page.
 """
 
 from html.parser import HTMLParser
 from pathlib import Path
 
-from crossalign.errors import UserError
 from crossalign.report.escape import text
+from crossalign.runtime.errors import UserError
 
 ELEMENTS = frozenset(
     (

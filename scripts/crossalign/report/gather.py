@@ -5,14 +5,13 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crossalign.addresses import TASKS, Tuned
-from crossalign.catalog import Catalog
-from crossalign.items import ITEMS, PAPERS
-from crossalign.own import own_models
+from crossalign.catalog.addresses import TASKS, Tuned
+from crossalign.catalog.remake import command_of
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.stand_in import base_name
+from crossalign.catalog.trained_models import own_models
+from crossalign.papers.all_items import ITEMS, PAPERS
 from crossalign.plan.measured import Measured, measured
-from crossalign.remake import command_of
-from crossalign.render.published import ROOT, languages, published
-from crossalign.render.verdict import LABELS
 from crossalign.report.checksums import known_checksums
 from crossalign.report.claims import Claim, read_claims
 from crossalign.report.curves import gather_curves
@@ -22,7 +21,8 @@ from crossalign.report.machine import commit, machine, period
 from crossalign.report.pictures import Picture, read_picture
 from crossalign.report.provenance import Provenance, Sources
 from crossalign.report.readings import gather_readings
-from crossalign.stand_in import base_name
+from crossalign.results.published import ROOT, languages, published
+from crossalign.results.verdict import LABELS
 
 FORMATS = {"table": ("html", "csv", "tex"), "figure": ("svg", "pdf", "png", "csv")}
 

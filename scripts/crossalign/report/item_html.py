@@ -1,6 +1,6 @@
 """One table or figure as a section of the page."""
 
-from crossalign.render import names
+from crossalign.papers.common import names
 from crossalign.report.bars import badge
 from crossalign.report.claims import Claim, count
 from crossalign.report.escape import attributes, link, text

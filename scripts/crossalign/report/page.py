@@ -4,10 +4,9 @@ import time
 from pathlib import Path
 from string import Template
 
-from crossalign.errors import UserError
-from crossalign.render import names
-from crossalign.render.published import ROOT, languages
-from crossalign.render.table_html import stylesheet
+from crossalign.catalog.stand_in import artificial
+from crossalign.papers.common import names
+from crossalign.papers.common.table_html import stylesheet
 from crossalign.report.claims import VERDICTS
 from crossalign.report.claims_html import claims_table
 from crossalign.report.differences import differences
@@ -16,7 +15,8 @@ from crossalign.report.gather import Report
 from crossalign.report.item_html import article
 from crossalign.report.provenance import chosen_settings, summary
 from crossalign.report.summary_html import PAPER_SOURCES, PAPER_TITLES, by_paper, facts, graphic, tiles
-from crossalign.stand_in import artificial
+from crossalign.results.published import ROOT, languages
+from crossalign.runtime.errors import UserError
 
 ASSETS = ROOT / "resources" / "report"
 DIFFERENCES = ROOT / "docs" / "differences.md"

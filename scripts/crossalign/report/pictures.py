@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 _BOX = re.compile(r'<svg[^>]*\sviewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"')
 # What the drawing program adds for others than the reader.

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crossalign.addresses import Adapted, Adjustment, Mlm, Run, Tuned
-from crossalign.catalog import Catalog
-from crossalign.files import sha256
-from crossalign.own import own_models
+from crossalign.catalog.addresses import Adapted, Adjustment, Mlm, Run, Tuned
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.trained_models import own_models
 from crossalign.report.files import read_json
+from crossalign.runtime.files import sha256
 
 # The talk shows items of this paper again.
 SHOWN_AGAIN = {"talk": ("align-predict",)}

@@ -1,13 +1,13 @@
 """The first screen: what was run, where, when, and how much of it holds."""
 
-from crossalign.render.verdict import ABSENT, LABELS, STAND_INS
-from crossalign.render.verdict import JUDGED as NUMBERS_JUDGED
+from crossalign.catalog.stand_in import artificial
 from crossalign.report import claims
 from crossalign.report.bars import bar
 from crossalign.report.escape import text
 from crossalign.report.gather import Entry, Report
 from crossalign.report.time_html import time_by_stage
-from crossalign.stand_in import artificial
+from crossalign.results.verdict import ABSENT, LABELS, STAND_INS
+from crossalign.results.verdict import JUDGED as NUMBERS_JUDGED
 
 SCALES = {
     "demo": "demo: artificial languages",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import Task
 
 _CLASSES = {

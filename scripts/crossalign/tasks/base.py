@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np

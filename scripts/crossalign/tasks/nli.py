@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossalign.analysis.metrics import percent
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import IGNORE, Example, Field, Record, Task
 from crossalign.tasks.records import read_json
 from crossalign.tasks.tokenisation import Specials, text_ids
@@ -65,12 +65,12 @@ class NliTask(Task):
         return examples
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
-        from crossalign.models.heads import SequenceHead
+        from crossalign.engine.heads import SequenceHead
 
         return SequenceHead(hidden, len(self.labels), dropout)
 
     def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        from crossalign.models.heads import mean_cross_entropy
+        from crossalign.engine.heads import mean_cross_entropy
 
         return mean_cross_entropy(head(hidden_states), batch["label"])
 

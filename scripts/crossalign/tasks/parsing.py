@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossalign.analysis.metrics import attachment
-from crossalign.models.mst import decode_trees
+from crossalign.engine.mst import decode_trees
 from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, sorted_labels
 from crossalign.tasks.records import read_trees
 from crossalign.tasks.tagging import make_example, windows
@@ -68,12 +68,12 @@ class ParsingTask(Task):
         return examples
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
-        from crossalign.models.heads import BiaffineHead
+        from crossalign.engine.heads import BiaffineHead
 
         return BiaffineHead(hidden, len(self.labels), dropout)
 
     def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        from crossalign.models.heads import mean_cross_entropy
+        from crossalign.engine.heads import mean_cross_entropy
 
         arcs, dependents, nodes = head(hidden_states, batch["word_starts"], batch["word_mask"])
         labels = head.labels_at(dependents, nodes, batch["heads"].clamp(min=0))
@@ -83,7 +83,7 @@ class ParsingTask(Task):
         self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> dict[str, torch.Tensor]:
         """For every word and head the logarithm of arc probability times that of the best relation, and which it is."""
-        from crossalign.models.heads import full_precision
+        from crossalign.engine.heads import full_precision
 
         with full_precision(hidden_states):
             return self._weigh(head, *head(hidden_states, batch["word_starts"], batch["word_mask"]))

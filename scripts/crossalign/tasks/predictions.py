@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from crossalign.errors import UserError
-from crossalign.files import write_atomic, write_json
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic, write_json
 
 Rows = dict[str, list[dict[str, Any]]]
 

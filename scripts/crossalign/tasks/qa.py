@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crossalign.analysis.metrics import answer_scores
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, group_by_record
 from crossalign.tasks.records import read_json
 from crossalign.tasks.tokenisation import Specials, text_ids, text_spans
@@ -97,12 +97,12 @@ class QaTask(Task):
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
         """The library's head has no dropout of its own."""
-        from crossalign.models.heads import SpanHead
+        from crossalign.engine.heads import SpanHead
 
         return SpanHead(hidden)
 
     def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        from crossalign.models.heads import mean_cross_entropy
+        from crossalign.engine.heads import mean_cross_entropy
 
         starts, ends = head(hidden_states, batch["attention_mask"]).unbind(dim=1)
         return (mean_cross_entropy(starts, batch["start"]) + mean_cross_entropy(ends, batch["end"])) / 2

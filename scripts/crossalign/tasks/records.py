@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from crossalign.data.conllu import UPOS, find_cycle, read_sentences
 from crossalign.data.jsonl import read_rows
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 Record = dict[str, Any]
 _NUMBERS = [str(number) for number in range(1, 1001)]  # a longer sentence is unusual

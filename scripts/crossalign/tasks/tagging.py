@@ -10,7 +10,7 @@ import numpy as np
 
 from crossalign.analysis.metrics import EntityCounts, f1_scores, percent, token_counts
 from crossalign.data.conllu import UPOS as ALL_UPOS
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, group_by_record, sorted_labels
 from crossalign.tasks.records import read_json, read_trees
 from crossalign.tasks.tokenisation import Specials, word_pieces
@@ -53,12 +53,12 @@ class TaggingTask(Task):
         return examples
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
-        from crossalign.models.heads import TaggingHead
+        from crossalign.engine.heads import TaggingHead
 
         return TaggingHead(hidden, len(self.labels), dropout)
 
     def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        from crossalign.models.heads import mean_cross_entropy
+        from crossalign.engine.heads import mean_cross_entropy
 
         return mean_cross_entropy(head(hidden_states, batch["word_starts"]), batch["labels"])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import IGNORE, Example, Record, Task
 from crossalign.tasks.parsing import ParsingTask
 from crossalign.tasks.tagging import NerTask, PosTask
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from crossalign.models.lexicon import Lexicon
+    from crossalign.engine.lexicon import Lexicon
 
 
 class WholeWords(Task):
@@ -65,7 +65,7 @@ class WordNer(WholeWords, NerTask):
     """NER of whole words with a CRF."""
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
-        from crossalign.models.crf import CrfHead
+        from crossalign.engine.crf import CrfHead
 
         return CrfHead(hidden, self.labels, dropout)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.world.concepts import Concept
 from crossalign.world.dice import chance
 from crossalign.world.letters import VOWELS

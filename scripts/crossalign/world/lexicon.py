@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.world.concepts import Concept, Concepts
 from crossalign.world.dice import chance, dice, pick
 from crossalign.world.spelling import speller

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from crossalign.errors import run_main
+from crossalign.runtime.errors import run_main
 from crossalign.world.dice import dice, shuffle
 from crossalign.world.settings import load_settings
 from crossalign.world.world import World

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 
 SIZE, SHARE, CODES, NAME, RANGE, ANY = "size", "share", "codes", "name", "range", "any"
 BRANCH = {

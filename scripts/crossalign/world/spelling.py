@@ -7,7 +7,7 @@ Han characters may stand inside a word and are kept.
 import unicodedata
 from collections.abc import Callable
 
-from crossalign.errors import UserError
+from crossalign.runtime.errors import UserError
 from crossalign.world.letters import (
     ARABIC_CONSONANTS,
     CYRILLIC,

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crossalign.errors import UserError
-from crossalign.files import write_atomic
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 from crossalign.world import makers
 from crossalign.world.concepts import Concepts
 from crossalign.world.events import Events

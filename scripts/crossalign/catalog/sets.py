@@ -1,0 +1,126 @@
+"""Data sets: what a prepared set is called, where it lies, and which downloaded files it is made of.
+
+Names are `<kind>/<name>/<split>`; see docs/data.md for the list. Nothing here reads a file but the list of mixtures.
+"""
+
+from dataclasses import dataclass
+
+from crossalign.catalog.mixtures import mixture
+from crossalign.runtime.errors import UserError
+
+EXTENSIONS = {
+    "trees": "conllu",
+    "ner": "jsonl",
+    "nli": "jsonl",
+    "qa": "jsonl",
+    "bitext": "tsv",
+    "text": "txt",
+    "parallel": "txt",
+}
+
+
+@dataclass(frozen=True, order=True)
+class DataSet:
+    """One split of one prepared set; for `parallel` the split is a language."""
+
+    kind: str
+    name: str
+    split: str
+
+    def path(self) -> str:
+        return f"data/{self.kind}/{self.name}/{self.split}.{EXTENSIONS[self.kind]}"
+
+    @property
+    def plain(self) -> str:
+        """The name without its suffixes."""
+        return self.name.partition("+")[0]
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        return tuple(self.name.split("+")[1:])
+
+    @property
+    def fold(self) -> int | None:
+        """Which of the five folds, for a treebank that has no training data of its own."""
+        folds = [int(suffix.removeprefix("fold")) for suffix in self.suffixes if suffix.startswith("fold")]
+        return folds[0] if folds else None
+
+    @property
+    def latin(self) -> bool:
+        """Whether it is the transliterated copy."""
+        return "latn" in self.suffixes
+
+    @property
+    def family(self) -> str:
+        """What the set belongs to: wikiann, xnli, squad, …; for treebanks the whole name."""
+        return self.plain if self.kind == "trees" else self.plain.partition("_")[0]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The language codes in the name: one, or for cross-lingual QA the question's and the context's."""
+        if self.kind == "trees":
+            return (self.plain.partition("_")[0],)
+        if self.kind == "parallel":
+            return (self.split,)
+        return tuple(self.plain.split("_")[1:])
+
+
+def parse_set(path: str) -> DataSet:
+    """The set at `path`, which is relative to `results/<run>/`."""
+    parts = path.split("/")
+    if len(parts) == 4 and parts[0] == "data" and parts[1] in EXTENSIONS:
+        stem, _, extension = parts[3].rpartition(".")
+        if extension == EXTENSIONS[parts[1]] and stem:
+            return DataSet(parts[1], parts[2], stem)
+    raise UserError(f"'{path}' is no data set; they look like data/trees/en_ewt/train.conllu")
+
+
+# Tweets: one entry may hold several sentences, each with its own root.
+SEVERAL_ROOTS = {"en_lexnorm", "en_tweebank"}
+
+# Treebanks whose few training sentences are pooled with the test sentences before the folds are cut.
+POOLED = {"bxr_bdt": ("train", "test"), "olo_kkpp": ("train", "test")}
+
+
+def raw_files(data: DataSet) -> list[str]:
+    """The paths, in the register of data sets, of the files that `data` is prepared from."""
+    languages = data.languages
+    match data.kind, data.family:
+        case "trees", treebank:
+            splits = POOLED.get(treebank, ("test",)) if data.fold else (data.split,)
+            return [f"ud/{treebank}/{split}.conllu" for split in splits]
+        case "ner", "wikiann":
+            return ["ner/wikiann/panx_dataset.zip"]
+        case "ner", "conll2003":
+            return [f"ner/conll2003/{data.split}.txt"]
+        case "nli", "multinli":
+            return ["nli/multinli_1.0.zip"]
+        case "nli", "xnli" | "xnlimixed":
+            return ["nli/XNLI-1.0.zip"]
+        case "qa", "squad":
+            return [f"qa/squad/{data.split}-v1.1.json"]
+        case "qa", "xquad":
+            return [f"qa/xquad/xquad.{language}.json" for language in languages]
+        case "qa", "mlqa":
+            return ["qa/mlqa/MLQA_V1.zip"]
+        case "qa", "squadmt":
+            return ["qa/mlqa/mlqa-translate-train.tar.gz"]
+        case "qa", "tydiqa":
+            return ["qa/tydiqa/tydiqa-goldp-v1.1-dev.tgz"]
+        case "bitext", "wikimatrix":
+            return [f"bitext/wikimatrix/WikiMatrix.en-{languages[0]}.tsv.gz"]
+        case "text", "wikipedia":
+            return [f"text/wikipedia/{languages[0]}.parquet"]
+        case "text", "cc100":
+            return [f"text/cc100/{languages[0]}.txt.xz"]
+        case "bitext" | "text", "mix":
+            return list(mixture(f"{data.kind}/{data.plain}"))
+        case "text", "narabizi":
+            return ["text/narabizi/narabizi.txt"]
+        case "parallel", "pud":
+            return [f"ud/{data.split}_pud/test.conllu"]
+        case "parallel", "xnliext":
+            return [f"nli/xnli_extension/{data.split}.tsv"]
+        case "parallel", "xnli15":
+            return ["nli/XNLI-15way.zip"]
+    raise UserError(f"no download is known for the data set {data.path()}")

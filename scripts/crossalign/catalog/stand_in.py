@@ -1,0 +1,41 @@
+"""What stands in a run for what a paper measured: artificial languages, or models of the config's own.
+
+Numbers that depend on either are shown beside the printed ones and not judged. A model is one of `own_models` or it is
+the paper's: an own model beside the paper's models takes nothing from theirs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crossalign.catalog.addresses import Adapted, Base, Run
+from crossalign.catalog.trained_models import own_models
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """In two words, and in a sentence."""
+
+    words: str
+    reason: str
+
+
+ARTIFICIAL = StandIn("artificial languages", "the languages of this run are artificial")
+OWN_MODEL = StandIn("model pretrained here", "a model pretrained here stands for the paper's")
+
+
+def artificial(config: dict) -> StandIn | None:
+    """For what depends on the languages alone."""
+    return ARTIFICIAL if config.get("world") else None
+
+
+def stand_in(config: dict, runs: Iterable[Run]) -> StandIn | None:
+    """For a number that depends on some runs."""
+    own = own_models(config)
+    return artificial(config) or (OWN_MODEL if any(base_name(run) in own for run in runs) else None)
+
+
+def base_name(run: Run) -> str:
+    """The name of the model that a run began with."""
+    if isinstance(run, Base):
+        return run.name
+    return run.base if isinstance(run, Adapted) else run.model.partition("+")[0]

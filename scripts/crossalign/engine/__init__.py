@@ -1,0 +1,1 @@
+"""Encoder, kernels, heads, step engine, schedules, checkpoints."""

@@ -1,0 +1,107 @@
+"""Self-attention over packed sequences, with the best of the kernels that work on the device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from crossalign.engine.cpu_attention import attend
+from crossalign.engine.layout import Layout
+
+
+def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool = False) -> Tensor:
+    """Self-attention within each sequence: (tokens, 3 * hidden) to (tokens, heads, hidden / heads).
+
+    Causal: each token sees itself and those before it; padding must stand behind the tokens.
+    """
+    if layout.lengths is not None and layout.cells is not None:
+        works = packed_attention_works(qkv, heads)
+        bounds = layout.bounds(qkv.shape[0]) if works else None
+        if "short" in works and not causal and layout.length <= _longest_short():
+            random = layout.random(qkv) if dropout > 0 else None
+            return _short(qkv, bounds, layout.length, layout.filled, heads, dropout, random)
+        if "long" in works:
+            return _long(qkv, bounds, layout.longest or layout.length, heads, dropout, causal)
+    if not qkv.is_cuda:
+        return attend(qkv, layout, heads, dropout, causal).view(qkv.shape[0], heads, -1)
+    return _grid_attention(qkv, layout, heads, dropout, causal)
+
+
+def _grid_attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
+    grid = layout.to_grid(qkv).view(layout.batch, layout.length, 3, heads, -1)
+    q, k, v = grid.permute(2, 0, 3, 1, 4).unbind(0)
+    # Causal: the filling stands where no token looks, so that no other mask is needed.
+    keys = None if causal else layout.keys()
+    out = functional.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=dropout, is_causal=causal)
+    return layout.from_grid(out.transpose(1, 2)).view(qkv.shape[0], heads, -1)
+
+
+def _long(qkv: Tensor, bounds: Tensor, longest: int, heads: int, dropout: float, causal: bool = False) -> Tensor:
+    q, k, v = qkv.view(qkv.shape[0], 3, heads, -1).unbind(1)
+    # The public varlen_attn of PyTorch has no dropout; this is the operator below it.
+    return torch.ops.aten._flash_attention_forward(q, k, v, bounds, bounds, longest, longest, dropout, causal, False)[0]
+
+
+def _short(qkv: Tensor, bounds: Tensor, length: int, filled: bool, heads: int, dropout: float, random) -> Tensor:
+    from crossalign.engine.attention_kernels import ShortAttention
+
+    out = ShortAttention.apply(qkv, bounds, length, filled, heads, dropout, random)
+    return out.view(qkv.shape[0], heads, -1)
+
+
+def _longest_short() -> int:
+    from crossalign.engine.attention_kernels import LONGEST
+
+    return LONGEST
+
+
+_PACKED: dict[tuple, frozenset[str]] = {}
+
+
+def packed_attention_works(qkv: Tensor, heads: int) -> frozenset[str]:
+    """The packed kernels that run here and give the right answer; tried once per type and head size."""
+    if not qkv.is_cuda or qkv.dtype not in (torch.bfloat16, torch.float16):
+        return frozenset()
+    size = qkv.shape[1] // (3 * heads)
+    key = (qkv.device, qkv.dtype, size)
+    if key not in _PACKED:
+        if torch.cuda.is_current_stream_capturing():
+            return frozenset()
+        _PACKED[key] = _try_packed(qkv, heads, size)
+    return _PACKED[key]
+
+
+def _try_packed(qkv: Tensor, heads: int, size: int) -> frozenset[str]:
+    from crossalign.engine import attention_kernels, kernels
+
+    candidates = {"long": lambda x, bounds: _long(x, bounds, 128, heads, 0.0)}
+    if kernels.available() and size in attention_kernels.SIZES:
+        candidates["short"] = lambda x, bounds: _short(x, bounds, 128, False, heads, 0.0, None)
+    lengths = [100, 24]
+    generator = torch.Generator(qkv.device).manual_seed(1)
+    sample = torch.randn(sum(lengths), 3 * heads * size, device=qkv.device, generator=generator).to(qkv.dtype)
+    bounds = torch.tensor([0, 100, 124], dtype=torch.int32, device=qkv.device)
+
+    def plain(x: Tensor) -> Tensor:
+        parts = (part.view(-1, 3, heads, size).permute(1, 2, 0, 3) for part in x.split(lengths))
+        return torch.cat([functional.scaled_dot_product_attention(*part).transpose(0, 1) for part in parts])
+
+    def both(attend) -> tuple[Tensor, Tensor]:
+        x = sample.clone().requires_grad_()
+        out = attend(x).float()
+        return out.detach(), torch.autograd.grad(out.square().sum(), x)[0].float()
+
+    found = set()
+    # The first caller may be an evaluation, where no gradients exist.
+    with torch.inference_mode(False), torch.enable_grad():
+        sample, bounds = sample.clone(), bounds.clone()
+        want, want_grad = both(plain)
+        for name, attend in candidates.items():
+            try:
+                got, grad = both(lambda x, attend=attend: attend(x, bounds))
+            except RuntimeError:
+                continue
+            if torch.allclose(got, want, atol=0.03) and torch.allclose(grad, want_grad, atol=0.2, rtol=0.1):
+                found.add(name)
+    return frozenset(found)

@@ -1,0 +1,231 @@
+"""Examples in flat arrays, their order, and batches as one vector of integers each.
+
+A batch is packed: only real tokens, no padding, filled up to a static size where CUDA graphs want it. Because one
+vector holds everything (ids, positions, labels, ...), a batch travels to the device in one copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crossalign.engine.seeds import numpy_generator
+from crossalign.runtime.errors import UserError
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a batch: sequences, packed tokens, longest sequence, most words.
+
+    Filled: tokens that belong to no sequence may follow the real ones.
+    """
+
+    batch: int
+    tokens: int
+    length: int
+    words: int
+    filled: bool = False
+
+
+class Packed:
+    """What lies in the vector of a batch; `sizes` names the parts in their order."""
+
+    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Names and sizes of the parts."""
+        raise NotImplementedError
+
+    def vector_size(self, shape: Shape) -> int:
+        """Numbers in the vector of a batch."""
+        return sum(int(np.prod(size)) for _, size in self.sizes(shape))
+
+    def views(self, vector: Any, shape: Shape) -> dict[str, Any]:
+        """The parts of a vector (array or tensor) by name."""
+        views, position = {}, 0
+        for name, size in self.sizes(shape):
+            count = int(np.prod(size))
+            views[name] = vector[position : position + count].reshape(size)
+            position += count
+        return views
+
+
+class Store(Packed):
+    """Examples as flat arrays. `fields` maps names to a `pad` value and a `shape` (sequence, words or scalar)."""
+
+    def __init__(
+        self,
+        examples: Sequence[dict[str, Any]],
+        fields: dict[str, Any],
+        position_offset: int = 0,
+        max_length: int = 512,
+    ) -> None:
+        self.fields = fields
+        self.position_offset = position_offset
+        self.lengths = np.array([len(example["input_ids"]) for example in examples], dtype=np.int64)
+        if len(self.lengths) and self.lengths.max() > max_length:
+            worst = int(self.lengths.argmax())
+            raise UserError(
+                f"example {worst} has {self.lengths[worst]} tokens but the model has positions for {max_length} only; "
+                "use a smaller maximal length"
+            )
+        if len(self.lengths) and self.lengths.min() == 0:
+            raise UserError(f"example {int(self.lengths.argmin())} has no tokens")
+        self.starts = _starts(self.lengths)
+        self.ids = _flat(examples, "input_ids")
+        self.types = _flat(examples, "token_type_ids") if examples and "token_type_ids" in examples[0] else None
+        words = [name for name, field in fields.items() if field.shape == "words"]
+        counts = [len(example[words[0]]) if words else 0 for example in examples]
+        self.words = np.array(counts, dtype=np.int64)
+        self.word_starts = _starts(self.words)
+        self.values = {}
+        for name, field in fields.items():
+            if field.shape == "scalar":
+                self.values[name] = np.array([example[name] for example in examples], dtype=np.int64)
+            else:
+                self.values[name] = _flat(examples, name)
+        # Targets that a loss counts, per example: the weight of a part of a batch in the whole. Without any: examples.
+        counting = any(field.pad < 0 for field in fields.values())
+        self.targets = np.full(len(examples), 0 if counting else 1, dtype=np.int64)
+        for name, field in fields.items():
+            if field.pad < 0:
+                counted = (self.values[name] != field.pad).astype(np.int64)
+                if field.shape == "scalar":
+                    self.targets += counted
+                else:
+                    starts, sizes = (
+                        (self.starts, self.lengths) if field.shape == "sequence" else (self.word_starts, self.words)
+                    )
+                    sums = np.concatenate([[0], np.cumsum(counted)])
+                    self.targets += sums[starts + sizes] - sums[starts]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def remap(self, mapping: np.ndarray) -> None:
+        """Replace token ids, for a sliced vocabulary."""
+        self.ids = mapping[self.ids]
+        if len(self.ids) and self.ids.min() < 0:
+            raise ValueError("a token has no row in the sliced vocabulary")
+
+    def exact_shape(self, members: np.ndarray) -> Shape:
+        """The smallest shape that holds these examples."""
+        lengths = self.lengths[members]
+        return Shape(len(members), int(lengths.sum()), int(lengths.max()), int(self.words[members].max()))
+
+    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
+        """A shape out of a small set that holds these examples; `batch` rows even if there are fewer examples."""
+        exact = self.exact_shape(members)
+        length, words = round_up(exact.length, 64), round_up(exact.words, 64)
+        return Shape(batch, static_tokens(exact.tokens), length, words, filled=True)
+
+    def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
+        """The batch of these examples as one vector; `split` is this part's share of all targets of the step."""
+        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
+        views = self.views(vector, shape)
+        lengths = self.lengths[members]
+        tokens = int(lengths.sum())
+        ends = np.cumsum(lengths)
+        offsets = ends - lengths
+        within = np.arange(tokens) - np.repeat(offsets, lengths)
+        source = within + np.repeat(self.starts[members], lengths)
+        cell = within + np.repeat(np.arange(len(members)) * shape.length, lengths)
+        views["ids"][:tokens] = self.ids[source]
+        views["positions"][:tokens] = within + self.position_offset
+        views["rows"][:tokens] = cell
+        views["cells"][cell] = np.arange(tokens)
+        views["lengths"][: len(members)] = lengths
+        views["split"][:] = split
+        if self.types is not None:
+            views["types"][:tokens] = self.types[source]
+        if shape.words:
+            counts = self.words[members]
+            views["word_counts"][: len(members)] = counts
+            word = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+            word_source = word + np.repeat(self.word_starts[members], counts)
+            word_cell = word + np.repeat(np.arange(len(members)) * shape.words, counts)
+        for name, field in self.fields.items():
+            view = views[name]
+            view[:] = field.pad
+            if field.shape == "scalar":
+                view[: len(members)] = self.values[name][members]
+            elif field.shape == "sequence":
+                view.reshape(-1)[cell] = self.values[name][source]
+            else:
+                view.reshape(-1)[word_cell] = self.values[name][word_source]
+        return vector
+
+    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Names and sizes of the parts."""
+        yield "ids", (shape.tokens,)
+        yield "positions", (shape.tokens,)
+        yield "rows", (shape.tokens,)
+        yield "cells", (shape.batch * shape.length,)
+        yield "lengths", (shape.batch,)
+        yield "split", (2,)
+        if self.types is not None:
+            yield "types", (shape.tokens,)
+        if shape.words:
+            yield "word_counts", (shape.batch,)
+        extent = {"sequence": (shape.length,), "words": (shape.words,), "scalar": ()}
+        for name, field in self.fields.items():
+            yield name, (shape.batch, *extent[field.shape])
+
+
+class Stream:
+    """Batches of a store in an order that depends on the seed and the epoch only."""
+
+    def __init__(self, store: Store, batch_size: int, seed: int, purpose: str = "order") -> None:
+        if batch_size < 1:
+            raise UserError(f"batch size {batch_size} is not positive")
+        if len(store) == 0:
+            raise UserError("there are no examples to train on")
+        self.store, self.batch_size, self.seed, self.purpose = store, batch_size, seed, purpose
+
+    def __len__(self) -> int:
+        return -(-len(self.store) // self.batch_size)
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """The batches (example numbers) of epoch `number`, counted from 0.
+
+        Drawn at random, as in the papers: thanks to packing there is no need to group examples by length.
+        """
+        order = numpy_generator(self.seed, self.purpose, number).permutation(len(self.store))
+        return [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+
+    def endless(self, start: int) -> Iterator[np.ndarray]:
+        """Batch number `start` and all that follow, epoch after epoch."""
+        epoch, index = divmod(start, len(self))
+        while True:
+            yield from self.epoch(epoch)[index:]
+            epoch, index = epoch + 1, 0
+
+
+def by_length(store: Store, budget: int) -> Iterator[np.ndarray]:
+    """All examples, the longest first, in batches whose padded size stays within `budget` tokens."""
+    order = np.argsort(-store.lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        count = max(1, budget // int(store.lengths[order[start]]))
+        yield order[start : start + count]
+        start += count
+
+
+def static_tokens(count: int) -> int:
+    """A number of tokens out of a small set, at least `count`: steps of 64, or of 1/16 to 1/8 of all."""
+    return round_up(count, max(64, 1 << max(0, count // 16 - 1).bit_length()))
+
+
+def round_up(number: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-number // multiple) * multiple
+
+
+def _flat(examples: Sequence[dict[str, Any]], name: str) -> np.ndarray:
+    parts = [np.asarray(example[name], dtype=np.int64) for example in examples]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    return np.cumsum(lengths) - lengths

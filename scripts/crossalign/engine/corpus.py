@@ -1,0 +1,201 @@
+"""Running text as blocks of tokens: encoded once into files of numbers, read from there in an order known beforehand.
+
+A text is never in memory as a whole. Its tokens lie in a file of plain integers, which is mapped, not read; sentences
+end with the separator. Which block comes when depends on the seed and on the number of the draw alone, so training goes
+on exactly where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crossalign.engine.seeds import numpy_generator
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# Sentences encoded at a time, and draws of languages that are made at a time.
+_LINES = 4096
+_DRAWS = 1 << 16
+
+
+def named_texts(pairs: list[str], option: str = "--texts") -> dict[str, list[Path]]:
+    """The files of NAME=FILE pairs; a name that comes again has several files."""
+    files: dict[str, list[Path]] = {}
+    for pair in pairs:
+        name, sign, file = pair.partition("=")
+        if not (name and sign and file):
+            raise UserError(f"{option} {pair}: NAME=FILE was expected, such as fr=data/text/fr/train.txt")
+        files.setdefault(name, []).append(Path(file))
+    return files
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The sentences of a prepared text, one a line."""
+    try:
+        with path.open(encoding="utf-8", newline="\n") as stream:
+            for line in stream:
+                line = line.strip()
+                if line:
+                    yield line
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such text") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8: {error}") from None
+
+
+def encode_texts(texts: dict[str, list[Path]], tokenizer: Tokenizer, folder: Path) -> dict[str, Path]:
+    """Encode each text into `folder`, unless its file of numbers, made with the same vocabulary, is there already."""
+    vocabulary = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
+    return {name: _encode(name, paths, tokenizer, vocabulary, folder) for name, paths in texts.items()}
+
+
+def _encode(name: str, paths: list[Path], tokenizer: Tokenizer, vocabulary: str, folder: Path) -> Path:
+    from crossalign.tasks.tokenisation import Specials
+
+    digest = hashlib.sha256(vocabulary.encode())
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path}: no such text")
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    kind = token_type(tokenizer.get_vocab_size())
+    target = folder / f"{name}-{digest.hexdigest()[:16]}.{kind.name}"
+    if target.exists():
+        return target
+    end = Specials.of(tokenizer).sep
+    lines = (line for path in paths for line in lines_of(path))
+    with write_atomic(target, "wb") as stream:
+        while part := list(islice(lines, _LINES)):
+            numbers: list[int] = []
+            for encoding in tokenizer.encode_batch_fast(part, add_special_tokens=False):
+                numbers += encoding.ids
+                numbers.append(end)
+            stream.write(np.asarray(numbers, dtype=kind).tobytes())
+        if not stream.tell():
+            raise UserError(f"text '{name}' has no sentences: {', '.join(map(str, paths))} is empty")
+    return target
+
+
+def token_type(vocabulary: int) -> np.dtype:
+    """The smallest little-endian integers that hold the vocabulary."""
+    return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
+
+
+class Corpus:
+    """Blocks of `size` tokens of several texts.
+
+    A text of share q of all tokens is drawn with probability proportional to q ** exponent. Each text is gone through
+    in epochs: its tokens, taken as a ring and entered at a new place, are cut into blocks and the blocks shuffled. So
+    within an epoch nothing comes twice, and less than one block is left out, another stretch each time.
+    """
+
+    def __init__(self, files: dict[str, Path], size: int, exponent: float, seed: int) -> None:
+        if not files:
+            raise UserError("there is no text to train on; give --texts NAME=FILE")
+        self.size, self.seed = size, seed
+        self.names = sorted(files)
+        self.tokens = [_mapped(name, files[name], size) for name in self.names]
+        self.counts = np.array([len(tokens) for tokens in self.tokens], dtype=np.int64)
+        weights = (self.counts / self.counts.sum()) ** exponent
+        self.shares = weights / weights.sum()
+        self._bounds = np.cumsum(self.shares)[:-1]
+        self._draws: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._before = np.zeros((1, len(self.names)), dtype=np.int64)
+        self._epochs: dict[tuple[int, int], tuple[int, np.ndarray]] = {}
+
+    def blocks(self, numbers: np.ndarray) -> np.ndarray:
+        """The blocks of these draws, counted from 0: (draws, size)."""
+        texts, ordinals = self.drawn(numbers)
+        result = np.empty((len(numbers), self.size), dtype=np.int64)
+        for text in np.unique(texts):
+            rows = np.flatnonzero(texts == text)
+            result[rows] = self._read(int(text), ordinals[rows])
+        return result
+
+    def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each draw the number of its text, and how often that text was drawn before."""
+        texts = np.empty(len(numbers), dtype=np.int64)
+        ordinals = np.empty(len(numbers), dtype=np.int64)
+        chunks = numbers // _DRAWS
+        for chunk in np.unique(chunks):
+            rows = np.flatnonzero(chunks == chunk)
+            drawn, order = self._chunk(int(chunk))
+            texts[rows] = drawn[numbers[rows] % _DRAWS]
+            ordinals[rows] = order[numbers[rows] % _DRAWS]
+        return texts, ordinals
+
+    def unigram_entropy(self, leave_out: set[int], most: int = 1_000_000) -> float:
+        """Loss, in nats, of a model that knows nothing but frequencies; from the first `most` tokens of each text.
+
+        Training often stays there for a while before it finds that neighbours tell more.
+        """
+        counts = [np.bincount(np.asarray(tokens[:most], dtype=np.int64)) for tokens in self.tokens]
+        mixture = np.zeros(max(map(len, counts)))
+        for share, count in zip(self.shares, counts, strict=True):
+            count[[number for number in leave_out if number < len(count)]] = 0
+            mixture[: len(count)] += share * count / max(1, count.sum())
+        mixture = mixture[mixture > 0] / max(mixture.sum(), 1e-12)
+        return float(-(mixture * np.log(mixture)).sum())
+
+    def _chunk(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+        if chunk not in self._draws:
+            while len(self._before) <= chunk:
+                counts = np.bincount(self._languages(len(self._before) - 1), minlength=len(self.names))
+                self._before = np.vstack([self._before, self._before[-1] + counts])
+            drawn = self._languages(chunk)
+            order = np.empty(_DRAWS, dtype=np.int64)
+            for text in range(len(self.names)):
+                rows = np.flatnonzero(drawn == text)
+                order[rows] = self._before[chunk, text] + np.arange(len(rows))
+            # A step may reach into the next chunk, none reaches further.
+            self._draws = {key: value for key, value in self._draws.items() if key == chunk - 1}
+            self._draws[chunk] = (drawn, order)
+        return self._draws[chunk]
+
+    def _languages(self, chunk: int) -> np.ndarray:
+        uniform = numpy_generator(self.seed, "texts", chunk).random(_DRAWS)
+        return np.searchsorted(self._bounds, uniform, side="right")
+
+    def _read(self, text: int, ordinals: np.ndarray) -> np.ndarray:
+        per_epoch = self.counts[text] // self.size
+        starts = np.empty(len(ordinals), dtype=np.int64)
+        for epoch in np.unique(ordinals // per_epoch):
+            rows = np.flatnonzero(ordinals // per_epoch == epoch)
+            first, order = self._epoch(text, int(epoch), int(per_epoch))
+            starts[rows] = first + order[ordinals[rows] % per_epoch] * self.size
+        places = (starts[:, None] + np.arange(self.size)) % self.counts[text]
+        return self.tokens[text][places]
+
+    def _epoch(self, text: int, epoch: int, blocks: int) -> tuple[int, np.ndarray]:
+        key = (text, epoch)
+        if key not in self._epochs:
+            generator = numpy_generator(self.seed, "blocks", self.names[text], epoch)
+            first = int(generator.integers(self.counts[text]))
+            self._epochs.pop((text, epoch - 2), None)
+            self._epochs[key] = (first, generator.permutation(blocks))
+        return self._epochs[key]
+
+
+def token_count(path: Path) -> int:
+    """The tokens of an encoded text."""
+    return path.stat().st_size // _kind(path).itemsize
+
+
+def _kind(path: Path) -> np.dtype:
+    return np.dtype("<u2" if path.suffix == ".uint16" else "<u4")
+
+
+def _mapped(name: str, path: Path, size: int) -> np.ndarray:
+    kind, count = _kind(path), token_count(path)
+    if count < size:
+        raise UserError(f"text '{name}' has {count} tokens, less than one block of {size}; give more text")
+    return np.memmap(path, dtype=kind, mode="r", shape=(count,))

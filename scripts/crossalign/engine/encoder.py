@@ -1,0 +1,196 @@
+"""One compact Transformer for every BERT-, RoBERTa- and XGLM-shaped model of the project.
+
+Post-LN is BERT, RoBERTa and XLM-R; Pre-LN is RoBERTa-PreLayerNorm; NormFormer adds to Pre-LN a norm after attention, a
+scale per head, a norm inside the feed-forward block and, if asked, a scale on its residual (Shleifer et al. 2021).
+XGLM is Pre-LN with causal attention, scaled words and sinusoidal positions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from crossalign.engine import cpu_layer, ops
+from crossalign.engine.layout import Layout
+from crossalign.engine.shape import EncoderConfig
+
+
+class Embeddings(nn.Module):
+    """Words, positions and segments, normalised. Stays in fp32 in mixed precision: it is a gather, not a product."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        sizes = {"word": config.vocab_size, "position": config.positions, "segment": max(config.types, 1)}
+        for name, size in sizes.items():
+            setattr(self, name, _table(size, config.hidden))
+        self.norm = nn.LayerNorm(config.hidden, config.eps)
+
+    def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None, dropout: float) -> Tensor:
+        segment = self.segment.weight[0] if types is None else self.segment(types)
+        return ops.drop(ops.layer_norm(self.word(ids) + segment + self.position(positions), self.norm), dropout)
+
+
+class SinusoidalEmbeddings(nn.Module):
+    """XGLM: scaled words and sinusoidal positions, in fp32 without a norm."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.word = _table(config.vocab_size, config.hidden)
+        self.scale = math.sqrt(config.hidden) if config.extra.get("scale_embedding", True) else 1.0
+        self.positions = config.positions
+        # Made when needed: the model is built without memory, and no checkpoint holds this table.
+        self._waves: Tensor | None = None
+
+    def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+        if self._waves is None or self._waves.device != ids.device:
+            self._waves = sinusoids(self.positions, self.word.embedding_dim).to(ids.device)
+        return ops.drop(self.word(ids).float() * self.scale + self._waves[positions], dropout)
+
+
+def sinusoids(count: int, width: int) -> Tensor:
+    """Sines in the first half of the columns, cosines in the second, wavelengths from 2 pi to 20,000 pi."""
+    half = width // 2
+    rates = torch.exp(torch.arange(half).float() * -(math.log(10000) / (half - 1)))
+    angles = torch.arange(count).float()[:, None] * rates
+    return functional.pad(torch.cat([angles.sin(), angles.cos()], 1), (0, width % 2))
+
+
+def _table(rows: int, columns: int) -> nn.Embedding:
+    # A given weight is not drawn: drawing normal numbers on the meta device imports the compiler, two seconds.
+    return nn.Embedding(rows, columns, _weight=torch.zeros(rows, columns))
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward with their norms; query, key and value are one product."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        hidden, inner = config.hidden, config.intermediate
+        self.qkv = nn.Linear(hidden, 3 * hidden)
+        self.out = nn.Linear(hidden, hidden)
+        self.attention_norm = nn.LayerNorm(hidden, config.eps)
+        self.up = nn.Linear(hidden, inner)
+        self.down = nn.Linear(inner, hidden)
+        self.output_norm = nn.LayerNorm(hidden, config.eps)
+        if config.norm == "normformer":
+            self.head_scale = nn.Parameter(torch.ones(config.heads))
+            self.inner_attention_norm = nn.LayerNorm(hidden, config.eps)
+            self.inner_output_norm = nn.LayerNorm(inner, config.eps)
+            if config.residual_scaling:
+                self.residual_scale = nn.Parameter(torch.ones(hidden))
+
+    def attend(self, x: Tensor, layout: Layout) -> Tensor:
+        dropout = self.config.attention_dropout if self.training else 0.0
+        heads = ops.attention(ops.linear(x, self.qkv), layout, self.config.heads, dropout, self.config.causal)
+        if self.config.norm == "normformer":
+            heads = heads * self.head_scale[:, None].to(heads.dtype)
+        return heads.reshape(x.shape)
+
+    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+        dropout = self.config.hidden_dropout if self.training else 0.0
+        if self.config.norm == "post":
+            if cpu_layer.serves(self, x, dropout):
+                return cpu_layer.PostLayer.apply(x, self.qkv.weight, self, layout)
+            x = ops.linear_add_norm(self.attend(x, layout), self.out, x, self.attention_norm, dropout, layout)
+            inner = functional.gelu(ops.linear(x, self.up))
+            return ops.linear_add_norm(inner, self.down, x, self.output_norm, dropout, layout)
+        normformer = self.config.norm == "normformer"
+        attended = ops.linear(self.attend(ops.layer_norm(x, self.attention_norm), layout), self.out)
+        if normformer:
+            attended = ops.layer_norm(attended, self.inner_attention_norm)
+        x = x + ops.drop(attended, dropout)
+        inner = functional.gelu(ops.linear(ops.layer_norm(x, self.output_norm), self.up))
+        if normformer:
+            inner = ops.layer_norm(inner, self.inner_output_norm)
+            if self.config.residual_scaling:
+                x = x * self.residual_scale.to(x.dtype)
+        return x + ops.drop(ops.linear(inner, self.down), dropout)
+
+
+class Encoder(nn.Module):
+    """Token ids to contextual vectors."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = (SinusoidalEmbeddings if config.causal else Embeddings)(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.final_norm = None if config.norm == "post" else nn.LayerNorm(config.hidden, config.eps)
+        # Tensors of the folder that are no part of the encoder but that some heads start from (BERT's pooler).
+        self.pretrained: dict[str, Tensor] = {}
+        # Rows of the full vocabulary that `embeddings.word` holds, in order; None: all of them.
+        self.rows: Tensor | None = None
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        all_layers: bool = False,
+    ) -> Tensor | list[Tensor]:
+        """Last hidden states (batch, length, hidden) of padded `input_ids`, or a list: embeddings and all layers.
+
+        The padding of a causal model stands behind the tokens.
+        """
+        batch, length = input_ids.shape
+        layout = Layout(batch, length)
+        steps = torch.arange(length, device=input_ids.device).expand(batch, length)
+        positions = steps + self.config.position_offset
+        if attention_mask is not None:
+            real = attention_mask.bool()
+            layout = Layout.from_mask(real)
+            if self.config.position_offset:
+                positions = torch.where(real, real.cumsum(1) - 1 + self.config.position_offset, self.config.pad_id)
+        types = None if token_type_ids is None else token_type_ids.reshape(-1)
+        states = self.packed(input_ids.reshape(-1), positions.reshape(-1), types, layout, all_layers)
+        if all_layers:
+            return [layout.to_grid(state) for state in states]
+        return layout.to_grid(states)
+
+    def packed(
+        self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
+    ) -> Tensor | list[Tensor]:
+        """Hidden states (tokens, hidden) of packed tokens; `positions` include the offset of the family."""
+        # The weights' own types decide the precision.
+        with torch.autocast(ids.device.type, enabled=False):
+            return self._packed(ids, positions, types, layout, all_layers)
+
+    def _packed(self, ids, positions, types, layout, all_layers) -> Tensor | list[Tensor]:
+        dropout = self.config.hidden_dropout if self.training else 0.0
+        x = self.embeddings(ids, positions, types, dropout)
+        x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
+        states = [x]
+        for layer in self.layers:
+            x = layer(x, layout)
+            if all_layers:
+                states.append(x)
+        if self.final_norm is not None:
+            x = ops.layer_norm(x, self.final_norm)
+            states[-1] = x
+        return states if all_layers else x
+
+
+def slice_vocabulary(encoder: Encoder, used: Tensor) -> Tensor:
+    """Keep only the embedding rows `used` (sorted ids) and return the map from full ids to the kept ones (-1: dropped).
+
+    Exact for training: rows that do not occur get no gradient, and without weight decay they stay as they are.
+    """
+    full = encoder.embeddings.word.weight.data
+    encoder.rows = used.clone()
+    encoder.embeddings.word = nn.Embedding.from_pretrained(full[used].clone(), freeze=False)
+    mapping = torch.full((full.shape[0],), -1, dtype=torch.long)
+    mapping[used] = torch.arange(len(used))
+    return mapping
+
+
+def restore_vocabulary(encoder: Encoder, full: Tensor) -> None:
+    """Undo `slice_vocabulary`: put the kept rows back into a copy of the `full` table."""
+    if encoder.rows is not None:
+        table = full.clone()
+        table[encoder.rows] = encoder.embeddings.word.weight.data.to(table)
+        encoder.embeddings.word = nn.Embedding.from_pretrained(table, freeze=False)
+        encoder.rows = None

@@ -1,0 +1,175 @@
+"""Task heads on top of an encoder's last layer.
+
+All take hidden states of batch x length x neurons, in any precision. The small ones always compute in the precision of
+their own weights; the parser's large products obey autocast. None makes shapes that depend on the data, so that a
+training step can be recorded once and replayed.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# Standard deviation of the initialiser of BERT and XLM-R, and the width of the narrowest of them.
+STD, WIDTH = 0.02, 768
+
+
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    """A linear layer as BERT initialises its own; in narrower models such that its outputs vary as much as BERT's.
+
+    Otherwise the gradient that reaches a small encoder is so weak that hundreds of steps pass before it learns.
+    """
+    layer = nn.Linear(inputs, outputs)
+    nn.init.normal_(layer.weight, std=STD * max(1.0, (WIDTH / inputs) ** 0.5))
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def full_precision(tensor: torch.Tensor) -> torch.autocast:
+    """Switches autocast off: scores in bf16 would tie where the model does prefer one answer."""
+    return torch.autocast(tensor.device.type, enabled=False)
+
+
+def pick(hidden_states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """The vectors at `positions` (batch x words) of each row."""
+    batch, length, size = hidden_states.shape
+    rows = torch.arange(batch, device=positions.device).unsqueeze(1) * length
+    flat = hidden_states.reshape(batch * length, size).index_select(0, (rows + positions).reshape(-1))
+    return flat.view(batch, positions.shape[1], size)
+
+
+class TaggingHead(nn.Module):
+    """Dropout and one linear layer on the first sub-word of each word."""
+
+    def __init__(self, hidden: int, labels: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = linear(hidden, labels)
+
+    def forward(self, hidden_states: torch.Tensor, word_starts: torch.Tensor) -> torch.Tensor:
+        """Scores, batch x words x labels."""
+        with full_precision(hidden_states):
+            words = pick(hidden_states, word_starts).to(self.classifier.weight.dtype)
+            return self.classifier(self.dropout(words))
+
+
+class SequenceHead(nn.Module):
+    """A classifier of whole sequences on the first token: a tanh layer, dropout, one linear layer.
+
+    BERT brings the tanh layer (`pooler`) with it, pretrained; whoever loads the encoder may copy it here. Models
+    without one train it from scratch, as the library does for XLM-R.
+    """
+
+    def __init__(self, hidden: int, labels: int, dropout: float) -> None:
+        super().__init__()
+        self.pooler = linear(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = linear(hidden, labels)
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Scores, batch x labels."""
+        with full_precision(hidden_states):
+            first = hidden_states[:, 0].to(self.pooler.weight.dtype)
+            return self.classifier(self.dropout(torch.tanh(self.pooler(first))))
+
+
+class SpanHead(nn.Module):
+    """One linear layer that scores every token as the beginning and as the end of the answer."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.classifier = linear(hidden, 2)
+
+    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Scores, batch x 2 x length. Padding never competes, so that its amount does not matter."""
+        with full_precision(hidden_states):
+            scores = self.classifier(hidden_states.to(self.classifier.weight.dtype)).float().transpose(1, 2)
+        return scores.masked_fill(attention_mask.unsqueeze(1) == 0, LOW)
+
+
+# As good as minus infinity for a softmax, but a masked target gives a large loss instead of an infinite one.
+LOW = -1e9
+
+
+class Perceptron(nn.Module):
+    """One linear layer, leaky ReLU, and a dropout that drops the same neurons at all positions of a sentence."""
+
+    def __init__(self, inputs: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, outputs)
+        self.dropout = dropout
+        nn.init.orthogonal_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Vectors of batch x positions x inputs become batch x positions x outputs."""
+        result = F.leaky_relu(self.linear(vectors), 0.1)
+        if self.training and self.dropout > 0:
+            result = result * F.dropout(torch.ones_like(result[:, :1]), self.dropout)
+        return result
+
+
+class BiaffineHead(nn.Module):
+    """Deep biaffine parser of the authors' sibling code: arc and label scores between words; [CLS] is the root.
+
+    The perceptrons have 500 and 200 neurons, or as many as the encoder where that is narrower.
+    """
+
+    def __init__(self, hidden: int, labels: int, dropout: float) -> None:
+        super().__init__()
+        arc, label = min(500, hidden), min(200, hidden)
+        self.arc_head = Perceptron(hidden, arc, dropout)
+        self.arc_dependent = Perceptron(hidden, arc, dropout)
+        self.label_head = Perceptron(hidden, label, dropout)
+        self.label_dependent = Perceptron(hidden, label, dropout)
+        # The last row is the bias on the dependent's side: how likely a word is to be anybody's head.
+        self.arc = nn.Parameter(torch.zeros(arc + 1, arc))
+        # Dependent's neuron x label x head's neuron, with a bias on both sides.
+        self.label = nn.Parameter(torch.zeros(label + 1, labels, label + 1))
+
+    def forward(
+        self, hidden_states: torch.Tensor, word_starts: torch.Tensor, word_mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Arc scores (batch x words x 1 + words), and the vectors from which labels are scored."""
+        root = torch.zeros_like(word_starts[:, :1])
+        nodes = pick(hidden_states, torch.cat([root, word_starts], dim=1)).to(self.arc.dtype)
+        words = nodes[:, 1:]
+        query = self.arc_dependent(words) @ self.arc[:-1] + self.arc[-1]
+        arcs = (query @ self.arc_head(nodes).transpose(1, 2)).float()
+        padding = F.pad(word_mask == 0, (1, 0), value=False)
+        arcs = arcs.masked_fill(padding.unsqueeze(1), LOW)
+        return arcs, with_one(self.label_dependent(words)), with_one(self.label_head(nodes))
+
+    def labels_at(self, dependents: torch.Tensor, nodes: torch.Tensor, heads: torch.Tensor) -> torch.Tensor:
+        """Label scores (batch x words x labels) for one given head per word."""
+        query, chosen = self._query(dependents), pick(nodes, heads)
+        if query.is_cuda:
+            from crossalign.engine import head_kernels, kernels
+
+            if kernels.available():
+                return head_kernels.MatrixVector.apply(query, chosen)
+        return (query @ chosen.unsqueeze(-1)).squeeze(-1).float()
+
+    def labels_everywhere(self, dependents: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
+        """Label scores for every word and every head: batch x words x 1 + words x labels."""
+        return torch.einsum("bdlk,bhk->bdhl", self._query(dependents), nodes).float()
+
+    def _query(self, dependents: torch.Tensor) -> torch.Tensor:
+        """What a head's vector is multiplied with: batch x words x labels x neurons."""
+        more = dependents.shape[-1] - self.label.shape[-1]
+        label = F.pad(self.label, (0, more, 0, 0, 0, more)) if more else self.label
+        return (dependents @ label.flatten(1)).unflatten(-1, label.shape[1:])
+
+
+def with_one(vectors: torch.Tensor) -> torch.Tensor:
+    """Vectors with a constant neuron, for a bias; on CUDA with zeros behind it, as products of odd sizes are slow."""
+    vectors = F.pad(vectors, (0, 1), value=1.0)
+    return F.pad(vectors, (0, -vectors.shape[-1] % 8)) if vectors.is_cuda else vectors
+
+
+def mean_cross_entropy(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Mean over the targets that are not -100; zero, not NaN, when there is none.
+
+    Classes are the last dimension of `scores`.
+    """
+    total = F.cross_entropy(scores.reshape(-1, scores.shape[-1]).float(), targets.reshape(-1), reduction="sum")
+    return total / (targets != -100).sum().clamp(min=1)

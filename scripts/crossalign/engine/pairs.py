@@ -1,0 +1,214 @@
+"""Linked sentence pairs as numbers: which tokens make up a word, which words are pulled together, and batches of it.
+
+A sentence is a row of units: [CLS], its words (or word pieces), [SEP]. The vector of a unit is the mean of the tokens
+that belong to it; aggregation decides which do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crossalign.engine.batches import Packed, Shape, Store, round_up
+from crossalign.engine.linked import Sample
+from crossalign.runtime.errors import UserError
+from crossalign.tasks.base import Field
+from crossalign.tasks.tokenisation import CHUNK, Specials, word_pieces
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+AGGREGATIONS = ("avg", "start", "end", "subword")
+TOKENS = ("cls", "clssep", "words", "all")
+
+# Counters of units and of links in one number, so that the engine's sums over examples add up both.
+_UNIT = 32
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Ablations of tables 6 and 7: which sub-words are a word's vector, and which vectors are pulled together.
+
+    `subword`: every word piece is a unit of its own, and the links are between pieces.
+    """
+
+    aggregation: str = "avg"
+    tokens: str = "all"
+
+    def __post_init__(self) -> None:
+        if self.aggregation not in AGGREGATIONS:
+            raise UserError(f"aggregation '{self.aggregation}' is not one of {', '.join(AGGREGATIONS)}")
+        if self.tokens not in TOKENS:
+            raise UserError(f"token choice '{self.tokens}' is not one of {', '.join(TOKENS)}")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both sentences (`input_ids`, and for each token the `unit` it belongs to, or -1), and for each English unit the
+    unit of the other sentence that it is pulled to, or -1."""
+
+    english: dict[str, list[int]]
+    other: dict[str, list[int]]
+    partners: list[int]
+
+
+def make_pairs(
+    sample: Sample, tokenizer: Tokenizer, choice: Choice, max_length: int
+) -> tuple[list[Pair], dict[str, int]]:
+    """The pairs of a sample that can be used, and how many were dropped for which reason."""
+    specials = Specials.of(tokenizer)
+    room = specials.room(max_length)
+    cut = _whole_pieces if choice.aggregation == "subword" else _by_word
+    sides = cut(tokenizer, [side for row in sample.rows for side in (row.english, row.other)], room)
+    pairs, dropped = [], {"without links": 0, "too long": 0}
+    for row, english, other in zip(sample.rows, sides[::2], sides[1::2], strict=True):
+        if choice.aggregation == "subword":
+            links = sample.usable(row, *([ids[0] for ids in side] for side in (english, other)), unit="word pieces")
+        else:
+            links = sample.usable(row, row.english, row.other)
+        if not links:
+            # Whatever is pulled together, the sentences are the same: the ablations of table 7 share their data.
+            dropped["without links"] += 1
+        elif max(sum(map(len, side)) for side in (english, other)) > room:
+            dropped["too long"] += 1
+        else:
+            partners = _partners(links, len(english), len(other), choice.tokens)
+            pairs.append(Pair(*(_sentence(specials, side, choice) for side in (english, other)), partners))
+    return pairs, dropped
+
+
+def _by_word(tokenizer: Tokenizer, sentences: Sequence[list[str]], room: int) -> list[list[list[int]]]:
+    """For each sentence the pieces of each word."""
+    # One piece more than fits, so that a sentence with an endless word is seen to be too long.
+    table = word_pieces(tokenizer, sentences, room + 1)
+    return [[table[word] for word in words] for words in sentences]
+
+
+def _whole_pieces(tokenizer: Tokenizer, sentences: Sequence[list[str]], room: int) -> list[list[list[int]]]:
+    """For each sentence its pieces as the aligner counted them: a word of which nothing remains counts as none."""
+    result = []
+    for start in range(0, len(sentences), CHUNK):
+        part = sentences[start : start + CHUNK]
+        encodings = tokenizer.encode_batch_fast(part, is_pretokenized=True, add_special_tokens=False)
+        result += [[[number] for number in encoding.ids] for encoding in encodings]
+    return result
+
+
+def _sentence(specials: Specials, pieces: list[list[int]], choice: Choice) -> dict[str, list[int]]:
+    units = [0]
+    for number, word in enumerate(pieces, 1):
+        rest = len(word) - 1
+        if choice.aggregation == "start":
+            units += [number, *[-1] * rest]
+        elif choice.aggregation == "end":
+            units += [*[-1] * rest, number]
+        else:
+            units += [number] * (rest + 1)
+    units.append(len(pieces) + 1)
+    return {"input_ids": specials.single(list(chain.from_iterable(pieces))), "unit": units}
+
+
+def _partners(links: list[tuple[int, int]], english: int, other: int, tokens: str) -> list[int]:
+    partners = [-1] * (english + 2)
+    if tokens != "words":
+        partners[0] = 0
+    if tokens in ("clssep", "all"):
+        partners[-1] = other + 1
+    if tokens in ("words", "all"):
+        for i, j in links:
+            partners[i + 1] = j + 1
+    return partners
+
+
+class PairStore(Packed):
+    """What the engine expects of a store; an example is a pair, and a batch holds two sequences for each.
+
+    A batch's fields beside `unit` (of every token): for each pair the row of its English sentence (`english`), the
+    number of its units (`count`) and the first of them among those of all pairs (`first`); for each of its units the
+    place of the `partner` among all units of the batch, or -1; and how many vectors the means of the two terms of
+    equation 1 are taken over (`divisors`).
+    """
+
+    def __init__(self, pairs: Sequence[Pair], position_offset: int = 0, max_length: int = 512) -> None:
+        sentences = [sentence for pair in pairs for sentence in (pair.english, pair.other)]
+        self.sequences = Store(sentences, {"unit": Field(-1, "sequence")}, position_offset, max_length)
+        self.lengths = self.sequences.lengths.reshape(-1, 2).sum(1)
+        self.counts = np.array([len(pair.partners) for pair in pairs], dtype=np.int64)
+        self.starts = np.cumsum(self.counts) - self.counts
+        self.partners = np.array([unit for pair in pairs for unit in pair.partners], dtype=np.int64)
+        self.most_units = np.array(
+            [1 + max(pair.english["unit"][-1], pair.other["unit"][-1]) for pair in pairs], dtype=np.int64
+        )
+        linked = np.concatenate([[0], np.cumsum(self.partners >= 0)])
+        self.linked = linked[self.starts + self.counts] - linked[self.starts]
+        self.targets = self.linked + (self.counts << _UNIT)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def units(self) -> int:
+        """English units of all pairs."""
+        return len(self.partners)
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Tokens of all sentences."""
+        return self.sequences.ids
+
+    def remap(self, mapping: np.ndarray) -> None:
+        """Replace token ids, for a sliced vocabulary."""
+        self.sequences.remap(mapping)
+
+    def exact_shape(self, members: np.ndarray) -> Shape:
+        """The smallest shape that holds these pairs; `words` are units per sentence."""
+        shape = self.sequences.exact_shape(_both(members))
+        return replace(shape, words=int(self.most_units[members].max()))
+
+    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
+        """A shape out of a small set that holds these pairs; rows for `batch` pairs even if there are fewer."""
+        shape = self.sequences.static_shape(_both(members), 2 * batch)
+        return replace(shape, words=round_up(int(self.most_units[members].max()), 128))
+
+    def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
+        """The batch of these pairs as one vector; `split` counts the targets of this part and of the whole step."""
+        sentences = _both(members)
+        # Neighbours of like length waste less where attention works on padded groups.
+        order = np.argsort(-self.sequences.lengths[sentences], kind="stable")
+        row = np.empty(len(order), dtype=np.int64)
+        row[order] = np.arange(len(order))
+        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
+        inner = self.sequences.assemble(sentences[order], replace(shape, words=0))
+        vector[: len(inner)] = inner
+        views = self.views(vector, shape)
+        counts = self.counts[members]
+        views["english"][: len(members)] = row[::2]
+        views["count"][: len(members)] = counts
+        views["first"][: len(members)] = self.starts[members]
+        unit = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        partner = self.partners[unit + np.repeat(self.starts[members], counts)]
+        place = np.where(partner >= 0, partner + np.repeat(row[1::2] * shape.words, counts), -1)
+        views["partner"][:] = -1
+        views["partner"][np.repeat(np.arange(len(members)), counts), unit] = place
+        # Each term is divided by its own count, so the parts of a split step need both totals. They arrive in one
+        # number; the share that the engine multiplies with stays 1.
+        total = split[1] if split != (1, 1) else int(self.targets[members].sum())
+        views["divisors"][:] = total & ((1 << _UNIT) - 1), total >> _UNIT
+        return vector
+
+    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The parts of the sentences and, behind them, those of the links."""
+        yield from self.sequences.sizes(replace(shape, words=0))
+        pairs = shape.batch // 2
+        yield from ((name, (pairs,)) for name in ("english", "count", "first"))
+        yield "partner", (pairs, shape.words)
+        yield "divisors", (2,)
+
+
+def _both(members: np.ndarray) -> np.ndarray:
+    """Numbers of the sentences of pairs: English, other, English, other, ..."""
+    return (2 * np.asarray(members)[:, None] + np.arange(2)).reshape(-1)

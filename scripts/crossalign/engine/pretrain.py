@@ -1,0 +1,284 @@
+"""Language modelling, masked or causal, from scratch or on from an existing model, with checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from crossalign.engine.arena import AdamW
+from crossalign.engine.checkpoints import Checkpoints
+from crossalign.engine.corpus import Corpus
+from crossalign.engine.dev_loss import DevLoss
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.hyperparameters import fingerprint
+from crossalign.engine.lm_heads import Head, fresh_head, masked_loss
+from crossalign.engine.masking import block_maker
+from crossalign.engine.parts import Part
+from crossalign.engine.pretrain_settings import PretrainSettings
+from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.saving import Saver, Saving
+from crossalign.engine.schedule import learning_rates
+from crossalign.engine.seeds import derive
+from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.steps import Engine
+from crossalign.engine.team import Team
+from crossalign.runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
+
+# Points of the loss curve in the report.
+_POINTS = 200
+# Steps after which the processes of a team agree whether one of them was asked to stop.
+_TALK = 8
+
+
+@dataclass
+class Progress:
+    """What a checkpoint notes beside the tensors. `dev`: [step, loss, losses by text]."""
+
+    step: int = 0
+    seconds: float = 0.0
+    resumed: int = 0
+    dev: list[list[Any]] = field(default_factory=list)
+
+
+class Pretraining:
+    """One run of language modelling."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: Head,
+        tokenizer: Tokenizer,
+        files: dict[str, Path],
+        settings: PretrainSettings,
+        device: torch.device | str = "cpu",
+        checkpoints: str | Path | None = None,
+        recipe: str = "",
+        saving: Saving | None = None,
+        identity: Any = None,
+        capture: bool | None = None,
+        dev: dict[str, Path] | None = None,
+        team: Team | None = None,
+    ) -> None:
+        config = encoder.config
+        if settings.block > config.max_length:
+            raise UserError(f"blocks of {settings.block} tokens: the model has positions for {config.max_length} only")
+        if settings.selection == "best" and not dev:
+            raise UserError("--selection best chooses by the loss on dev texts; give --dev NAME=FILE")
+        self.settings, self.device = settings, torch.device(device)
+        self.team = team or Team()
+        self.team.part(settings.batch)
+        self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
+        self.corpus = Corpus(files, settings.block - 1, settings.exponent, settings.seed)
+        blocks, leave_out = block_maker(config, tokenizer, settings.hidden_share)
+        self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
+        self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
+        self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
+        self._set_dropout()
+        self.engine = self._make_engine(capture)
+        texts = {name: [path.name, int(count)] for name, path, count in self._texts(files)}
+        about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, [*about, self.team.world]))
+        self.progress = Progress()
+        self.saver = Saver(self.checkpoints, saving, self.progress)
+        self._best: torch.Tensor | None = None
+        self.tokens_per_second: float | None = None
+
+    def _texts(self, files: dict[str, Path]):
+        return [(name, files[name], count) for name, count in zip(self.corpus.names, self.corpus.counts, strict=True)]
+
+    def _set_dropout(self) -> None:
+        self._config = self.encoder.config
+        hidden, attention = self.settings.dropout, self.settings.attention_dropout
+        attention = hidden if attention is None else attention
+        shares = {"hidden_dropout": hidden, "attention_dropout": attention}
+        self._configure(replace(self._config, **{name: share for name, share in shares.items() if share is not None}))
+
+    def _configure(self, config: EncoderConfig) -> None:
+        self.encoder.config = config
+        for layer in self.encoder.layers:
+            layer.config = config
+
+    def _make_engine(self, capture: bool | None) -> Engine:
+        settings, head, encoder, team = self.settings, self.head, self.encoder, self.team
+
+        def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+            value = masked_loss(head, encode(), encoder.embeddings.word.weight, batch["places"], batch["truth"])
+            # Each process counts by its share of the targets: the sum over the team is the mean over the batch.
+            return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
+
+        rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.decay)
+        optimiser = AdamW((settings.beta1, settings.beta2), settings.eps, settings.weight_decay, settings.clip)
+        part = Part(self.store, loss, team.part(settings.batch))
+        engine = Engine(encoder, {"head": head}, [part], rates, optimiser, settings.precision, capture=capture)
+        engine.reduce = None if team.alone else team.add
+        engine.seed_dropout(derive(settings.seed, "dropout", *([] if team.first else [team.rank])))
+        return engine
+
+    def run(self) -> None:
+        """Train, or go on from a checkpoint. Afterwards encoder and head hold the result in fp32."""
+        with self.saver.running():
+            self._resume()
+            self._steps()
+        if self._best is not None:
+            self.engine.arena.master.copy_(self._best)
+        self.engine.arena.detach()
+        self._configure(self._config)
+
+    def _steps(self) -> None:
+        settings, progress = self.settings, self.progress
+        first, steady, paused = progress.step, None, 0.0
+        report_every = max(1, settings.steps // 20)
+        dev_every = settings.dev_every or report_every
+        if not progress.dev:
+            self._measure_dev()
+        for step in range(progress.step, settings.steps):
+            self.engine.step(self.store.members(step))
+            progress.step = step + 1
+            if steady is None:
+                # The first step also records it or warms the caches up.
+                self._wait()
+                steady = time.monotonic()
+            if progress.step % report_every == 0:
+                self._tell(progress.step, report_every)
+            if self.dev and (progress.step % dev_every == 0 or progress.step == settings.steps):
+                self._wait()
+                begun = time.monotonic()
+                self._measure_dev()
+                paused += time.monotonic() - begun
+            if progress.step < settings.steps:
+                self._maybe_save()
+        self._wait()
+        self._check(0)
+        if steady is not None and settings.steps - first > 1:
+            tokens = (settings.steps - first - 1) * settings.batch * settings.block
+            self.tokens_per_second = tokens / (time.monotonic() - steady - paused)
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def _tell(self, step: int, span: int) -> None:
+        """A look at the losses, which waits for the device; seldom enough not to matter."""
+        losses = self._check(step - span)
+        log.info("step %d of %d: loss %.4f", step, self.settings.steps, float(losses.mean()))
+
+    def losses(self, first: int = 0) -> np.ndarray:
+        """The losses of the steps from `first` on, over the whole team."""
+        losses = self.engine.losses[first : self.progress.step].double()
+        self.team.add([losses])
+        return losses.cpu().numpy()
+
+    def _check(self, first: int) -> np.ndarray:
+        losses = self.losses(first)
+        bad = np.flatnonzero(~np.isfinite(losses))
+        if len(bad):
+            step = first + int(bad[0])
+            rate = float(self.engine.numbers[step, 0])
+            raise UserError(
+                f"the loss is {losses[bad[0]]} at step {step + 1} (learning rate {rate:.3g}); "
+                "a smaller learning rate, a longer warm-up or --precision fp32 may help"
+            )
+        return losses
+
+    def _measure_dev(self) -> None:
+        """Note the loss on the dev texts and, with selection `best`, keep the weights if it is the lowest so far."""
+        if not self.dev:
+            return
+        loss, each = self.dev(self.engine, self.head)
+        lowest = min((point[1] for point in self.progress.dev), default=float("inf"))
+        if self.settings.selection == "best" and not loss >= lowest:
+            self._best = self.engine.arena.master.clone()
+        point = [self.progress.step, round(loss, 5), {name: round(value, 5) for name, value in each.items()}]
+        self.progress.dev.append(point)
+        log.info("step %d of %d: dev loss %.4f", self.progress.step, self.settings.steps, loss)
+
+    def curve(self) -> list[list[float]]:
+        """The loss curve: [step, mean loss since the point before], at most two hundred points."""
+        losses = self.losses()
+        parts = np.array_split(np.arange(len(losses)), min(_POINTS, len(losses)))
+        return [[int(part[-1]) + 1, round(float(losses[part].mean()), 5)] for part in parts]
+
+    # ---- checkpoints --------------------------------------------------------------------------------------------
+
+    def _maybe_save(self) -> None:
+        step, saver = self.progress.step, self.saver
+        if not self.team.alone:
+            # All save at the same step or none; asking at every step would cost too much.
+            if saver.saving.steps is None and step % _TALK:
+                return
+            saver.stop_requested = self.team.any(saver.stop_requested)
+        if not self.team.any(self.team.first and saver.due(step)):
+            return
+        state = self._state()
+        if self.team.first:
+            saver.write(state)
+        self.team.wait()
+        saver.stop(step)
+
+    def _state(self) -> dict[str, torch.Tensor]:
+        state = self.engine.state()
+        if self._best is not None:
+            state["best"] = self._best
+        if not self.team.alone:
+            state["losses"] = state["losses"].clone()
+            self.team.add([state["losses"]])
+            state["generator"] = self.team.gather(state["generator"])
+        return state
+
+    def _resume(self) -> None:
+        found = self.team.in_turn(self.saver.resume)
+        if found is None:
+            return
+        tensors, _ = found
+        self._best = tensors.pop("best").to(self.device) if "best" in tensors else None
+        if not self.team.alone:
+            # A copy: generators want their state at the start of a piece of memory.
+            tensors["generator"] = tensors["generator"][self.team.rank].clone()
+            if not self.team.first:
+                # The first one's are the sums of all.
+                tensors["losses"] = torch.zeros_like(tensors["losses"])
+        self.engine.load_state(tensors)
+        log.info("going on at step %d", self.progress.step + 1)
+
+
+def new_model(config: EncoderConfig, seed: int) -> tuple[Encoder, Head]:
+    """An encoder and a head that were never trained."""
+    return fresh_encoder(config, seed), fresh_head(config, seed)
+
+
+def wave_positions(encoder: Encoder, height: float) -> None:
+    """Before training from scratch: position vectors that begin as sine waves of this height, not at random.
+
+    How far apart two words are is then plain from the start, and attention learns to look at neighbours sooner. Waves
+    of 3 to 16 positions cancel out in the mean of a sentence. With longer ones that mean tells the sentence's length,
+    and translations of each other seem alike in the first layers for no other reason.
+    """
+    with torch.no_grad():
+        positions = encoder.embeddings.position.weight
+        count, width = positions.shape
+        lengths = 3 * (16 / 3) ** torch.linspace(0, 1, (width + 1) // 2)
+        angles = torch.arange(count)[:, None] * (2 * math.pi / lengths)
+        positions.copy_(height * torch.cat([angles.sin(), angles.cos()], 1)[:, :width])
+
+
+def even_segments(encoder: Encoder) -> None:
+    """After training from scratch: segments that the text did not have get the vector of the one that it had.
+
+    A later task with two segments then starts without a disturbance.
+    """
+    if hasattr(encoder.embeddings, "segment"):
+        with torch.no_grad():
+            encoder.embeddings.segment.weight[1:] = encoder.embeddings.segment.weight[0]

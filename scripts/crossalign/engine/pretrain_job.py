@@ -1,0 +1,246 @@
+"""From texts to a model folder: what a pretraining starts from, and what it leaves behind."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from crossalign.engine.corpus import encode_texts, token_count
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.huggingface import load_tokenizer, load_weights
+from crossalign.engine.hyperparameters import folder_identity
+from crossalign.engine.lm_heads import Head, fresh_head, load_head, save_language_model
+from crossalign.engine.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
+from crossalign.engine.programs import circumstances
+from crossalign.engine.saving import Saving
+from crossalign.engine.shape import XGLM, EncoderConfig
+from crossalign.engine.team import Team
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import sha256, write_json
+from crossalign.tasks.tokenisation import Specials
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_FAMILY = {"post": "bert", "pre": "roberta-prelayernorm", "normformer": "normformer"}
+_NORM = {"roberta-prelayernorm": "pre", "normformer": "normformer", XGLM: "pre"}
+OBJECTIVES = ("mlm", "clm")
+
+
+@dataclass
+class Start:
+    """The model that training begins with; `identity` tells it from others."""
+
+    encoder: Encoder
+    head: Head
+    tokenizer: Tokenizer
+    identity: Any
+    fresh: bool
+
+
+@dataclass
+class Job:
+    """Texts, settings and places of one pretraining; `epochs` over the texts take the place of the settings' steps."""
+
+    texts: dict[str, list[Path]]
+    settings: PretrainSettings
+    out: Path
+    tokens: Path | None = None
+    checkpoints: Path | None = None
+    recipe: str = ""
+    store: str = "fp32"
+    saving: Saving = field(default_factory=Saving)
+    dev: dict[str, list[Path]] = field(default_factory=dict)
+    epochs: float | None = None
+
+
+def starting_point(
+    init: Path | None,
+    tokenizer: Path | None,
+    norm: str,
+    family: str | None,
+    shape: dict[str, Any],
+    seed: int,
+    objective: str | None = None,
+) -> Start:
+    """An existing model, or a new one of the given shape; its family says whether it is masked or causal."""
+    if objective == "clm" and init is None and family is None:
+        norm, family = "pre", XGLM
+    start = _begin(init, tokenizer, norm, family, shape, seed)
+    kind = "clm" if start.encoder.config.causal else "mlm"
+    if objective is not None and objective != kind:
+        raise UserError(
+            f"--objective {objective}: a model of type '{start.encoder.config.family}' is trained with {kind}"
+            + ("" if objective in OBJECTIVES else f"; the objectives are {', '.join(OBJECTIVES)}")
+        )
+    return start
+
+
+def _begin(init, tokenizer, norm, family, shape, seed) -> Start:
+    if init is not None:
+        if tokenizer is not None or shape:
+            raise UserError(
+                "--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out"
+            )
+        encoder = load_weights(init)
+        # A folder without the head (an encoder only) gets a new one.
+        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
+        return Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
+    if tokenizer is None:
+        raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
+    pieces = read_tokenizer(tokenizer)
+    shape = dict(shape)
+    waves = shape.pop("position_waves", 0.0)
+    config = new_config(pieces, norm, family, shape)
+    encoder, head = new_model(config, seed)
+    if waves and config.causal:
+        raise UserError("--position-waves: the positions of a causal model are sine waves anyway, and not trained")
+    if waves:
+        wave_positions(encoder, waves)
+    # The other settings of the shape are in the configuration.
+    return Start(encoder, head, pieces, {"position_waves": waves} if waves else None, True)
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """A tokenizer.json, without padding and truncation."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"{path} cannot be read as a tokenizer: {error}") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def new_config(tokenizer: Tokenizer, norm: str, family: str | None, shape: dict[str, Any]) -> EncoderConfig:
+    """The configuration of a new model. `positions` counts tokens; families with an offset get that many rows more."""
+    if norm not in _FAMILY:
+        raise UserError(f"norm '{norm}' is not one of {', '.join(_FAMILY)}")
+    family = family or _FAMILY[norm]
+    if _NORM.get(family, "post") != norm:
+        raise UserError(f"family '{family}' has {_NORM.get(family, 'post')}-norm, not {norm}")
+    shape = dict(shape)
+    scaled = shape.pop("residual_scaling", False)
+    if scaled and norm != "normformer":
+        raise UserError(f"residual scaling is a part of NormFormer; this model has {norm}-norm")
+    if family == XGLM:
+        return _new_xglm(tokenizer, shape)
+    length = shape.pop("positions", 512)
+    pad = Specials.of(tokenizer).pad
+    bert = family == "bert"
+    dropout = shape.pop("dropout", 0.1)
+    attention_dropout = shape.pop("attention_dropout", dropout)
+    raw = {
+        "model_type": family, "vocab_size": tokenizer.get_vocab_size(), "pad_token_id": pad,
+        "max_position_embeddings": length + (0 if bert else pad + 1), "type_vocab_size": 2 if bert else 1,
+        "layer_norm_eps": 1e-12 if bert else 1e-5, "hidden_act": "gelu",
+        "hidden_size": shape.pop("hidden", 768), "num_hidden_layers": shape.pop("layers", 12),
+        "num_attention_heads": shape.pop("heads", 12), "intermediate_size": shape.pop("intermediate", 3072),
+        "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout,
+    }  # fmt: skip
+    raw["initializer_range"] = shape.pop("initializer_range", 0.02)
+    if scaled:
+        raw["residual_scaling"] = True
+    if shape:
+        raise UserError(f"unknown setting of a model's shape: {', '.join(shape)}")
+    return EncoderConfig.from_huggingface(raw, "the new model")
+
+
+def _new_xglm(tokenizer: Tokenizer, shape: dict[str, Any]) -> EncoderConfig:
+    numbers = {name: tokenizer.token_to_id(name) for name in ("<s>", "<pad>", "</s>")}
+    if None in numbers.values():
+        raise UserError("a model of type 'xglm' wants the special tokens <s> <pad> </s> <unk>; make its tokenizer with "
+                        "train_vocabulary.py --style xglm")  # fmt: skip
+    if tokenizer.encode("a").ids[:1] != [numbers["</s>"]]:
+        raise UserError("a model of type 'xglm' wants a tokenizer that puts </s> before a text; make it with "
+                        "train_vocabulary.py --style xglm")  # fmt: skip
+    dropout = shape.pop("dropout", 0.1)
+    attention_dropout = shape.pop("attention_dropout", dropout)
+    raw = {
+        "model_type": XGLM, "vocab_size": tokenizer.get_vocab_size(),
+        "max_position_embeddings": shape.pop("positions", 2048), "d_model": shape.pop("hidden", 1024),
+        "num_layers": shape.pop("layers", 24), "attention_heads": shape.pop("heads", 16),
+        "ffn_dim": shape.pop("intermediate", 4096), "activation_function": "gelu", "scale_embedding": True,
+        "dropout": dropout, "attention_dropout": attention_dropout, "init_std": shape.pop("initializer_range", 0.02),
+        "bos_token_id": numbers["<s>"], "pad_token_id": numbers["<pad>"], "eos_token_id": numbers["</s>"],
+        "decoder_start_token_id": numbers["</s>"],
+    }  # fmt: skip
+    if shape:
+        raise UserError(f"unknown setting of a model's shape: {', '.join(shape)}")
+    return EncoderConfig.from_huggingface(raw, "the new model")
+
+
+def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = None) -> dict[str, Any]:
+    """Train and write the folder; returns the report that training.json holds. Only the first of a team writes."""
+    team = team or Team()
+    with ExitStack() as stack:
+        tokens = job.tokens or job.checkpoints
+        if tokens is None:
+            own = stack.enter_context(tempfile.TemporaryDirectory())
+            tokens = Path(team.told(own))
+        files, dev = (
+            team.in_turn(lambda texts=texts: encode_texts(texts, start.tokenizer, tokens))
+            for texts in (job.texts, job.dev)
+        )
+        settings = job.settings
+        if job.epochs is not None:
+            settings = replace(settings, steps=steps_of(job.epochs, files, settings))
+        training = Pretraining(
+            start.encoder, start.head, start.tokenizer, files, settings, device, job.checkpoints, job.recipe,
+            job.saving, start.identity, dev=dev, team=team,
+        )  # fmt: skip
+        training.run()
+        report = describe(training, job, device)
+        # Nobody deletes the texts under the others.
+        team.wait()
+    if not team.first:
+        return report
+    if start.fresh:
+        even_segments(start.encoder)
+    save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
+    report["sha256"] = sha256(job.out / "model.safetensors")
+    write_json(job.out / "training.json", report)
+    training.checkpoints.remove()
+    return report
+
+
+def steps_of(epochs: float, files: dict[str, Path], settings: PretrainSettings) -> int:
+    """The steps in which as many tokens are seen as the texts have in so many epochs."""
+    if epochs <= 0:
+        raise UserError(f"--epochs {epochs} is not positive")
+    tokens = sum(token_count(path) for path in files.values())
+    return max(1, math.ceil(epochs * tokens / (settings.batch * (settings.block - 1))))
+
+
+def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str, Any]:
+    """Settings, texts, loss curve, speed, versions."""
+    import tokenizers
+
+    corpus, settings = training.corpus, training.settings
+    speed = training.tokens_per_second
+    return {
+        "objective": "clm" if training.encoder.config.causal else "mlm",
+        "recipe": job.recipe,
+        "settings": asdict(settings),
+        "parameters": sum(p.numel() for module in (training.encoder, training.head) for p in module.parameters()),
+        "texts": {
+            name: {"tokens": int(count), "share": round(float(share), 4)}
+            for name, count, share in zip(corpus.names, corpus.counts, corpus.shares, strict=True)
+        },
+        "tokens_seen": settings.steps * settings.batch * settings.block,
+        # What knowing frequencies alone would give.
+        "unigram_entropy": round(training.unigram_entropy, 4),
+        "loss": training.curve(),
+        "dev": [{"step": step, "loss": loss, "texts": each} for step, loss, each in training.progress.dev],
+        "processes": training.team.world,
+        "tokens_per_second": None if speed is None else round(speed),
+        **circumstances(training.progress, device, versions={"tokenizers": tokenizers.__version__}),
+    }

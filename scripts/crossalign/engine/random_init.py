@@ -1,0 +1,66 @@
+"""RANDOM-INIT: replace the pretrained weights of chosen layers by fresh random ones (align-predict, section 2.1)."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from torch import nn
+
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.seeds import derive
+from crossalign.runtime.errors import UserError
+
+
+def parse_init(text: str, layers: int) -> tuple[list[int], bool]:
+    """Layers (1-based) to draw anew, and whether the embeddings are: `ref`, `random-3`, `random-1-4`, `random-all`."""
+    if text == "ref":
+        return [], False
+    if text == "random-all":
+        return list(range(1, layers + 1)), True
+    match = re.fullmatch(r"random-(\d+)(?:-(\d+))?", text)
+    if match is None:
+        raise UserError(f"init '{text}' is not one of ref, random-<layer>, random-<first>-<last>, random-all")
+    first = int(match[1])
+    last = int(match[2] or first)
+    if not 1 <= first <= last <= layers:
+        raise UserError(f"init '{text}': layers must lie between 1 and {layers}, the first before the last")
+    return list(range(first, last + 1)), False
+
+
+def random_init(encoder: Encoder, init: str, seed: int) -> list[int]:
+    """Draw the layers that `init` names from the model's own initialiser; everything else keeps its value.
+
+    Every layer has its own generator, so that a layer gets the same draw whatever else is drawn, and no other use of
+    random numbers (data order, head, dropout) notices. Returns the layers.
+    """
+    layers, with_embeddings = parse_init(init, len(encoder.layers))
+    for number in layers:
+        redraw(encoder.layers[number - 1], encoder.config.initializer_range, derive(seed, "random-init", number))
+    if with_embeddings:
+        redraw(encoder.embeddings, encoder.config.initializer_range, derive(seed, "random-init", 0))
+        if encoder.final_norm is not None:
+            redraw(encoder.final_norm, encoder.config.initializer_range, derive(seed, "random-init", "final"))
+    return layers
+
+
+@torch.no_grad()
+def redraw(module: nn.Module, std: float, seed: int) -> None:
+    """Weights of products and tables from a normal distribution, biases 0, norms and scales 1."""
+    generator = torch.Generator().manual_seed(seed)
+    for owner in module.modules():
+        for name, parameter in owner.named_parameters(recurse=False):
+            if isinstance(owner, nn.Linear | nn.Embedding) and name == "weight":
+                # Drawn on the CPU: the same numbers whatever the device.
+                parameter.copy_(torch.empty(parameter.shape).normal_(0.0, std, generator=generator))
+            else:
+                parameter.fill_(0.0 if name == "bias" else 1.0)
+
+
+def fresh_encoder(config, seed: int) -> Encoder:
+    """An encoder that was never trained."""
+    with torch.device("meta"):
+        encoder = Encoder(config)
+    encoder = encoder.to_empty(device="cpu")
+    redraw(encoder, config.initializer_range, derive(seed, "encoder"))
+    return encoder

@@ -1,0 +1,151 @@
+"""Shape of an encoder, read from and written to Hugging Face's config.json."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from crossalign.runtime.errors import UserError
+
+Norm = Literal["post", "pre", "normformer"]
+
+# Families whose positions start behind the padding index.
+_OFFSET_FAMILIES = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer"}
+_NORMS: dict[str, Norm] = {"roberta-prelayernorm": "pre", "normformer": "normformer"}
+XGLM = "xglm"
+# XGLM's positions start at 2 whatever the padding index, and config.json does not count the two rows before.
+_XGLM_OFFSET = 2
+_FAMILIES = {"bert", *_OFFSET_FAMILIES, XGLM}
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Everything that decides the shape and the arithmetic of an `Encoder`."""
+
+    vocab_size: int
+    hidden: int = 768
+    layers: int = 12
+    heads: int = 12
+    intermediate: int = 3072
+    positions: int = 512
+    types: int = 2
+    eps: float = 1e-12
+    hidden_dropout: float = 0.1
+    attention_dropout: float = 0.1
+    initializer_range: float = 0.02
+    pad_id: int = 0
+    # Index of the first position: 0 in BERT, padding index + 1 in RoBERTa and XLM-R.
+    position_offset: int = 0
+    norm: Norm = "post"
+    # NormFormer's ResScale: a learnt weight per neuron on what a feed-forward block is added to.
+    residual_scaling: bool = False
+    family: str = "bert"
+    # Keys of config.json that we do not use, kept so that writing gives back what was read.
+    extra: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.hidden % self.heads:
+            raise UserError(f"hidden size {self.hidden} is not a multiple of the {self.heads} attention heads")
+        if self.norm not in ("post", "pre", "normformer"):
+            raise UserError(f"unknown normalisation '{self.norm}'; the schemes are post, pre, normformer")
+        if self.residual_scaling and self.norm != "normformer":
+            raise UserError(
+                f"residual_scaling belongs to NormFormer; this model normalises by the scheme '{self.norm}'"
+            )
+
+    @property
+    def causal(self) -> bool:
+        """Whether tokens see only what is before them: a decoder, trained to predict the next token."""
+        return self.family == XGLM
+
+    @property
+    def max_length(self) -> int:
+        """The longest sequence that has positions."""
+        return self.positions - self.position_offset
+
+    @classmethod
+    def from_huggingface(cls, raw: dict[str, Any], where: str = "config.json") -> EncoderConfig:
+        """Read the dictionary of a config.json; `where` names it in messages."""
+        family = raw.get("model_type", "bert")
+        if family not in _FAMILIES:
+            raise UserError(f"{where}: model_type '{family}' is not one of {', '.join(sorted(_FAMILIES))}")
+        if family == XGLM:
+            return cls(**_xglm_values(raw, where))
+        if raw.get("hidden_act", "gelu") != "gelu":
+            raise UserError(f"{where}: hidden_act '{raw['hidden_act']}' is not supported, only 'gelu'")
+        if raw.get("position_embedding_type", "absolute") != "absolute":
+            raise UserError(f"{where}: position_embedding_type '{raw['position_embedding_type']}' is not 'absolute'")
+        missing = [key for key in _KEYS if key not in raw and key in _REQUIRED]
+        if missing:
+            raise UserError(f"{where}: missing {', '.join(missing)}")
+        values = {ours: raw[key] for key, ours in _KEYS.items() if raw.get(key) is not None}
+        pad = values.setdefault("pad_id", 1 if family in _OFFSET_FAMILIES else 0)
+        return cls(
+            **values,
+            position_offset=pad + 1 if family in _OFFSET_FAMILIES else 0,
+            norm=_NORMS.get(family, "post"),
+            residual_scaling=bool(raw.get("residual_scaling", False)),
+            family=family,
+            extra={key: value for key, value in raw.items() if key not in _KEYS},
+        )
+
+    def to_huggingface(self) -> dict[str, Any]:
+        """The dictionary to write as config.json."""
+        raw = dict(self.extra)
+        values = asdict(self)
+        if self.family == XGLM:
+            raw.update({key: values[ours] for key, ours in _XGLM_KEYS.items()})
+            return raw | {"max_position_embeddings": self.max_length, "model_type": XGLM}
+        raw.update({key: values[ours] for key, ours in _KEYS.items()})
+        raw["model_type"] = self.family
+        if self.norm == "normformer":
+            raw["residual_scaling"] = self.residual_scaling
+        return raw
+
+
+_KEYS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "intermediate_size": "intermediate",
+    "max_position_embeddings": "positions",
+    "type_vocab_size": "types",
+    "layer_norm_eps": "eps",
+    "hidden_dropout_prob": "hidden_dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "initializer_range": "initializer_range",
+    "pad_token_id": "pad_id",
+}
+_REQUIRED = {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}
+
+_XGLM_KEYS = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden",
+    "num_layers": "layers",
+    "attention_heads": "heads",
+    "ffn_dim": "intermediate",
+    "dropout": "hidden_dropout",
+    "attention_dropout": "attention_dropout",
+    "init_std": "initializer_range",
+    "pad_token_id": "pad_id",
+}
+_XGLM_REQUIRED = {"vocab_size", "d_model", "num_layers", "attention_heads", "ffn_dim"}
+
+
+def _xglm_values(raw: dict[str, Any], where: str) -> dict[str, Any]:
+    if missing := [key for key in _XGLM_KEYS if key not in raw and key in _XGLM_REQUIRED]:
+        raise UserError(f"{where}: missing {', '.join(missing)}")
+    if raw.get("activation_function", "gelu") != "gelu":
+        raise UserError(f"{where}: activation_function '{raw['activation_function']}' is not supported, only 'gelu'")
+    values = {"pad_id": 1} | {ours: raw[key] for key, ours in _XGLM_KEYS.items() if raw.get(key) is not None}
+    known = {*_XGLM_KEYS, "max_position_embeddings", "model_type"}
+    return values | {
+        "positions": raw.get("max_position_embeddings", 2048) + _XGLM_OFFSET,
+        "position_offset": _XGLM_OFFSET,
+        "types": 0,
+        "eps": 1e-5,
+        "norm": "pre",
+        "family": XGLM,
+        "extra": {key: value for key, value in raw.items() if key not in known},
+    }

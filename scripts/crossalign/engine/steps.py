@@ -1,0 +1,273 @@
+"""One step function for all training: forward, loss, backward, clipping, AdamW, schedule.
+
+On the CPU a step runs eagerly on exact shapes. On CUDA it is captured once per shape as a graph and replayed: the
+learning rate, the step number and the losses live on the device, so the host never waits for it within an epoch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from crossalign.engine import sinks
+from crossalign.engine.arena import AdamW, Arena
+from crossalign.engine.batches import Shape
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.joint import Joint, join
+from crossalign.engine.parts import Part, batch_inputs
+from crossalign.runtime.errors import UserError
+
+log = logging.getLogger(__name__)
+
+# Steps the host may be ahead of the GPU: enough to keep it busy, few enough to react to signals.
+_AHEAD = 32
+# Stands for the number of a part: all of them in one pass.
+_JOINT = -1
+
+
+class Engine:
+    """Trains an encoder and further modules on the weighted sum of the parts' losses."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        modules: dict[str, nn.Module],
+        parts: Sequence[Part],
+        rates: np.ndarray,
+        optimiser: AdamW | None = None,
+        precision: str = "fp32",
+        capture: bool | None = None,
+        static: bool | None = None,
+    ) -> None:
+        self.encoder, self.parts, self.precision = encoder, list(parts), precision
+        self.device = encoder.embeddings.word.weight.device
+        low = precision == "bf16"
+        self.arena = Arena(
+            {"encoder": encoder, **modules},
+            optimiser or AdamW(),
+            lambda name: low and name.startswith(("encoder.layers.", "encoder.final_norm.")),
+        )
+        # Scales of NormFormer and tables take the usual way; tables because losses may use them a second time.
+        direct = (".qkv.", ".out.", ".up.", ".down.", "norm.")
+        self.arena.attach(lambda name: name.startswith("encoder.") and any(part in name for part in direct))
+        self.numbers = self.arena.numbers(rates)
+        self.losses = torch.zeros(len(rates), dtype=torch.float32, device=self.device)
+        self.step_number = torch.zeros(1, dtype=torch.long, device=self.device)
+        self.micro = 1
+        # Several parts in one pass, where shapes are static; None: always one after another.
+        self.joint: Joint | None = join(self.parts)
+        # What several processes that train together do to the gradients before an update: add them up.
+        self.reduce: Callable[[list[Tensor]], None] | None = None
+        self.capture = self.device.type == "cuda" if capture is None else capture
+        # Static shapes without capture are for tests.
+        self.static = self.capture if static is None else static
+        self._graphs: dict[tuple, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self._pool = None
+        self._warm: set[tuple[int, bool, bool]] = set()
+        self._ahead: deque = deque()
+
+    # ---- one step -----------------------------------------------------------------------------------------------
+
+    def step(self, *members: np.ndarray) -> None:
+        """Train on one batch: for each part the numbers of its examples."""
+        while True:
+            state = self._generator_state()
+            try:
+                self._run(members)
+                return
+            except torch.OutOfMemoryError:
+                if len(members[0]) <= self.micro:
+                    raise UserError(
+                        "out of memory even with one example at a time; use a smaller maximal length"
+                    ) from None
+            self._forget_graphs()
+            self._set_generator_state(state)
+            self.micro *= 2
+            log.warning(
+                "out of memory: batches of %d now run in %d pieces, with the same effect",
+                self.parts[0].batch_size, self.micro,
+            )  # fmt: skip
+
+    def _pieces(self, members: Sequence[np.ndarray]) -> list[tuple[int, Any, tuple[int, int]]]:
+        """What runs one after another: the part's number, its examples, their share of the targets of the step."""
+        if self.joint is not None and self.static and self.micro == 1:
+            return [(_JOINT, members, (1, 1))]
+        pieces = []
+        for number, (part, batch) in enumerate(zip(self.parts, members, strict=True)):
+            total = int(part.store.targets[batch].sum())
+            for piece in np.array_split(batch, min(self.micro, len(batch))):
+                count = int(part.store.targets[piece].sum())
+                pieces.append((number, piece, (count, total) if self.micro > 1 else (1, 1)))
+        return pieces
+
+    def _part(self, number: int) -> Part | Joint:
+        return self.joint if number == _JOINT else self.parts[number]
+
+    def _run(self, members: Sequence[np.ndarray]) -> None:
+        pieces = self._pieces(members)
+        for index, (number, piece, split) in enumerate(pieces):
+            first, last = index == 0, index == len(pieces) - 1
+            part = self._part(number)
+            store = part.store
+            if self.static:
+                shape = part.static_shape(piece, self.micro)
+            else:
+                # Within a batch the order does not matter, and neighbours of like length waste less in attention.
+                piece = piece[np.argsort(-store.lengths[piece], kind="stable")]
+                shape = store.exact_shape(piece)
+            vector = torch.from_numpy(store.assemble(piece, shape, split))
+            if self.capture:
+                self._replay((number, shape, first, last), vector)
+            else:
+                self._work(number, shape, first, last, vector.to(self.device))
+        if self.device.type == "cuda":
+            event = torch.cuda.Event()
+            event.record()
+            self._ahead.append(event)
+            if len(self._ahead) > _AHEAD:
+                self._ahead.popleft().synchronize()
+
+    def _work(self, number: int, shape: Shape, first: bool, last: bool, vector: Tensor) -> None:
+        """Forward and backward of one piece and, after the last piece, the update."""
+        part = self._part(number)
+        views = part.store.views(vector, shape)
+        self.arena.begin(first)
+        with torch.enable_grad():
+            loss = self._loss(part, views, shape)
+            if self.micro > 1:
+                loss = loss * (views["split"][0] / views["split"][1].clamp(min=1))
+            loss.backward()
+        with torch.no_grad():
+            self.arena.collect()
+            value = loss.detach().float().view(1)
+            if first:
+                self.losses.index_copy_(0, self.step_number, value)
+            else:
+                self.losses.index_add_(0, self.step_number, value)
+            if last:
+                if self.reduce is not None:
+                    self.reduce(self.arena.gradients())
+                self.arena.update(self.numbers[self.step_number].view(-1))
+                self.step_number.add_(1)
+
+    def _loss(self, part: Part | Joint, views: dict[str, Tensor], shape: Shape) -> Tensor:
+        layout, batch = batch_inputs(views, shape)
+
+        def encode(encoder: Encoder | None = None) -> Tensor:
+            packed = (encoder or self.encoder).packed(views["ids"], views["positions"], views.get("types"), layout)
+            return layout.to_grid(packed)
+
+        with self.mixed():
+            return part.objective(encode, batch, shape)
+
+    def mixed(self) -> contextlib.AbstractContextManager:
+        """Heads keep fp32 weights and are cast on the fly; they are small."""
+        if self.precision == "bf16":
+            return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+        return contextlib.nullcontext()
+
+    # ---- graphs -------------------------------------------------------------------------------------------------
+
+    def _replay(self, key: tuple, vector: Tensor) -> None:
+        if key not in self._graphs:
+            try:
+                self._graphs[key] = self._record(key, vector.to(self.device))
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:
+                log.warning("the step cannot be captured as a CUDA graph (%s): steps run eagerly, slower", error)
+                self.capture = False
+                sinks.forget()
+                self._work(*key, vector.to(self.device))
+                return
+        graph, static = self._graphs[key]
+        static.copy_(vector.pin_memory(), non_blocking=True)
+        graph.replay()
+
+    def _record(self, key: tuple, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        number, _, first, last = key
+        if (number, first, last) not in self._warm:
+            self._warm_up(key, static)
+            self._warm.add((number, first, last))
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        cause = None
+        try:
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                try:
+                    self._work(*key, static)
+                except BaseException as error:
+                    cause = error
+                    raise
+        except RuntimeError as error:
+            # Ending a capture that broke off, also by Ctrl-C, may raise an error of its own in place of the cause.
+            raise cause or error from None
+        return graph, static
+
+    def _warm_up(self, key: tuple, static: Tensor) -> None:
+        """Run once outside a graph, where libraries may allocate and compile, and undo what that changed."""
+        generator = self._generator_state()
+        buffers = [self.losses, self.step_number, self.arena.low, *self.arena.state().values(), *self.arena.gradients()]
+        saved = [buffer.clone() for buffer in buffers]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._work(*key, static)
+        torch.cuda.current_stream().wait_stream(stream)
+        for buffer, value in zip(buffers, saved, strict=True):
+            buffer.copy_(value)
+        self._set_generator_state(generator)
+
+    def _forget_graphs(self) -> None:
+        self._graphs.clear()
+        self._warm.clear()
+        self._pool = None
+        sinks.forget()
+        for parameter in self.arena.parameters.values():
+            parameter.grad = None
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+
+    # ---- state --------------------------------------------------------------------------------------------------
+
+    def _generator_state(self) -> Tensor:
+        return torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else torch.get_rng_state()
+
+    def _set_generator_state(self, state: Tensor) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(state, self.device)
+        else:
+            torch.set_rng_state(state)
+
+    def seed_dropout(self, seed: int) -> None:
+        """Start the stream of random numbers for dropout."""
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                torch.cuda.manual_seed(seed)
+        else:
+            torch.default_generator.manual_seed(seed)
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how training goes on."""
+        return {
+            **self.arena.state(),
+            "generator": self._generator_state(),
+            "step": self.step_number,
+            "losses": self.losses,
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go on from a `state()`."""
+        self.arena.load_state(state)
+        self.step_number.copy_(state["step"])
+        self.losses.copy_(state["losses"])
+        self._set_generator_state(state["generator"].cpu())

@@ -1,1 +1,0 @@
-"""Encoders, norm schemes, task heads, re-initialisation."""

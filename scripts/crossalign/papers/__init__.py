@@ -1,0 +1,1 @@
+"""One room per paper: its items, tables, figures and claims."""

@@ -1,0 +1,1 @@
+"""The paper `adjust`: items, tables, figures, claims."""

@@ -1,0 +1,127 @@
+"""Items of `adjust`: cross-lingual adjustment, with and without continual learning."""
+
+from collections.abc import Iterable, Iterator
+
+from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, continual_init, model_of
+from crossalign.catalog.sets import DataSet
+from crossalign.papers.common.needs import Item, Needs, facts, needs
+
+PAPER = "adjust"
+TRAINED_ON = {"nli": "multinli_en", "ner": "wikiann_en", "qa": "squad_en"}
+
+
+def adjustment(config: dict, lang: str, **changes: str) -> Adjustment:
+    """The main setting for a language, with one thing changed for an ablation."""
+    paper = config[PAPER]
+    setting = {"pairs": paper["pairs"], "aggregation": paper["aggregation"], "tokens": paper["tokens"]}
+    return Adjustment(lang, **(setting | changes))
+
+
+def tuned(
+    config: dict, tasks: Iterable[str], made: Adjustment | None, init: str = "ref", base: str | None = None
+) -> Iterator[Tuned]:
+    """Fine-tunings of the original model (`made` is None) or of an adjusted one, all seeds."""
+    base = base or config[PAPER]["base"]
+    model = base if made is None else f"{base}+{made}"
+    for task in tasks:
+        for seed in config["seeds"]:
+            yield Tuned(model, f"adjust-{task}", TRAINED_ON[task], init, seed)
+
+
+def pool_set(config: dict, lang: str) -> DataSet:
+    """The sentence pairs of a language."""
+    return DataSet("bitext", f"{config[PAPER]['bitext']}_{lang}", "pool")
+
+
+def further_scopes(config: dict) -> list[str]:
+    """Other readings of equation 2 that the tables show beside the main one."""
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    return config[PAPER].get("further_alpha_scopes") or []
+
+
+def arms(task: str):
+    """The arms: original, adjusted, and adjusted with continual learning, once for every reading of alpha."""
+
+    def declared(config: dict) -> Needs:
+        runs = set(tuned(config, [task], None))
+        for lang in config[PAPER]["languages"]:
+            made = adjustment(config, lang)
+            for init in ("ref", *map(continual_init, (None, *further_scopes(config)))):
+                runs |= set(tuned(config, [task], made, init))
+        return needs(runs)
+
+    return declared
+
+
+def ablation(key: str, setting: str):
+    """All tasks, original and adjusted, with one setting of the adjustment varied as `key` of the config says."""
+
+    def declared(config: dict) -> Needs:
+        study = config[PAPER][key]
+        tasks = config[PAPER]["tasks"]
+        runs = set(tuned(config, tasks, None))
+        for value in study.get("values", study.get("pairs")):
+            runs |= set(tuned(config, tasks, adjustment(config, study["lang"], **{setting: value})))
+        return needs(runs)
+
+    return declared
+
+
+def monolingual_qa(config: dict) -> Needs:
+    """SQuAD models of the QA table, and models trained on translated SQuAD."""
+    paper = config[PAPER]
+    runs = set(tuned(config, ["qa"], None))
+    for lang in paper["languages"]:
+        runs |= set(tuned(config, ["qa"], adjustment(config, lang)))
+    for lang in paper["translated"]:
+        for model in (paper["base"], f"{paper['base']}+{adjustment(config, lang)}"):
+            runs |= {Tuned(model, "adjust-qa", f"squadmt_{lang}", "ref", seed) for seed in config["seeds"]}
+    return needs(runs)
+
+
+def extended(config: dict) -> Needs:
+    """mBERT with a larger Hindi vocabulary."""
+    study, tasks = config[PAPER]["extended"], config[PAPER]["tasks"]
+    runs = set(tuned(config, tasks, None, base=study["base"]))
+    for pairs in study["pairs"]:
+        runs |= set(tuned(config, tasks, adjustment(config, study["lang"], pairs=pairs), base=study["base"]))
+    return needs(runs)
+
+
+def histograms(languages: list[str] | None, tasks: list[str] | None):
+    """Distances of linked words in every model, first seed; None: all of the config."""
+
+    def declared(config: dict) -> Needs:
+        paper, seed = config[PAPER], config["seeds"][0]
+        one_seed = config | {"seeds": [seed]}
+        chosen = [lang for lang in languages or paper["languages"] if lang in paper["languages"]]
+        chosen_tasks = tasks or paper["tasks"]
+        runs = {Base(paper["base"]), *tuned(one_seed, chosen_tasks, None)}
+        for lang in chosen:
+            made = adjustment(config, lang)
+            runs |= {Adapted(paper["base"], made, seed), *tuned(one_seed, chosen_tasks, made)}
+            runs |= set(tuned(one_seed, chosen_tasks, made, "continual"))
+        return needs(runs, [pool_set(config, lang) for lang in chosen])
+
+    return declared
+
+
+def knows(run: Run, lang: str) -> bool:
+    """Whether a model belongs to a language's column of distances: it is the original, or adjusted to that language."""
+    start = model_of(run) if isinstance(run, Tuned) else run
+    return not isinstance(start, Adapted) or start.adaptation.lang == lang
+
+
+ITEMS = [
+    Item("table1", "Languages", facts),
+    Item("table2", "NLI accuracy", arms("nli")),
+    Item("table3", "NER F1", arms("ner")),
+    Item("table4", "QA F1", arms("qa")),
+    Item("table5", "Gain by number of sentence pairs, Russian", ablation("sizes", "pairs")),
+    Item("table6", "Gain by sub-word aggregation, Hindi", ablation("aggregations", "aggregation")),
+    Item("table7", "Gain by aligned tokens, Hindi", ablation("token_choices", "tokens")),
+    Item("table8", "Monolingual QA", monolingual_qa),
+    Item("table9", "Extended mBERT, Hindi", extended),
+    Item("figure1", "Distances of related and unrelated words, Hindi, NLI", histograms(["hi"], ["nli"])),
+    Item("figure2", "Distances of related and unrelated words, all models", histograms(None, None)),
+]

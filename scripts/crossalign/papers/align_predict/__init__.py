@@ -1,0 +1,1 @@
+"""The paper `align-predict`: items, tables, figures, claims."""

@@ -1,0 +1,1 @@
+"""The paper `anc`: items, tables, figures, claims."""

@@ -1,0 +1,1 @@
+"""Shapes that the papers share: tables, figures, names, colours."""

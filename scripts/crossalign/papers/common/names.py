@@ -1,0 +1,92 @@
+"""What things are called in tables and figures. One name for one thing, everywhere."""
+
+from crossalign.results.published import languages
+
+TASKS = {"parsing": "Parsing", "pos": "POS", "ner": "NER", "nli": "NLI", "qa": "QA"}
+METRICS = {"parsing": "LAS", "pos": "accuracy", "ner": "F1", "nli": "accuracy", "qa": "F1"}
+
+MODELS = {
+    "mbert": "mBERT",
+    "xlmr-base": "XLM-R base",
+    "xlmr-large": "XLM-R large",
+    "xlmr-xl": "XLM-R XL",
+    "xlmr-xxl": "XLM-R XXL",
+    "xglm-564m": "XGLM 564M",
+    "xglm-1.7b": "XGLM 1.7B",
+    "xglm-2.9b": "XGLM 2.9B",
+    "xglm-4.5b": "XGLM 4.5B",
+    "xglm-7.5b": "XGLM 7.5B",
+    "scale-post": "Post-LN",
+    "scale-pre": "Pre-LN",
+    "scale-normformer": "NormFormer",
+    "scale-normformer-v2": "NormFormer, second run",
+    "embert-hi": "Extended mBERT",
+}
+
+# The names under which the papers' files know our models.
+PRINTED_MODELS = {
+    "mbert": "bert-base-multilingual-cased",
+    "xlmr-base": "xlm-roberta-base",
+    "xlmr-large": "xlm-roberta-large",
+    "xlmr-xl": "xlm-roberta-xl",
+    "xlmr-xxl": "xlm-roberta-xxl",
+    "xglm-564m": "xglm-564M",
+    "xglm-1.7b": "xglm-1.7B",
+    "xglm-2.9b": "xglm-2.9B",
+    "xglm-4.5b": "xglm-4.5B",
+    "xglm-7.5b": "xglm-7.5B",
+    "scale-post": "scale_post",
+    "scale-pre": "scale_pre",
+    "scale-normformer": "scale_normformer",
+    "scale-normformer-v2": "scale_normformer-v2",
+}
+
+INDEXES = {
+    "cka": "CKA",
+    "cka-uncentred": "CKA, not centred",
+    "cka-rbf": "CKA, RBF kernel",
+    "anc": "ANC",
+    "anc-signed": "ANC, signed",
+    "cca": "CCA",
+    "cca-squared": "CCA, squared",
+    "svcca": "SVCCA",
+    "pwcca": "PWCCA",
+    "cca-ecco": "CCA (authors' library)",
+    "pwcca-ecco": "PWCCA (authors' library)",
+    "matching": "Matching accuracy",
+}
+
+# What was done about the length of sentences, which alone makes translations alike.
+CONTROLS = {
+    "none": "as measured",
+    "strangers": "minus strangers of the same length",
+    "length": "length taken out",
+}
+
+
+def language(code: str) -> str:
+    """The name of a language; an unknown code is its own name."""
+    return languages().get(code, {}).get("name", code)
+
+
+def model(name: str) -> str:
+    """The name of a model."""
+    return MODELS.get(name, name)
+
+
+def systems(base: str) -> dict[str, str]:
+    """The four systems of the talk, of which two begin with the model `base`."""
+    return {"bilstm": "BiLSTM", "mono": "MLM from scratch", "mbert": model(base), "mlm": f"{model(base)}+MLM"}
+
+
+def task(name: str) -> str:
+    """A task and its metric: Parsing (LAS)."""
+    return f"{TASKS[name]} ({METRICS[name]})"
+
+
+def init(name: str) -> str:
+    """An initialisation: `random-1-2` -> layers 1-2."""
+    if name == "ref":
+        return "REF"
+    layers = name.removeprefix("random-")
+    return "all layers" if layers == "all" else f"layers {layers}" if "-" in layers else f"layer {layers}"

@@ -1,0 +1,1 @@
+"""The paper `talk`: items, tables, figures, claims."""

@@ -1,0 +1,127 @@
+"""Figures of the talk."""
+
+from collections.abc import Callable, Iterable
+
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import KINDS
+from crossalign.papers.align_predict.figures import correlation_figure, tuned_figure
+from crossalign.papers.common.colours import SCALING, SCRIPTS, Look
+from crossalign.papers.common.colours import SYSTEMS as SYSTEM_LOOKS
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.figure import Figure, Panel, Point, Series
+from crossalign.papers.common.names import METRICS, TASKS, language
+from crossalign.papers.common.names import systems as system_names
+from crossalign.papers.talk.items import PAPER, systems, tasks_of
+from crossalign.results.values import Value
+
+# MLQA, mean F1 over its languages, of models fine-tuned on English: Conneau et al. 2020 (large); Goyal et al. 2021 (XL
+# and XXL). The slide's own values are not in its text.
+CITED = {"XLM-R large\n550M": 70.7, "XLM-R XL\n3.5B": 73.4, "XLM-R XXL\n10.7B": 74.8}
+
+
+def full(context: Context) -> bool:
+    """Whether the whole studies behind the slides are run."""
+    return context.config[PAPER]["scope"] == "full"
+
+
+def score(context: Context, runs: Iterable[Tuned], task: str) -> Value:
+    """The score of a system on the test set of the language that it was trained on."""
+    return context.results.sample(runs, lambda run: [DataSet(KINDS[task], run.source, "test")], METRICS[task]).value()
+
+
+def bars(label: str, look: Look, values: dict[str, Value]) -> Series:
+    """One colour of bars."""
+    missing = tuple(address for value in values.values() for address in value.missing)
+    wanted = max((value.wanted for value in values.values()), default=0)
+    return Series(label, look, [Point(name, value) for name, value in values.items()], missing, wanted)
+
+
+def category(bilstm: Value, mbert: Value, adapted: Value) -> str:
+    """Easy, Intermediate or Hard: whether mBERT, or mBERT after MLM, beats the baseline; empty when it is not known."""
+    if bilstm.mean is None or mbert.mean is None:
+        return ""
+    if mbert.mean > bilstm.mean:
+        return "Easy"
+    if adapted.mean is None:
+        return ""
+    return "Intermediate" if adapted.mean > bilstm.mean else "Hard"
+
+
+def figure2(context: Context) -> Figure:
+    """Four systems on unseen languages and what kind of language that makes each; a panel per task."""
+    item = f"{PAPER}/figure2"
+    config = context.config
+    study = config[PAPER]
+    languages = study["languages"] if full(context) else study["profile_languages"]
+    names = system_names(study["base"])
+    panels = []
+    for task in ("parsing", "pos", "ner") if full(context) else ("parsing",):
+        chosen = [lang for lang in languages if task in tasks_of(config, lang)]
+        scores = {
+            system: {language(lang): score(context, systems(config, lang, [task], [system]), task) for lang in chosen}
+            for system in names
+        }
+        series = [bars(label, SYSTEM_LOOKS[system], scores[system]) for system, label in names.items()]
+        kinds = {name: category(*(scores[s][name] for s in ("bilstm", "mbert", "mlm"))) for name in scores["mbert"]}
+        labels = {name: f"{name}\n{kind}" for name, kind in kinds.items() if kind}
+        title = f"{TASKS[task]}, trained and tested on each language"
+        panels.append(Panel(title, series, "bars", "", METRICS[task], tick_labels=labels))
+    size = (9.5, 1.9) if full(context) else (4.6, 2.3)
+    return Figure(item, context.title(item), panels, 1, size, share_y=False)
+
+
+def figure3(context: Context) -> Figure:
+    """Original against Latin script; a panel per language and task."""
+    item = f"{PAPER}/figure3"
+    config = context.config
+    study = config[PAPER]
+    panels = []
+    for lang, tasks in study["transliterated"].items():
+        for task in tasks if full(context) else ["parsing"] if lang == "ug" else []:
+            panels.append(script_panel(context, lang, task, ("bilstm", "mono", "mbert", "mlm"), "unseen-"))
+    for lang in study["transliterated_seen"] if full(context) else ():
+        panels.append(script_panel(context, lang, "ner", ("mbert", "mlm"), ""))
+    many = len(panels) > 1
+    return Figure(
+        item, context.title(item), panels, 3 if many else 1, (3.0, 1.7) if many else (4.6, 2.3), share_y=False
+    )
+
+
+def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...], recipe: str) -> Panel:
+    """One language and task. The baseline, and MLM on a language that mBERT knows, exist in one script only."""
+    names = system_names(context.config[PAPER]["base"])
+    series = []
+    for script, suffix in (("original", ""), ("latin", "+latn")):
+        values = {}
+        for system in models:
+            if (system == "bilstm" and suffix) or (not recipe and system == "mlm" and not suffix):
+                values[names[system]] = Value()
+                continue
+            runs = systems(context.config, lang, [task], [system], suffix, recipe=recipe)
+            values[names[system]] = score(context, runs, task)
+        label = "original script" if script == "original" else "Latin script"
+        series.append(bars(label, SCRIPTS[script], values))
+    return Panel(f"{language(lang)}, {TASKS[task]}", series, "bars", "", METRICS[task])
+
+
+def figure4(context: Context) -> Figure:
+    """MLQA by size of XLM-R, from the papers that the slide cites."""
+    item = f"{PAPER}/figure4"
+    points = [Point(name, Value(number)) for name, number in CITED.items()]
+    series = [Series("cited", SCALING, points)]
+    notes = [
+        "Numbers of Conneau et al. 2020 and Goyal et al. 2021; no run of ours. The slide's own are not in its text."
+    ]
+    return Figure(
+        item, context.title(item), [Panel("MLQA, cited", series, "bars", "", "F1")], 1, (3.3, 2.1), notes=notes
+    )
+
+
+FIGURES: dict[str, Callable[[Context], Figure]] = {
+    "figure1": tuned_figure(f"{PAPER}/figure1", lambda context: ["de"]),
+    "figure2": figure2,
+    "figure3": figure3,
+    "figure4": figure4,
+    "figure5": correlation_figure(f"{PAPER}/figure5"),
+}

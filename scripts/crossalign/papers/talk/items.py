@@ -1,0 +1,98 @@
+"""Items of `talk`: the findings of `align-predict` again, unseen languages, transliteration."""
+
+from collections.abc import Iterable, Iterator
+
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.sets import DataSet
+from crossalign.papers.align_predict import items as align_predict
+from crossalign.papers.common.needs import Item, Needs, facts, needs
+
+PAPER = "talk"
+TASKS = ("parsing", "pos", "ner")
+
+
+def text_set(config: dict, text: str, split: str = "train") -> DataSet:
+    """The raw text behind `mlm-<text>` and `mono-<text>`."""
+    lang, plus, suffix = text.partition("+")
+    return DataSet("text", f"{config[PAPER]['text'].get(lang, 'wikipedia')}_{lang}{plus}{suffix}", split)
+
+
+def train_set(config: dict, task: str, lang: str, seed: int, suffix: str = "") -> str:
+    """What a language is trained on; a treebank without training data gives one fold per seed."""
+    if task == "ner":
+        return f"wikiann_{lang}{suffix}"
+    treebank = config[PAPER]["treebanks"][lang]
+    fold = f"+fold{(seed - 1) % 5 + 1}" if treebank in config[PAPER]["folded"] else ""
+    return f"{treebank}{fold}{suffix}"
+
+
+def systems(
+    config: dict, lang: str, tasks: Iterable[str], models: Iterable[str], suffix: str = "", recipe: str = "unseen-"
+) -> Iterator[Tuned]:
+    """Fine-tunings of some systems on a language, supervised; `suffix` is `+latn` for the transliterated copy."""
+    text = f"{lang}{suffix}"
+    base = config[PAPER]["base"]
+    names = {"mbert": base, "mlm": f"{base}+mlm-{text}", "mono": f"mono-{text.replace('+', '.')}", "bilstm": "bilstm"}
+    for model in models:
+        for task in tasks:
+            for seed in config["seeds"]:
+                yield Tuned(names[model], f"{recipe}{task}", train_set(config, task, lang, seed, suffix), "ref", seed)
+
+
+def tasks_of(config: dict, lang: str) -> list[str]:
+    """The tasks for which a language has data."""
+    trees = ["parsing", "pos"] if lang in config[PAPER]["treebanks"] else []
+    return trees + (["ner"] if lang in config[PAPER]["ner"] else [])
+
+
+def typology(config: dict) -> Needs:
+    """Four systems on unseen languages: parsing of three (slides), or all tasks of all fifteen (full)."""
+    four = ("mbert", "mlm", "mono", "bilstm")
+    full = config[PAPER]["scope"] == "full"
+    runs: set[Tuned] = set()
+    for lang in config[PAPER]["languages"] if full else config[PAPER]["profile_languages"]:
+        runs |= set(systems(config, lang, tasks_of(config, lang) if full else ["parsing"], four))
+    return needs(runs)
+
+
+def transliteration(config: dict) -> Needs:
+    """Original against Latin script: Uyghur parsing (slides), or every language of the study (full)."""
+    full = config[PAPER]["scope"] == "full"
+    three = ("mbert", "mlm", "mono")
+    runs: set[Tuned] = set()
+    for lang, tasks in config[PAPER]["transliterated"].items():
+        if not full:
+            tasks = ["parsing"] if lang == "ug" else []
+        runs |= {*systems(config, lang, tasks, (*three, "bilstm")), *systems(config, lang, tasks, three, "+latn")}
+    for lang in config[PAPER]["transliterated_seen"] if full else ():
+        # A language that mBERT knows is trained as in `align-predict`, whose Arabic and Russian models these are.
+        runs |= set(systems(config, lang, ["ner"], ["mbert"], recipe=""))
+        runs |= set(systems(config, lang, ["ner"], ("mbert", "mlm"), "+latn", recipe=""))
+    return needs(runs)
+
+
+def zero_shot(config: dict) -> Needs:
+    return needs(align_predict.tuned(config, ["parsing"], "en", ["ref"]))
+
+
+def raw_text(config: dict) -> Needs:
+    return needs(sets=[text_set(config, lang) for lang in config[PAPER]["languages"]])
+
+
+def by_name(name: str):
+    """What the item of that name in `align-predict` needs."""
+    return next(item.needs for item in align_predict.ITEMS if item.id == name)
+
+
+ITEMS = [
+    Item("table1", "Zero-shot parsing with mBERT", zero_shot),
+    Item("table2", "RANDOM-INIT, parsing", by_name("table6")),
+    Item("table3", "Unseen languages", raw_text),
+    Item("table4", "Swiss German, Wolof and Uyghur", facts),
+    Item("table5", "Correlation of gap and similarity", by_name("table4")),
+    Item("figure1", "English-German similarity", align_predict.similarity(["de"])),
+    Item("figure2", "Easy, intermediate and hard languages", typology),
+    Item("figure3", "Transliteration", transliteration),
+    Item("figure4", "XLM-R by size on MLQA", facts),
+    Item("figure5", "Correlation by layer", by_name("figure3")),
+]

@@ -1,1 +1,0 @@
-"""Tables, figures and verdicts: results in, what people read out."""

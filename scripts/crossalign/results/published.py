@@ -1,0 +1,125 @@
+"""The printed numbers of the papers: resources/papers/<paper>/<id>.csv, matched by their key columns."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from crossalign.runtime.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[3]
+PAPERS = ROOT / "resources" / "papers"
+LANGUAGES = ROOT / "resources" / "languages.tsv"
+
+# What is printed; every other column says where.
+VALUE_COLUMNS = ("value", "flag", "significance", "note", "unit", "reading_error")
+
+# Flags of the CSV files that forbid a judgement; `corrected` and `restored` numbers are proven by another table.
+DOUBTFUL = {"doubt": "read with doubt, see the notes on this paper", "unreadable": "not readable in print"}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A printed value as text, so that its digits are kept.
+
+    `doubt` says why it cannot be judged; `recomputed` is a second reading of the same number, from the rows that it
+    sums up; `error` is the half-width of a value read off a curve.
+    """
+
+    text: str
+    flag: str = ""
+    mark: str = ""
+    doubt: str = ""
+    recomputed: float | None = None
+    error: float | None = None
+
+    @property
+    def number(self) -> float | None:
+        try:
+            return float(self.text)
+        except ValueError:
+            return None
+
+    @property
+    def half_unit(self) -> float:
+        """Half a unit of the last printed digit: what rounding can hide."""
+        digits = self.text.partition("e")[0].partition(".")[2]
+        return 0.5 * 10.0 ** -len(digits) if self.number is not None else 0.0
+
+
+class Published:
+    """The rows of one printed table. `find` remembers what was matched, so that the rest can be told as not run."""
+
+    def __init__(self, rows: list[dict[str, str]], where: str = "") -> None:
+        self.rows = rows
+        self.where = where
+        self.used: set[int] = set()
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that say which number it is."""
+        names = list(self.rows[0]) if self.rows else []
+        # A table of facts may have a column per fact; then the first column names the row.
+        return [name for name in names if name not in VALUE_COLUMNS] if "value" in names else names[:1]
+
+    def select(self, keys: Mapping[str, str]) -> list[int]:
+        """The places of the rows whose columns have these values."""
+        return [place for place, row in enumerate(self.rows) if all(row.get(k) == v for k, v in keys.items())]
+
+    def find(self, keys: Mapping[str, str], column: str = "value") -> Printed | None:
+        """The printed value under these keys, or None."""
+        places = self.select(keys)
+        if not places:
+            return None
+        if len(places) > 1:
+            raise UserError(f"{self.where}: {len(places)} rows match {dict(keys)}; one was expected")
+        self.used.add(places[0])
+        return self.printed(places[0], column)
+
+    def printed(self, place: int, column: str = "value") -> Printed:
+        """The value of one row."""
+        row = self.rows[place]
+        flag = row.get("flag", "")
+        error = float(row["reading_error"]) if row.get("reading_error") else None
+        return Printed(row[column], flag, row.get("significance", ""), DOUBTFUL.get(flag, ""), error=error)
+
+    def rest(self) -> list[int]:
+        """The places of the rows that nothing was matched with."""
+        return [place for place in range(len(self.rows)) if place not in self.used]
+
+
+def _read(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream, delimiter=delimiter))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+
+
+def published(item: str) -> Published:
+    """The printed table of an item such as `align-predict/table1`; empty where the paper prints no numbers."""
+    path = PAPERS / f"{item}.csv"
+    return Published(_read(path) if path.is_file() else [], str(path))
+
+
+def readings(item: str) -> Published:
+    """Values read off the curves of a figure; empty where there are none."""
+    paper, _, name = item.partition("/")
+    path = PAPERS / paper / "figure_readings.csv"
+    rows = _read(path) if path.is_file() else []
+    return Published([row for row in rows if row["figure"] == name], str(path))
+
+
+@cache
+def claim(paper: str, name: str) -> str | None:
+    """The value of a claim, such as the standard deviations that a caption states."""
+    path = PAPERS / paper / "claims.csv"
+    rows = _read(path) if path.is_file() else []
+    return next((row["value"] for row in rows if row["id"] == name), None)
+
+
+@cache
+def languages() -> dict[str, dict[str, str]]:
+    """The register of languages by code."""
+    return {row["code"]: row for row in _read(LANGUAGES, "\t")}

@@ -1,0 +1,170 @@
+"""The rule by which a number of ours is judged against the printed one.
+
+Let d be our mean minus the printed value. Three things make d differ from zero even if everything is the same: our
+seeds, the paper's seeds, and the paper's rounding (h, half a unit of its last digit). So with
+
+    se = sqrt(ours^2 / n + theirs^2 / runs)
+
+- *reproduced*: |d| <= 2 se + h, but never more than the scale's `cap`, so that a noisy result proves nothing;
+- *close*: |d| <= 4 se + h (at most twice the cap), or |d| within the scale's `margin`, below which no paper of the
+  four draws a conclusion;
+- *differs*: all else;
+- *not run*: no run of ours is there yet;
+- *left out*: it is not part of the configuration;
+- *not judged*: the printed cell is doubtful, the languages are artificial, a model pretrained here stands for the
+  paper's, or the two measure different things.
+
+`ours` is the sample standard deviation over our seeds. `theirs` is what the paper states: `align-predict` (and the
+talk, which shows the same numbers) gives the median standard deviation per task in the caption of its table 5; where a
+paper is silent its spread is taken to be ours. With a single run of ours the paper's spread stands for it; where
+neither is known, the printed digits and the margin decide. A difference of two means (RANDOM-INIT minus REF, gain over
+original) has the spread of both. `runs` is five, or one for `anc`.
+Where the paper prints a mean that its own rows do not give (SRC-X), the nearer of the two readings counts, and the
+reason says which.
+
+Values read off a curve: reproduced within the reading error + 0.01, close within the reading error + 0.05.
+Counts (sentences, parameters): reproduced when equal in the printed digits (two at least), close within a tenth.
+Words (family, script): reproduced when equal, close when they share a word.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+from crossalign.results.published import Printed, claim
+from crossalign.results.values import Value
+from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, StandIn
+
+REPRODUCED, CLOSE, DIFFERS, NOT_RUN, LEFT_OUT = "reproduced", "close", "differs", "not run", "left out"
+DOUBTFUL = "not judged (doubtful)"
+OTHER = "not judged (not comparable)"
+JUDGED = (REPRODUCED, CLOSE, DIFFERS)
+STAND_INS = tuple(f"not judged ({each.words})" for each in (ARTIFICIAL, OWN_MODEL))
+ABSENT = (NOT_RUN, LEFT_OUT)
+LABELS = (REPRODUCED, CLOSE, DIFFERS, DOUBTFUL, *STAND_INS, OTHER, *ABSENT)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """`margin`: differences that do not matter; `cap`: the most that spread may excuse."""
+
+    margin: float
+    cap: float
+
+
+POINTS = Scale(margin=1.0, cap=2.0)
+SHARE = Scale(margin=0.01, cap=0.02)
+CORRELATION = Scale(margin=0.05, cap=0.1)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A label and, in a few words, why."""
+
+    label: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How the numbers of one paper and task are judged; `terms` is 2 for a difference of two means."""
+
+    paper: str
+    task: str = ""
+    scale: Scale = POINTS
+    terms: int = 1
+    stand_in: StandIn | None = None
+
+    @property
+    def spread(self) -> float | None:
+        """The paper's standard deviation over seeds, where it states one."""
+        if self.paper not in ("align-predict", "talk"):
+            return None
+        stated = claim("align-predict", f"std-{self.task}-median")
+        return None if stated is None else float(stated) * math.sqrt(self.terms)
+
+    @property
+    def runs(self) -> int:
+        """How many seeds are behind a printed number."""
+        return 1 if self.paper == "anc" else 5
+
+    def number(self, printed: Printed | None, value: Value) -> Verdict:
+        """The verdict on a mean of ours."""
+        early = self.before(printed, value.mean is not None)
+        if early is not None or printed is None or value.mean is None:
+            return early or Verdict()
+        if printed.number is None:
+            return Verdict(DOUBTFUL, "no number is printed")
+        candidates = [(printed.number, "")]
+        if printed.recomputed is not None:
+            candidates.append((printed.recomputed, "against the mean of the printed rows"))
+        ranked = [self._judge(value, number, printed.half_unit, note) for number, note in candidates]
+        return min(ranked, key=lambda verdict: LABELS.index(verdict.label))
+
+    def _judge(self, value: Value, number: float, half_unit: float, note: str) -> Verdict:
+        ours = value.std if value.std is not None else self.spread or 0.0
+        theirs = self.spread if self.spread is not None else ours
+        error = math.sqrt(ours**2 / max(value.n, 1) + theirs**2 / self.runs)
+        # Half of the last bit of a sum must not decide.
+        away = abs(value.mean - number) - 1e-9
+        if away <= min(2 * error + half_unit, max(self.scale.cap, half_unit)):
+            label = REPRODUCED
+        elif away <= max(self.scale.margin, min(4 * error + half_unit, 2 * self.scale.cap)):
+            label = CLOSE
+        else:
+            label = DIFFERS
+        seeds = "" if value.n >= value.wanted else f"{value.n} of {value.wanted} runs"
+        return Verdict(label, "; ".join(part for part in (note, seeds) if part))
+
+    def before(self, printed: Printed | None, there: bool) -> Verdict | None:
+        """The verdict where nothing is compared, or None."""
+        if printed is None:
+            return Verdict()
+        if not there:
+            return Verdict(NOT_RUN)
+        if self.stand_in:
+            return Verdict(f"not judged ({self.stand_in.words})")
+        if printed.doubt:
+            return Verdict(DOUBTFUL, printed.doubt)
+        return None
+
+    def reading(self, printed: Printed | None, value: Value) -> Verdict:
+        """The verdict against a value read off a curve."""
+        early = self.before(printed, value.mean is not None)
+        if early is not None or printed is None or printed.number is None or value.mean is None:
+            return early or Verdict()
+        away = abs(value.mean - printed.number) - (printed.error or 0.0) - 1e-9
+        return Verdict(REPRODUCED if away <= 0.01 else CLOSE if away <= 0.05 else DIFFERS, "read off the figure")
+
+    def count(self, printed: Printed | None, number: float | None) -> Verdict:
+        """The verdict on a counted or registered quantity."""
+        early = self.before(printed, number is not None)
+        if early is not None or printed is None or number is None:
+            return early or Verdict()
+        if printed.number is None:
+            return Verdict(DOUBTFUL, "no number is printed")
+        if number == printed.number or significant(number, printed.text) == printed.number:
+            return Verdict(REPRODUCED)
+        return Verdict(CLOSE if abs(number - printed.number) <= 0.1 * abs(printed.number) else DIFFERS)
+
+    def words(self, printed: Printed | None, text: str) -> Verdict:
+        """The verdict on a fact in words."""
+        early = self.before(printed, bool(text))
+        if early is not None or printed is None:
+            return early or Verdict()
+        if text.casefold() == printed.text.casefold():
+            return Verdict(REPRODUCED)
+        shared = _words(text) & _words(printed.text)
+        return Verdict(CLOSE if shared else DIFFERS)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
+
+
+def significant(number: float, text: str) -> float:
+    """`number` rounded to as many significant digits as `text` shows."""
+    digits = text.partition("e")[0].lstrip("+-0.").replace(".", "")
+    # The zeros that end a whole number may be no more than its size; but 100 is not "about one hundred and something".
+    shown = max(2, len(digits if "." in text else digits.rstrip("0")))
+    return float(f"{number:.{shown - 1}e}")

@@ -1,0 +1,135 @@
+"""What a workflow on SLURM needs beside its executor: status queries that survive outages, and no job twice at once."""
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_json
+from crossalign.runtime.holders import NOTES, Holder, Verdict, state_of, this_process
+
+log = logging.getLogger(__name__)
+
+# Below a working folder: which process is, or was, the run that submitted jobs under a name.
+RUNS = NOTES / "slurm"
+
+
+def use_shims(folder: str | Path) -> None:
+    """Put the programs in `folder` before SLURM's of the same names, for this process and the jobs that it submits."""
+    if shutil.which("sbatch") is None:
+        return
+    path = os.environ["PATH"].split(os.pathsep)
+    if str(folder) not in path:
+        os.environ["PATH"] = os.pathsep.join([str(folder), *path])
+    if "SLURM_CONF" in os.environ:
+        os.environ["CROSSALIGN_SLURM_CONF"] = os.environ["SLURM_CONF"]
+
+
+def note_run(folder: str | Path, run: str) -> None:
+    """Write down that this process is the run `run` in `folder`: by that name SLURM knows the jobs it submits."""
+    write_json(Path(folder) / RUNS / f"{run}.json", asdict(this_process()))
+
+
+def left_behind(folder: str | Path, marked: Iterable[str]) -> list[str]:
+    """The numbers of jobs that an earlier run in `folder` has left behind when it was killed.
+
+    Jobs of a run that is alive stay. If such a run has jobs `marked` as makers of what is to be made now, or may have,
+    the user must decide. Snakemake's locks say nothing here: --nolock makes none, and a run that ends removes those of
+    the others.
+    """
+    marked, here = set(marked), Path(folder).resolve()
+    jobs = [job for job in _submitted() if job.number in marked or Path(job.folder).resolve() == here]
+    runs = {run: _state(here, run) for run in {job.run for job in jobs}}
+    for state, advice in (
+        ("alive", "wait for it, or stop it, and start again"),
+        ("unknown", "if it is over, cancel them (scancel {numbers}); if not, wait for it. Then start again"),
+    ):
+        busy = [job for job in jobs if runs[job.run].state == state]
+        if clash := [job for job in busy if job.number in marked]:
+            numbers = " ".join(job.number for job in clash)
+            raise UserError(
+                f"SLURM jobs {numbers} are making what this run is to make. {runs[clash[0].run].told} "
+                f"{advice.format(numbers=numbers).capitalize()}"
+            )
+        if busy:
+            log.warning("jobs of another run in this folder are left alone: %s", ", ".join(job.number for job in busy))
+    for note in (here / RUNS).glob("*.json"):
+        if note.stem not in runs and _state(here, note.stem).state == "dead":
+            note.unlink(missing_ok=True)
+    return [job.number for job in jobs if runs[job.run].state == "dead"]
+
+
+def _state(folder: Path, run: str) -> Verdict:
+    """Whether a run is `alive` or `dead`; `unknown` where that cannot be seen from here."""
+    try:
+        holder = Holder(**json.loads((folder / RUNS / f"{run}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return Verdict("unknown", f"Nothing says whether the run that submitted them ({run}) is at work.")
+    found = state_of(holder, this_process())
+    # Processes that a dead run has left on this machine look after no jobs of SLURM.
+    if found.state in ("dead", "jobs"):
+        return Verdict("dead")
+    return Verdict(found.state, f"The run that submitted them is {holder}.")
+
+
+class Submitted(NamedTuple):
+    """A job that a workflow has submitted and that waits or runs."""
+
+    number: str
+    run: str
+    folder: str
+
+
+def _submitted() -> list[Submitted]:
+    """One's own jobs that workflows have submitted: the executor's comment is the rule, and its name the run."""
+    rows = [row.split("|", 3) for row in _queue("%A|%k|%j|%Z")]
+    return [Submitted(number, run, place) for number, comment, run, place in rows if comment.startswith("rule_")]
+
+
+def unfinished(jobs: Iterable[str]) -> list[str]:
+    """Those of the SLURM jobs that still wait or run, in the order of their numbers."""
+    wanted = {job for job in jobs if job.isdigit()}
+    # All of one's own jobs are asked for: squeue fails when one of the numbers that it is given is forgotten.
+    return [job for job in _queue("%A") if job in wanted] if wanted else []
+
+
+def _queue(form: str) -> list[str]:
+    """A line for each of one's own jobs that waits or runs, in the order of their numbers."""
+    if shutil.which("squeue") is None:
+        return []
+    command = ["squeue", "--noheader", "--sort=i", f"--format={form}", f"--user={os.getuid()}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(
+            f"squeue does not answer ({done.stderr.strip()}), and jobs of an earlier run may still be at work: "
+            "start again when it does"
+        )
+    return done.stdout.splitlines()
+
+
+def end_earlier_jobs(jobs: Iterable[str], patience: float = 300.0, pause: float = 1.0) -> list[str]:
+    """Cancel jobs that an earlier run has left behind and wait until they are gone; returns the cancelled ones.
+
+    Training saves a checkpoint when it is cancelled, so the jobs that are submitted instead go on from there.
+    """
+    alive = unfinished(jobs)
+    if not alive:
+        return []
+    log.warning("jobs of an earlier run are still at work and are cancelled first: %s", ", ".join(alive))
+    subprocess.run(["scancel", *alive], check=False)
+    end = time.monotonic() + patience
+    while left := unfinished(alive):
+        if time.monotonic() > end:
+            raise UserError(
+                f"jobs {', '.join(left)} of an earlier run do not end; cancel them (scancel) and start again, so that "
+                "no job runs twice at the same time"
+            )
+        time.sleep(pause)
+    return alive

@@ -1,0 +1,82 @@
+"""Files that appear complete or not at all."""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from crossalign.runtime.errors import UserError
+
+# No room, by the disk, a quota or a limit of the process. Other errors within a block may be of other files.
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextlib.contextmanager
+def write_atomic(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a temporary file beside `path` and rename it to `path` when the block ends without an error.
+
+    The content reaches the disk before the name does, so that a crash or a full disk never leaves half a file.
+    """
+    path = Path(path)
+    # newline="" keeps what was written: the same bytes on every platform.
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise _told(path, error) from None
+    try:
+        with os.fdopen(handle, mode, **text) as stream:
+            # Tells others that somebody is at work on this one; a file system without locks does without.
+            with contextlib.suppress(OSError):
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes private files; results are for everybody who may read the folder.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except BaseException as error:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise _told(path, error) from None
+        raise
+
+
+def write_json(path: str | Path, value: Any, **form: Any) -> None:
+    """Write a value as indented JSON, complete or not at all; `form` is what `json.dump` may be told."""
+    with write_atomic(path) as stream:
+        json.dump(value, stream, **{"indent": 2} | form)
+        stream.write("\n")
+
+
+def sha256(path: str | Path) -> str:
+    """Checksum of a file."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sweep(path: str | Path) -> None:
+    """Delete what processes that were killed while they wrote `path` have left; one that lives holds a lock."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        return
+    temporary = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]+\.part")
+    for left in [entry for entry in path.parent.iterdir() if temporary.fullmatch(entry.name)]:
+        with contextlib.suppress(OSError), left.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+
+
+def _told(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path}: cannot write: {error.strerror}")

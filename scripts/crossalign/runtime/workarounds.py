@@ -1,0 +1,81 @@
+"""Workarounds for faults of Snakemake and of its SLURM executor. Each is for one version and off in every other.
+
+A later version may have mended the fault, or work in a way that the workaround would break.
+"""
+
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crossalign.runtime.cluster import use_shims
+from crossalign.runtime.signals import beside
+from crossalign.runtime.timer import OneTimer
+
+# The versions that the workarounds were written for and tested with; requirements.txt pins the same.
+SNAKEMAKE = "9.27.1"
+SLURM_EXECUTOR = "2.8.0"
+
+_told: set["Workaround"] = set()
+
+
+@dataclass(frozen=True)
+class Workaround:
+    """What goes wrong without it, and in which version of which package."""
+
+    fault: str
+    package: str
+    version: str
+
+    def applies(self, warn: Callable[[str], Any]) -> bool:
+        """Whether the package has that version. If it has another, `warn` hears of it, once."""
+        try:
+            installed = importlib.metadata.version(self.package)
+        except importlib.metadata.PackageNotFoundError:
+            return False  # nothing to mend
+        if installed != self.version and self not in _told:
+            _told.add(self)
+            warn(f"{self.package} is {installed}, not {self.version}: a workaround is off, so {self.fault}")
+        return installed == self.version
+
+
+SECOND_SIGTERM = Workaround("a second SIGTERM may hang Snakemake", "snakemake", SNAKEMAKE)
+TIMERS = Workaround("Snakemake may look for work hundreds of times a second", "snakemake", SNAKEMAKE)
+STATUS = Workaround(
+    "lost jobs may be waited for without end, and jobs may not have time to save (docs/cluster.md, Status queries)",
+    "snakemake-executor-plugin-slurm",
+    SLURM_EXECUTOR,
+)
+
+
+def survive_second_sigterm(warn: Callable[[str], Any]) -> None:
+    """Let Snakemake answer a SIGTERM that comes twice, as SLURM may send it.
+
+    Its handler wants a lock that may be held by what it interrupts, most likely by its answer to the first. Then it
+    would hang until SLURM kills it.
+    """
+    if SECOND_SIGTERM.applies(warn):
+        from snakemake.scheduling.job_scheduler import JobScheduler
+
+        JobScheduler.exit_gracefully = beside(JobScheduler.exit_gracefully)
+
+
+def use_one_timer(scheduler: Any, warn: Callable[[str], Any]) -> None:
+    """Let one timer at a time tell Snakemake to look for work.
+
+    It arms a timer at each look, and each timer brings about the next look: hundreds a second after a few hundred jobs.
+    """
+    if TIMERS.applies(warn):
+        scheduler._schedule_reevalutation = OneTimer(scheduler._open_jobs.release)
+
+
+def mend_status_queries(shims: str | Path, warn: Callable[[str], Any]) -> None:
+    """The executor misreads some answers of SLURM; the programs in `shims` stand before SLURM's own."""
+    if STATUS.applies(warn):
+        use_shims(shims)
+
+
+def submits_as(scheduler: Any) -> str | None:
+    """The name that the SLURM executor gives to all jobs of this run; None where it is not known."""
+    return getattr(getattr(scheduler, "_executor", None), "run_uuid", None)

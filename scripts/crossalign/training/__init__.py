@@ -1,1 +1,0 @@
-"""The step engine, batches, schedules, checkpoints and the fine-tuning loop."""
