@@ -17,7 +17,7 @@ from tests.unit.made_results import load
 from crossalign.catalog.addresses import Tuned
 from crossalign.papers.adjust.figures import models
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.names import PRINTED_MODELS, TASKS, language, model
+from crossalign.results.names import PRINTED_MODELS, TASKS, language, model
 from crossalign.results.published import PAPERS, claim
 from crossalign.results.reading import Results
 

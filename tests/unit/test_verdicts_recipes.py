@@ -95,6 +95,8 @@ def test_the_page_counts_the_claims_as_they_are(root):
 
 
 def test_every_tolerance_is_used_and_told(root):
-    code = "".join(path.read_text(encoding="utf-8") for path in (root / "scripts/crossalign/papers").glob("*/claims*.py"))
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in (root / "scripts/crossalign/papers").glob("*/claims*.py")
+    )
     for name in tolerances():
         assert f'"{name}"' in code or name.startswith(("spread_", "floor_")), name

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from crossalign.catalog.addresses import Adjustment, Run, Tuned, parse, parse_adaptation
 from crossalign.catalog.sets import DataSet
-from crossalign.papers.common import names
+from crossalign.results import names
 from crossalign.runtime.errors import UserError
 
 Wildcards = Mapping[str, str]

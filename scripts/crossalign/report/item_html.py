@@ -1,10 +1,10 @@
 """One table or figure as a section of the page."""
 
-from crossalign.papers.common import names
 from crossalign.report.bars import badge
 from crossalign.report.claims import Claim, count
 from crossalign.report.escape import attributes, link, text
 from crossalign.report.gather import Entry
+from crossalign.results import names
 
 VIEWS = {"both": "Both", "ours": "Ours", "theirs": "Paper", "difference": "Difference"}
 FORMS = {"csv": "CSV", "tex": "LaTeX", "html": "HTML", "svg": "SVG", "pdf": "PDF", "png": "PNG"}

@@ -5,7 +5,6 @@ from pathlib import Path
 from string import Template
 
 from crossalign.catalog.stand_in import artificial
-from crossalign.papers.common import names
 from crossalign.papers.common.table_html import stylesheet
 from crossalign.report.claims import VERDICTS
 from crossalign.report.claims_html import claims_table
@@ -15,6 +14,7 @@ from crossalign.report.gather import Report
 from crossalign.report.item_html import article
 from crossalign.report.provenance import chosen_settings, summary
 from crossalign.report.summary_html import PAPER_SOURCES, PAPER_TITLES, by_paper, facts, graphic, tiles
+from crossalign.results import names
 from crossalign.results.published import ROOT, languages
 from crossalign.runtime.errors import UserError
 

@@ -1,7 +1,6 @@
 """The claims of `adjust` on its histograms: distances of related and unrelated words."""
 
 from crossalign.papers.adjust.claims_quantities import T2, T4, TEST_SET, ner_before, ner_gains, nli_before, qa_before
-from crossalign.papers.common.names import TASKS
 from crossalign.results.claims.claim import Claim
 from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.groups import every, some
@@ -19,6 +18,7 @@ from crossalign.results.claims.histograms import (
 from crossalign.results.claims.predicates import all_of, at_least, at_most, near, negative, positive
 from crossalign.results.claims.quantities import gains, leads_of, merged
 from crossalign.results.claims.values import Group
+from crossalign.results.names import TASKS
 
 STUDIED = "adjust.languages"
 F2 = "adjust/figure2"

@@ -8,7 +8,7 @@ from crossalign.papers.adjust.items import PAPER, adjustment, tuned
 from crossalign.papers.common.colours import PAIRS
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import Figure, Panel, Point, Series
-from crossalign.papers.common.names import TASKS, language
+from crossalign.results.names import TASKS, language
 from crossalign.results.values import Value
 
 LABELS = {"related": "related words", "unrelated": "unrelated words"}

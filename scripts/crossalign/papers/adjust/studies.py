@@ -15,8 +15,8 @@ from crossalign.papers.adjust.arms import (
 )
 from crossalign.papers.adjust.items import PAPER, adjustment
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.names import TASKS
 from crossalign.papers.common.table import Cell, Column, Row, Table
+from crossalign.results.names import TASKS
 from crossalign.results.published import published
 
 

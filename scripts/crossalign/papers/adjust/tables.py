@@ -23,8 +23,8 @@ from crossalign.papers.adjust.arms import (
 from crossalign.papers.adjust.items import PAPER, adjustment
 from crossalign.papers.adjust.studies import AGGREGATIONS, TOKENS, ablation, table9
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.names import language
 from crossalign.papers.common.table import Cell, Column, Row, Table
+from crossalign.results.names import language
 from crossalign.results.published import languages, published
 from crossalign.results.verdict import OTHER, Verdict
 

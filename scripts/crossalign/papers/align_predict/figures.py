@@ -12,8 +12,8 @@ from crossalign.papers.common.context import Context
 from crossalign.papers.common.correlation import Correlations, similarity_targets
 from crossalign.papers.common.curves import curve
 from crossalign.papers.common.figure import Figure, Panel, Point, Series
-from crossalign.papers.common.names import INDEXES, init, language
-from crossalign.papers.common.names import TASKS as TASK_NAMES
+from crossalign.results.names import INDEXES, init, language
+from crossalign.results.names import TASKS as TASK_NAMES
 
 SOURCE = "en"
 REFERENCE = Look(BLACK, "o", "-", 1.6)

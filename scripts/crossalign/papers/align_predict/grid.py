@@ -5,9 +5,9 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import recipe
 from crossalign.papers.align_predict.items import PAPER, train_set
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.names import METRICS
-from crossalign.papers.common.names import TASKS as TASK_NAMES
 from crossalign.papers.common.table import Cell, Column, Row, Table
+from crossalign.results.names import METRICS
+from crossalign.results.names import TASKS as TASK_NAMES
 from crossalign.results.published import Printed, Published, published
 from crossalign.results.values import Sample, Value
 from crossalign.results.verdict import DIFFERS, NOT_RUN, OTHER, REPRODUCED, Verdict

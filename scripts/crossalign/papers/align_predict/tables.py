@@ -8,7 +8,6 @@ from crossalign.papers.align_predict.grid import table3
 from crossalign.papers.align_predict.items import PAPER, TASKS, inits
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.correlation import Correlations, similarity_targets
-from crossalign.papers.common.names import METRICS, language, task
 from crossalign.papers.common.random_init import (
     DELTA_NOTE,
     MEAN_NOTE,
@@ -23,6 +22,7 @@ from crossalign.papers.common.random_init import (
 from crossalign.papers.common.shades import PAIRS, SETS
 from crossalign.papers.common.table import Cell, Column, Row, Table, number
 from crossalign.papers.common.tested import own_set
+from crossalign.results.names import METRICS, language, task
 from crossalign.results.published import Printed, Published, claim, published
 from crossalign.results.values import Value
 from crossalign.results.verdict import CORRELATION

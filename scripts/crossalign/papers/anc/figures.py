@@ -9,7 +9,7 @@ from crossalign.papers.common.colours import language as language_look
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.curves import curve, with_readings
 from crossalign.papers.common.figure import Figure, Panel
-from crossalign.papers.common.names import INDEXES, PRINTED_MODELS, language, model
+from crossalign.results.names import INDEXES, PRINTED_MODELS, language, model
 from crossalign.results.published import Published, readings
 
 CORPUS = "xnliext"

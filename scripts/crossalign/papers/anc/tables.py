@@ -7,9 +7,9 @@ from crossalign.catalog.sets import DataSet
 from crossalign.fetch.register import Model, read_models
 from crossalign.papers.anc.items import PAPER, xnli_tuned
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.names import PRINTED_MODELS, language, model
 from crossalign.papers.common.table import Cell, Column, Row, Table
 from crossalign.results.measured import measured_model
+from crossalign.results.names import PRINTED_MODELS, language, model
 from crossalign.results.published import ROOT, published
 from crossalign.results.values import Value
 from crossalign.results.verdict import SHARE

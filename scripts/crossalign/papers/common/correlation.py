@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from crossalign.catalog.addresses import Base, Run
 from crossalign.papers.align_predict.items import PAPER, pud_languages, tuned
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.names import METRICS
 from crossalign.papers.common.tested import tested_on
+from crossalign.results.names import METRICS
 from crossalign.results.reading import AS_MEASURED, peak_of, with_leads
 from crossalign.results.values import Value, deviation, mean
 

@@ -7,7 +7,7 @@ from crossalign.catalog.addresses import Run
 from crossalign.papers.common.colours import Look
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import Point, Series
-from crossalign.papers.common.names import CONTROLS
+from crossalign.results.names import CONTROLS
 from crossalign.results.published import Published
 from crossalign.results.reading import AS_MEASURED, Curve
 

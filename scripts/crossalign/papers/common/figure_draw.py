@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from crossalign.papers.common.colours import BLACK, GREY
 from crossalign.papers.common.figure import Figure, Panel, Series
 from crossalign.papers.common.figure_labels import label_ends
-from crossalign.papers.common.names import CONTROLS
+from crossalign.results.names import CONTROLS
 
 STYLE = {
     # Shipped with matplotlib, so that all machines draw the same.

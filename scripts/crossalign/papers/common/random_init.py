@@ -7,10 +7,10 @@ from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.papers.align_predict.items import PAPER, inits, tuned
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.names import METRICS, language
 from crossalign.papers.common.shades import PAIRS, Shading
 from crossalign.papers.common.table import Cell, Column, Row
 from crossalign.papers.common.tested import counted_languages, tested_on
+from crossalign.results.names import METRICS, language
 from crossalign.results.published import Printed, Published
 from crossalign.results.values import Value
 

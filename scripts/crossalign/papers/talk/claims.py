@@ -5,7 +5,6 @@ from crossalign.papers.align_predict.claims import lower_claim, small, upper_cla
 from crossalign.papers.align_predict.claims_shared import PAPER as ALIGN
 from crossalign.papers.align_predict.claims_shared import SOURCES, STUDIED, T6, TASKS
 from crossalign.papers.align_predict.claims_similarity import LOWER, correlation_claim, strong_claim
-from crossalign.papers.common.names import language
 from crossalign.papers.talk.claims_unseen import PAPER, UNSEEN
 from crossalign.papers.talk.items import text_set
 from crossalign.results.claims.claim import Claim, background, stated
@@ -15,6 +14,7 @@ from crossalign.results.claims.groups import every
 from crossalign.results.claims.predicates import all_of, at_least, equals, near, peaks_within, rises_then_falls
 from crossalign.results.claims.quantities import cell, cells, different
 from crossalign.results.claims.values import Group, Number
+from crossalign.results.names import language
 
 T1, T2, T3, T5 = (f"{PAPER}/table{place}" for place in (1, 2, 3, 5))
 F1 = f"{PAPER}/figure1"

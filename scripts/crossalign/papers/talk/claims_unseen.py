@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from crossalign.papers.common.names import TASKS, language, systems
 from crossalign.results.claims.claim import Claim, stated
 from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.groups import Builder, count, every
@@ -10,6 +9,7 @@ from crossalign.results.claims.languages import papers_config
 from crossalign.results.claims.predicates import Predicate, all_of, at_least, equals, greater, negative, positive
 from crossalign.results.claims.quantities import Quantity, cell, largest, together
 from crossalign.results.claims.values import Group, Number
+from crossalign.results.names import TASKS, language, systems
 
 PAPER = "talk"
 F2, F3 = f"{PAPER}/figure2", f"{PAPER}/figure3"

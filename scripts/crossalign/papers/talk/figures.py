@@ -10,9 +10,9 @@ from crossalign.papers.common.colours import SCALING, SCRIPTS, Look
 from crossalign.papers.common.colours import SYSTEMS as SYSTEM_LOOKS
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import Figure, Panel, Point, Series
-from crossalign.papers.common.names import METRICS, TASKS, language
-from crossalign.papers.common.names import systems as system_names
 from crossalign.papers.talk.items import PAPER, systems, tasks_of
+from crossalign.results.names import METRICS, TASKS, language
+from crossalign.results.names import systems as system_names
 from crossalign.results.values import Value
 
 # MLQA, mean F1 over its languages, of models fine-tuned on English: Conneau et al. 2020 (large); Goyal et al. 2021 (XL

@@ -10,7 +10,7 @@ from crossalign.results.claims.quantities import Quantity, Value, examples, samp
 from crossalign.results.claims.tolerances import tolerance
 from crossalign.results.claims.values import Curve, Group, Number
 from crossalign.catalog.remake import command_of
-from crossalign.papers.common.names import TASKS
+from crossalign.results.names import TASKS
 from crossalign.catalog.sets import DataSet
 
 HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.quantities import Quantity
 from crossalign.results.claims.values import Group, Number
-from crossalign.papers.common.names import TASKS, language
+from crossalign.results.names import TASKS, language
 
 KINDS = RELATED, UNRELATED = ("related words", "unrelated words")
 ALL = ("nli", "ner", "qa")

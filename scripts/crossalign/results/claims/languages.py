@@ -3,7 +3,7 @@
 from functools import cache
 
 from crossalign.catalog.config import load
-from crossalign.papers.common.names import language
+from crossalign.results.names import language
 
 
 @cache

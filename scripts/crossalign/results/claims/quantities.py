@@ -12,7 +12,7 @@ from crossalign.catalog.addresses import Base
 from crossalign.results.claims.evidence import Evidence, Outside, Row
 from crossalign.results.claims.values import Curve, Group, Number
 from crossalign.results.measured import measured_model
-from crossalign.papers.common.names import model as model_name
+from crossalign.results.names import model as model_name
 from crossalign.results.values import mean
 from crossalign.catalog.sets import DataSet
 
