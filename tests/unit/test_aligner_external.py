@@ -13,8 +13,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import align_bitext
-from crossalign.alignment.pharaoh import parse_links
-from crossalign.alignment.scoring import Score, parse_gold
+from crossalign.alignment.links import Score, parse_gold, parse_links
 from crossalign.runtime.errors import run_main
 
 POOL = [

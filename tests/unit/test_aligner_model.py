@@ -11,9 +11,8 @@ from scipy.special import digamma
 
 from crossalign.alignment import compiled, kernels
 from crossalign.alignment.bitext import read_bitext
-from crossalign.alignment.compiled import Workers
-from crossalign.alignment.diagonal import Sizes, diagonal_prior, model_feature, partition
-from crossalign.alignment.model import FLOOR, Aligner, Options
+from crossalign.alignment.kernels import Workers
+from crossalign.alignment.model import FLOOR, Aligner, Options, Sizes, diagonal_prior, model_feature, partition
 from crossalign.alignment.parameters import (
     Parameters,
     load_parameters,
@@ -170,7 +169,7 @@ def test_threads_tasks_and_memory_change_nothing(monkeypatch):
     lines = random_corpus(400)
     results = []
     for threads, budget, task in ((1, 64.0, 1 << 20), (2, 64.0, 500), (5, 0.01, 3000), (1, 0.002, 1 << 20)):
-        monkeypatch.setattr("crossalign.alignment.table.TASK_CELLS", task)
+        monkeypatch.setattr("crossalign.alignment.model.TASK_CELLS", task)
         aligner = aligner_of(lines, FULL, threads, budget)
         links = aligner.train()
         blocks = len(aligner.table.blocks)

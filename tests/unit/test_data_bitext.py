@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crossalign.data.bitext import Pool, filter_links, read_scored
 from crossalign.data.report import Report
-from crossalign.data.tokenise import detokeniser, tidy, tokeniser
+from crossalign.data.text import detokeniser, tidy, tokeniser
 from crossalign.runtime.errors import UserError
 
 

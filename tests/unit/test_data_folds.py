@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.data.folds import assign_folds, part_of
+from crossalign.data.conllu import assign_folds, part_of
 
 
 @settings(deadline=None)

@@ -8,7 +8,7 @@ import pytest
 
 from crossalign.catalog import mixtures
 from crossalign.catalog.sets import DataSet, raw_files
-from crossalign.data.mixture import read_pairs, read_text
+from crossalign.data.parallel import read_pairs, read_text
 from crossalign.fetch.register import read_datasets
 from crossalign.runtime.errors import UserError
 

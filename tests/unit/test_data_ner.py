@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.data.jsonl import read_rows, write_rows
+from crossalign.data.lines import read_rows, write_rows
 from crossalign.data.ner import FORMATS, is_invisible, read_ner, tag_set, to_iob2
 from crossalign.data.report import Report
 from crossalign.runtime.errors import UserError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crossalign.data.conllu import read_sentences, write_sentences
-from crossalign.data.jsonl import write_rows
+from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.nli import read_pairs
 from crossalign.data.parallel import read_extension, read_pud

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.alignment.compiled import Workers
-from crossalign.alignment.pharaoh import parse_links, print_links
-from crossalign.alignment.symmetrise import METHODS, symmetrise
+from crossalign.alignment.kernels import Workers
+from crossalign.alignment.links import METHODS, parse_links, print_links, symmetrise
 from crossalign.runtime.errors import UserError
 
 NEIGHBOURS = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
@@ -97,7 +96,7 @@ def test_by_hand():
 
 
 def test_any_number_of_threads_gives_the_same(monkeypatch):
-    monkeypatch.setattr("crossalign.alignment.symmetrise._TASK_LINKS", 40)
+    monkeypatch.setattr("crossalign.alignment.links._TASK_LINKS", 40)
     forward = [[(k % 5, k % 3), (k % 4, 6)] for k in range(200)]
     reverse = [[(k % 5, k % 3), (k % 7, 5)] for k in range(200)]
     results = []

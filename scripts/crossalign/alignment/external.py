@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.alignment.pharaoh import LinkSet, parse_links
-from crossalign.alignment.pool import Lengths
+from crossalign.alignment.bitext import Lengths
+from crossalign.alignment.links import LinkSet, parse_links
 from crossalign.runtime.errors import UserError
 
 PROGRAMS = ("builtin", "fast_align", "eflomal")
@@ -79,7 +79,7 @@ def align(program: str, path: str | None, bitext: Path, method: str, threads: in
 
 
 def _symmetrised(forward: LinkSet, reverse: LinkSet, method: str) -> LinkSet:
-    from crossalign.alignment.symmetrise import symmetrise
+    from crossalign.alignment.links import symmetrise
 
     return symmetrise(forward, reverse, method)
 

@@ -1,14 +1,20 @@
 """Tell people what will be or must be downloaded, from where, to where, and under which licence."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from crossalign.fetch.progress import size
 from crossalign.fetch.register import Dataset, Model
 
 MODEL_MARK = "complete.json"
 NON_COMMERCIAL = "NON-COMMERCIAL"
+
+
+def size(count: float) -> str:
+    """A number of bytes for people: `12.3 MB`."""
+    power = min(int(math.log10(max(count, 1)) + 1e-9) // 3, 4)
+    return f"{count:.0f} B" if power == 0 else f"{count / 1000**power:.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
 
 
 def is_non_commercial(licence: str) -> bool:
