@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma
 
-from crossalign.alignment import compiled, kernels
+from crossalign.alignment import kernels
 from crossalign.alignment.bitext import read_bitext
 from crossalign.alignment.kernels import Workers
 from crossalign.alignment.model import FLOOR, Aligner, Options, Sizes, diagonal_prior, model_feature, partition
@@ -317,13 +317,13 @@ def test_kernels_compile_where_nothing_can_be_cached(monkeypatch):
 
     # Numba tries each of its folders with a temporary file.
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    made = compiled.kernel(lambda x: x + 1)
+    made = kernels.kernel(lambda x: x + 1)
     assert made(2) == 3
     assert not made.stats.cache_path
 
 
 def test_ranges_cover_everything_once():
     work = np.array([5, 0, 0, 100, 1, 1, 1, 7])
-    ranges = compiled.even_ranges(work, 8)
+    ranges = kernels.even_ranges(work, 8)
     assert [k for low, high in ranges for k in range(low, high)] == list(range(8))
     assert all(work[low : high - 1].sum() < 8 for low, high in ranges)

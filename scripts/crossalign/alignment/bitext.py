@@ -1,6 +1,4 @@
-"""Parallel text as arrays of word numbers, read from `source ||| target` lines.
-
-A prepared pool of scored sentence pairs, and the bitext that alignment programs read."""
+"""Parallel text: `source ||| target` lines as arrays of word numbers, and the prepared pool of scored pairs."""
 
 import re
 import sys

@@ -1,6 +1,4 @@
-"""What fast_align says on standard error while it works.
-
-Whole jobs: align a bitext in one direction or in both, with new or with loaded parameters."""
+"""Whole jobs: align a bitext in one direction or in both, and say what fast_align says meanwhile."""
 
 import math
 import sys
@@ -39,18 +37,16 @@ class Progress:
         say(f"expected target length = source length * {aligner.length_ratio:g}")
 
     def __call__(self, number: int, step: Step) -> None:
-        aligner = self.aligner
-        final = number == aligner.options.iterations
-        words = aligner.target_words
+        words = self.aligner.target_words
         bits = step.likelihood / math.log(2)
-        say(f"ITERATION {number}{' (FINAL)' if final else ''}")
+        say(f"ITERATION {number}{' (FINAL)' if number == self.aligner.options.iterations else ''}")
         say(f"  log_e likelihood: {step.likelihood:g}")
         say(f"  log_2 likelihood: {bits:g}")
         say(f"     cross entropy: {-bits / words:g}")
         say(f"        perplexity: {2.0 ** min(-bits / words, 1000.0):g}")
         say(f"      posterior p0: {step.unlinked / words:g}")
         say(f" posterior al-feat: {step.feature / words:g}")
-        say(f"       size counts: {aligner.sizes.distinct}")
+        say(f"       size counts: {self.aligner.sizes.distinct}")
         for turn, (feature, tension) in enumerate(step.tension_steps, 1):
             say(f"  {turn}  model al-feat: {feature:g} (tension={tension:g})")
         if step.tension_steps:

@@ -1,6 +1,4 @@
-"""How the kernels are compiled, and how they share the cores without changing the result.
-
-The loops over all cells (source word, target word) of all sentence pairs, compiled.
+"""The loops over all cells (source word, target word) of all sentence pairs, compiled, and the threads that share them.
 
 One cell holds the rank of its target word within the row of its source word, so that the probability of a cell is
 `prob[row_start[source word] + rank]`: array access only. Kernels over sentences write to their own sentences, kernels

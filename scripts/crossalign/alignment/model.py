@@ -1,18 +1,10 @@
-"""The diagonal prior of Dyer, Chahuneau and Smith (2013), section 2, for all sentence sizes at once.
+"""fast_align's model (Dyer, Chahuneau and Smith 2013): the diagonal prior, the table of words that meet, training.
 
 Target position j of m is linked to source position i of n with probability proportional to
 exp(-tension * |i/n - j/m|), to no word with probability p0. The partition function and its derivative are
-geometric series on both sides of the diagonal (section 3.1 of the paper).
-
-
-The co-occurrence table of a bitext, built once: which target words each source word meets, and where.
-
-Memory: 20 bytes per distinct word pair, about 30 per running word, and 2 or 4 bytes per cell (source word x target
-word of a sentence pair). The cells are the bulk; where they exceed the budget, blocks of sentences take turns in one
-buffer of that size, and their cells are written anew in every iteration. The result is the same to the last bit.
-
-
-fast_align's model: training by expectation maximisation, and the best links under it."""
+geometric series on both sides of the diagonal (section 3.1 of the paper). They are computed for all sentence sizes
+at once.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -156,7 +148,12 @@ class Block:
 
 
 class Table:
-    """Rows of target words per source word, and the cells that point into them."""
+    """Which target words each source word meets (its row), and where: cells that point into the rows. Built once.
+
+    Memory: 20 bytes per distinct word pair, about 30 per running word, and 2 or 4 bytes per cell (source word x target
+    word of a sentence pair). The cells are the bulk; where they exceed the budget, blocks of sentences take turns in
+    one buffer of that size, and their cells are written anew in every iteration. The result is the same to the bit.
+    """
 
     def __init__(self, bitext: Bitext, workers: Workers, budget_mb: float = BUDGET_MB) -> None:
         self.bitext, self.workers = bitext, workers
