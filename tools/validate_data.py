@@ -1,10 +1,18 @@
-"""Thorough checks of prepared files, the same for real and for artificial data."""
+"""Check prepared files: format, labels, trees, offsets, order, and that each report fits its file.
 
+Example:
+    python tools/validate_data.py results/demo/data/trees/en_ewt/*.conllu
+"""
+
+import argparse
 import json
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.data.conllu import read_sentences
 from crossalign.data.lines import numbered, read_rows, shown, wrong
@@ -12,7 +20,7 @@ from crossalign.data.ner import to_iob2
 from crossalign.data.nli import LABELS
 from crossalign.data.report import Report, report_path
 from crossalign.data.text import SeenTexts, squeeze
-from crossalign.runtime.errors import UserError
+from crossalign.runtime.errors import UserError, run_main
 
 
 def validate(kind: str, path: str | Path, several_roots: bool = False, tags_only: bool = False) -> int:
@@ -152,3 +160,26 @@ CHECKS: dict[str, Callable[..., int]] = {
     "text": _check_lines,
     "parallel": _check_lines,
 }
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--kind", choices=sorted(CHECKS), help="default: by the folder, …/data/<kind>/…")
+    parser.add_argument("--several-roots", action="store_true", help="trees: sentences may have several roots (tweets)")
+    parser.add_argument("--tags-only", action="store_true", help="trees: sentences may have tags and no tree")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Check file by file; the first fault ends it."""
+    args = parse_args()
+    for path in args.files:
+        kind = args.kind or kind_of(path)
+        count = validate(kind, path, args.several_roots, args.tags_only)
+        print(f"{path}: {kind}, {count} items, sound")
+
+
+if __name__ == "__main__":
+    run_main(main)
