@@ -80,22 +80,21 @@ def check(options: Options) -> None:
 
 def align_direction(bitext: Bitext, job: Job, reverse: bool) -> tuple[LinkSet, np.ndarray]:
     """Links (source-target in any case) of one direction, and each pair's log-probability with the length's."""
-    check(job.options)
     name = "reverse" if reverse else "forward"
     facing = bitext.reversed() if reverse else bitext
     if job.loaded:
         if name not in job.loaded:
             raise UserError(f"the loaded model has no {name} direction; save one from a run with --symmetrise")
         aligner = job.loaded[name].aligner(facing, job.workers, job.budget_mb)
-        found = aligner.links()
+        links = aligner.links()
     else:
         say(f"INITIAL PASS ({name})")
         aligner = Aligner(facing, job.options, job.workers, job.budget_mb)
-        found = aligner.train(Progress(aligner))
+        links = aligner.train(Progress(aligner))
     if job.keep:
         job.learnt[name] = Parameters.of(aligner)
-    scores = found.scores + _length_scores(facing, aligner.length_ratio)
-    return LinkSet.from_positions(found.source_of, facing.target.starts, reverse), scores
+    scores = links.scores + _length_scores(facing, aligner.length_ratio)
+    return LinkSet.from_positions(links.source_of, facing.target.starts, reverse), scores
 
 
 def _length_scores(bitext: Bitext, ratio: float) -> np.ndarray:

@@ -74,10 +74,10 @@ CELL, SOURCE, TARGET, N, M, SIZE, OF_J, OF_I = range(8)
 
 
 @kernel
-def distinct_targets(low, high, seen, found, lengths, type_start, place_sentence, sentences, target):
+def distinct_targets(low, high, seen, met, lengths, type_start, place_sentence, sentences, target):
     """For source words low..high: the target words seen with each, in order of appearance, and how many.
 
-    `seen` holds -1 for every target word; returns how much of `found` was filled.
+    `seen` holds -1 for every target word; returns how much of `met` was filled.
     """
     filled = 0
     for word in range(low, high):
@@ -88,7 +88,7 @@ def distinct_targets(low, high, seen, found, lengths, type_start, place_sentence
                 other = target[position]
                 if seen[other] != word:
                     seen[other] = word
-                    found[filled] = other
+                    met[filled] = other
                     filled += 1
         lengths[word - low] = filled - before
     return filled
@@ -161,7 +161,7 @@ def count_links(low, high, cells, first_cell, first, last, order, place_sentence
                 grow, shrink, inverse, counts):  # fmt: skip
     """The expected counts of source words low..high, each still to be multiplied by its probability."""
     for word in range(low, high):
-        own = counts[row_start[word] : row_start[word + 1]]
+        row = counts[row_start[word] : row_start[word + 1]]
         for place in range(first[word], last[word]):
             pair = sentences[place_sentence[place]]
             m = pair[M]
@@ -172,10 +172,10 @@ def count_links(low, high, cells, first_cell, first, last, order, place_sentence
             split = (i + 1) * m // pair[N]
             factor = shrink[pair[OF_I] + i]
             for j in range(split):
-                own[ranks[j]] += up[j] * factor * share[j]
+                row[ranks[j]] += up[j] * factor * share[j]
             factor = grow[pair[OF_I] + i]
             for j in range(split, m):
-                own[ranks[j]] += down[j] * factor * share[j]
+                row[ranks[j]] += down[j] * factor * share[j]
 
 
 @kernel

@@ -194,16 +194,16 @@ class Table:
 
         def row_piece(low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
             seen = np.full(len(target.words), -1, np.int32)
-            found = np.empty(int(room[low:high].sum()), np.int32)
+            met = np.empty(int(room[low:high].sum()), np.int32)
             lengths = np.zeros(high - low, np.int64)
             arguments = (self.type_start, self.place_sentence, self.sentences, target.tokens)
-            filled = kernels.distinct_targets(low, high, seen, found, lengths, *arguments)
-            return found[:filled].copy(), lengths
+            filled = kernels.distinct_targets(low, high, seen, met, lengths, *arguments)
+            return met[:filled].copy(), lengths
 
         results = self.workers.run(row_piece, even_ranges(work, TASK_CELLS))
         lengths = np.concatenate([lengths for _, lengths in results])
         self.row_start = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-        self.row_target = np.concatenate([found for found, _ in results])
+        self.row_target = np.concatenate([met for met, _ in results])
         self.row_ranges = even_ranges(lengths, TASK_CELLS)
 
     def _cut_blocks(self, budget_mb: float) -> None:

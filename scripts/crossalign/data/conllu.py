@@ -105,8 +105,8 @@ def _read_comment(line: str, sentence: Sentence, report: Report) -> None:
 def _is_skipped(index: str, report: Report) -> bool:
     """Whether the line is a multiword range or an empty node, which are no words of the tree."""
     for mark, kind in (("-", "multiword_tokens"), (".", "empty_nodes")):
-        first, found, second = index.partition(mark)
-        if found and first.isdecimal() and second.isdecimal():
+        first, _, second = index.partition(mark)
+        if first.isdecimal() and second.isdecimal():
             report.counts[kind] += 1
             return True
     return False

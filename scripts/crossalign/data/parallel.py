@@ -103,7 +103,7 @@ def _translated(source: Source, lang: str, skip_rows: int) -> Iterator[str]:
 
 
 def read_tatoeba(source: Source) -> Iterator[tuple[int, str, str]]:
-    """Line number, English and the other sentence, whichever stands first in the file."""
+    """Line number, English and the other sentence, whichever comes first in the file."""
     for number, line in source.lines():
         fields = line.split("\t")
         if len(fields) != 4:

@@ -96,7 +96,7 @@ def _locate(context: str, text: str, start: int, report: Report) -> dict[str, An
 
 
 def nearest(context: str, text: str, start: int) -> int | None:
-    """Where `text` stands in `context` nearest to `start`, the earlier place if two are as near; None if nowhere."""
+    """Where `text` occurs in `context` nearest to `start`, the earlier place if two are as near; None if nowhere."""
     start = min(max(start, 0), len(context))
     after = context.find(text, start)
     before = context.rfind(text, 0, start + len(text) - 1)

@@ -397,5 +397,5 @@ _SCRIPT_OF = {"ar": "Arabic", "ckb": "Arabic", "ug": "Arabic", "xmf": "Georgian"
 
 def source_letters(text: str, lang: str) -> str:
     """The letters of the language's own script in a text; a transliterated text has none."""
-    found = re.findall(f"[{_SCRIPTS[_SCRIPT_OF.get(lang, 'Cyrillic')]}]", text)
-    return "".join(char for char in found if unicodedata.category(char)[0] == "L")
+    signs = re.findall(f"[{_SCRIPTS[_SCRIPT_OF.get(lang, 'Cyrillic')]}]", text)
+    return "".join(char for char in signs if unicodedata.category(char)[0] == "L")

@@ -39,10 +39,10 @@ def missing(rows: Iterable[Dataset | Model], downloads: str | Path) -> list[Data
     """Those that are not there. A model is there when it is complete."""
 
     def there(row: Dataset | Model) -> bool:
-        own = Path(downloads) / row.path
+        target = Path(downloads) / row.path
         if isinstance(row, Model):
-            return (own / MODEL_MARK).exists()
-        return own.exists() or place(row, downloads).exists()
+            return (target / MODEL_MARK).exists()
+        return target.exists() or place(row, downloads).exists()
 
     return [row for row in rows if not there(row)]
 

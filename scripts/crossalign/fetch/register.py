@@ -38,8 +38,7 @@ class Dataset:
     use: str
 
     def by_hand(self, downloads: str | Path) -> Path | None:
-        """Where a person puts a file that must not be fetched. Not the file's own place: what lies there belongs to
-        the workflow, which may delete and remake it."""
+        """Where a person puts a file that must not be fetched: not its final place, which the workflow may remake."""
         return Path(downloads) / "by-hand" / self.path if self.url.startswith("manual:") else None
 
 

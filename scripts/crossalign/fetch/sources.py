@@ -193,8 +193,8 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
     addresses = [settings.mirror.address(row.path)] if settings.mirror else []
     if not settings.only_mirror:
         by_hand = row.by_hand(settings.downloads)
-        own = row.url if by_hand is None else f"file:{by_hand}" if by_hand.exists() else None
-        addresses += [address for address in (own, row.mirror) if address]
+        first = row.url if by_hand is None else f"file:{by_hand}" if by_hand.exists() else None
+        addresses += [address for address in (first, row.mirror) if address]
     if settings.offline:
         addresses = [address for address in addresses if local_path(address)]
     problems, changed = [], False
