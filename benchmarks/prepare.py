@@ -24,13 +24,17 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from crossalign.data.bitext import Pool, read_scored  # noqa: E402
 from crossalign.data.conllu import read_sentences, write_sentences  # noqa: E402
-from crossalign.data.jsonl import write_rows  # noqa: E402
+from crossalign.data.lines import write_rows  # noqa: E402
 from crossalign.data.ner import FORMATS, read_ner  # noqa: E402
 from crossalign.data.nli import read_pairs  # noqa: E402
 from crossalign.data.qa import prepare_questions, read_questions  # noqa: E402
 from crossalign.data.report import Report  # noqa: E402
-from crossalign.data.text import Cleaning, clean_sentences, read_lines  # noqa: E402
-from crossalign.data.tokenise import tokeniser  # noqa: E402
+from crossalign.data.text import (  # noqa: E402
+    Cleaning,
+    clean_sentences,
+    read_lines,
+    tokeniser,
+)
 from crossalign.data.transliteration import transliterator  # noqa: E402
 
 Job = Callable[[str], str]

@@ -11,10 +11,8 @@ Example:
 
 import argparse
 
-from crossalign.fetch.checksums import parse_checksum
-from crossalign.fetch.options import add_options, settings
-from crossalign.fetch.register import Dataset, check_path, check_url
-from crossalign.fetch.sources import obtain
+from crossalign.fetch.register import dataset
+from crossalign.fetch.sources import add_options, obtain, settings
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -35,20 +33,8 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Download the file."""
     args = parse_args()
-    if args.bytes and not args.bytes.isdecimal():
-        raise UserError(f"--bytes {args.bytes!r} is not a whole number")
     try:
-        checksum = parse_checksum(args.checksum) if args.checksum else None
-        row = Dataset(
-            path=check_path(args.path),
-            version=args.version,
-            url=check_url(args.url, checksum),
-            mirror=check_url(args.mirror, checksum) if args.mirror else None,
-            bytes=int(args.bytes) if args.bytes else None,
-            checksum=checksum,
-            licence=args.licence,
-            use="",
-        )
+        row = dataset(vars(args) | {"use": ""})
     except ValueError as error:
         raise UserError(str(error)) from error
     obtain(row, settings(args))

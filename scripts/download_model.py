@@ -9,10 +9,10 @@ Example:
 """
 
 import argparse
-import re
 
 from crossalign.fetch.models import obtain_model
-from crossalign.fetch.options import add_options, settings
+from crossalign.fetch.register import check_model
+from crossalign.fetch.sources import add_options, settings
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -31,10 +31,10 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Download the model."""
     args = parse_args()
-    if not re.fullmatch(r"[\w.-]*\w[\w.-]*", args.name):
-        raise UserError(f"--name {args.name!r} must be made of letters, digits, `.`, `_` and `-`")
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+|manual:\S+", args.hub):
-        raise UserError(f"--hub {args.hub!r} should read <owner>/<repository> or manual:<page>")
+    try:
+        check_model(args.name, args.hub)
+    except ValueError as error:
+        raise UserError(str(error)) from error
     obtain_model(args.name, args.hub, args.revision, settings(args))
 
 

@@ -75,13 +75,11 @@ def main() -> None:
     args = parse_args()
     # Imported late: --help and mistakes in the flags need no compiler.
     from crossalign.alignment.bitext import read_bitext_file
-    from crossalign.alignment.compiled import Workers
-    from crossalign.alignment.job import Job, align_direction, align_symmetrised, check
+    from crossalign.alignment.job import Job, align_direction, align_symmetrised, check, say, say_skipped
+    from crossalign.alignment.kernels import Workers
+    from crossalign.alignment.links import method_number, print_links
     from crossalign.alignment.model import Options
     from crossalign.alignment.parameters import load_parameters, read_table, save_parameters, write_table
-    from crossalign.alignment.pharaoh import print_links
-    from crossalign.alignment.progress import say, say_skipped
-    from crossalign.alignment.symmetrise import method_number
 
     options = Options(
         iterations=args.iterations,

@@ -11,20 +11,18 @@ Example:
 from argparse import Namespace
 
 from crossalign.data.bitext import Pool, read_scored
-from crossalign.data.command import check_kept, only_source, parser, positive, write_report
+from crossalign.data.command import only_source, parser, positive, prepared
 from crossalign.data.lines import Source
-from crossalign.data.mixture import read_pairs
+from crossalign.data.parallel import read_pairs
 from crossalign.data.report import Report
-from crossalign.data.tokenise import tokeniser
+from crossalign.data.text import tokeniser
 from crossalign.runtime.errors import run_main
-from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = parser(__doc__)
+    args = parser(__doc__, lang="the other language; English stands first")
     args.add_argument("--format", choices=("wikimatrix", "mix"), default="wikimatrix")
-    args.add_argument("--lang", required=True, help="the other language; English stands first")
     args.add_argument("--pool", type=positive, default=250_000, help="how many pairs to keep")
     args.add_argument("--max-words", type=positive, default=64, help="longest side, in words after tokenisation")
     return args.parse_args()
@@ -43,16 +41,13 @@ def main() -> None:
         with source.open() as stream:
             for row in read_scored(stream, source.name):
                 pool.add(*row)
-    scores = []
-    with write_atomic(args.out) as out:
-        for score, english, other in pool.rows():
-            scores.append(score)
-            out.write(f"{score}\t{english}\t{other}\n")
-        report.kept = len(scores)
-        check_kept(args, report)
-    report.facts = {"best_score": float(scores[0]), "worst_score": float(scores[-1])}
-    report.facts["pool_full"] = len(scores) == args.pool
-    write_report(args, report)
+    rows = list(pool.rows())
+    report.kept = len(rows)
+    with prepared(args, report) as out:
+        out.writelines("\t".join(row) + "\n" for row in rows)
+        if rows:
+            report.facts = {"best_score": float(rows[0][0]), "worst_score": float(rows[-1][0])}
+            report.facts["pool_full"] = len(rows) == args.pool
 
 
 if __name__ == "__main__":

@@ -5,46 +5,30 @@ Example:
         --source results/demo/downloads/ner/wikiann/panx_dataset.zip
 """
 
-from argparse import Namespace
-
-from crossalign.data.command import check_kept, only_source, parser, write_report
-from crossalign.data.jsonl import write_rows
-from crossalign.data.lines import Source
+from crossalign.data.command import only_source, parser, prepared
+from crossalign.data.lines import Source, write_rows
 from crossalign.data.ner import FORMATS, read_ner, tag_set
 from crossalign.data.report import Report
-from crossalign.data.transliteration import LANGUAGES, transliterator
+from crossalign.data.transliteration import transliterator
 from crossalign.runtime.errors import run_main
-from crossalign.runtime.files import write_atomic
-
-
-def parse_args() -> Namespace:
-    """The command line."""
-    args = parser(__doc__)
-    args.add_argument("--format", choices=sorted(FORMATS), required=True)
-    args.add_argument("--lang", required=True)
-    args.add_argument("--split", choices=("train", "dev", "test"), required=True)
-    args.add_argument("--transliterate", choices=LANGUAGES, metavar="LANG", help="write the tokens in Latin letters")
-    return args.parse_args()
 
 
 def main() -> None:
     """Read, transliterate, write."""
-    args = parse_args()
+    latin_help = "write the tokens in Latin letters"
+    args = parser(__doc__, sorted(FORMATS), lang="", split=True, transliterate=latin_help).parse_args()
     report = Report()
     form = FORMATS[args.format]
     # WikiANN is a zip of one packed folder a language.
     source = Source(only_source(args), f"{args.lang}.tar.gz!{args.split}")
     report.facts["tags"] = tag_set(form.classes)
-    latin = transliterator(args.transliterate) if args.transliterate else None
-    if latin:
-        report.facts["transliterated"] = args.transliterate
-    with source.open() as stream, write_atomic(args.out) as out:
+    with source.open() as stream, prepared(args, report) as out:
         rows = read_ner(stream, source.name, form, args.lang, args.split, report)
-        if latin:
+        if args.transliterate:
+            latin = transliterator(args.transliterate)
+            report.facts["transliterated"] = args.transliterate
             rows = ({**row, "tokens": [latin.form(token) for token in row["tokens"]]} for row in rows)
         write_rows(rows, out)
-        check_kept(args, report)
-    write_report(args, report)
 
 
 if __name__ == "__main__":

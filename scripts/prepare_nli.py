@@ -11,13 +11,11 @@ from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from crossalign.data.command import check_kept, only_source, parser, write_report
-from crossalign.data.jsonl import write_rows
-from crossalign.data.lines import Source
+from crossalign.data.command import only_source, parser, prepared
+from crossalign.data.lines import Source, write_rows
 from crossalign.data.nli import mix_with_english, read_multinli, read_pairs, read_xnli
 from crossalign.data.report import Report
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.files import write_atomic
 
 MEMBERS = {
     "multinli": "multinli_1.0/multinli_1.0_{split}.jsonl",
@@ -28,10 +26,7 @@ MEMBERS = {
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = parser(__doc__)
-    args.add_argument("--format", choices=sorted(MEMBERS), required=True)
-    args.add_argument("--lang", required=True)
-    args.add_argument("--split", choices=("train", "dev", "test"), required=True)
+    args = parser(__doc__, sorted(MEMBERS), lang="", split=True)
     args.add_argument("--mix-with-english", action="store_true")
     args.add_argument("--coin-seed", type=int, default=1)
     args.add_argument(
@@ -44,13 +39,11 @@ def read(args: Namespace, path: str | Path, lang: str, report: Report) -> Iterat
     """The pairs of one language."""
     source = Source(path, MEMBERS[args.format].format(lang=lang, split=args.split))
     with source.open() as stream:
-        match args.format:
-            case "multinli":
-                yield from read_multinli(stream, source.name, report)
-            case "xnli":
-                yield from read_xnli(stream, source.name, lang, report)
-            case "extension":
-                yield from read_pairs(stream, source.name, report)
+        if args.format == "xnli":
+            yield from read_xnli(stream, source.name, lang, report)
+        else:
+            reader = read_multinli if args.format == "multinli" else read_pairs
+            yield from reader(stream, source.name, report)
 
 
 def main() -> None:
@@ -67,10 +60,8 @@ def main() -> None:
         english = read(args, args.english_source or path, "en", Report())
         pairs = mix_with_english(pairs, english, args.coin_seed, report)
         report.facts["coin_seed"] = args.coin_seed
-    with write_atomic(args.out) as stream:
-        write_rows(pairs, stream)
-        check_kept(args, report)
-    write_report(args, report)
+    with prepared(args, report) as out:
+        write_rows(pairs, out)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ Example:
 
 from argparse import Namespace
 
-from crossalign.data.command import check_kept, only_source, parser, write_report
+from crossalign.data.command import only_source, parser, prepared
 from crossalign.data.lines import Source
 from crossalign.data.parallel import first_rows, read_column, read_extension, read_pud
 from crossalign.data.report import Report
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.files import write_atomic
 
+READERS = {"pud": read_pud, "extension": read_extension, "xnli15": read_column}
 # How many rows are taken unless --rows says otherwise; 0 is all.
 ROWS = {"pud": 0, "extension": 10_000, "xnli15": 0}
 MEMBERS = {"xnli15": "XNLI-15way/xnli.15way.orig.tsv"}
@@ -24,9 +24,7 @@ MEMBERS = {"xnli15": "XNLI-15way/xnli.15way.orig.tsv"}
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = parser(__doc__)
-    args.add_argument("--format", choices=sorted(ROWS), required=True)
-    args.add_argument("--lang", required=True)
+    args = parser(__doc__, sorted(READERS), lang="")
     args.add_argument(
         "--rows", type=int, help="take the first so many (0: all; default: 10000 for extension, else all)"
     )
@@ -41,18 +39,9 @@ def main() -> None:
         raise UserError(f"--rows {rows}: a number of rows, or 0 for all")
     report = Report()
     source = Source(only_source(args), MEMBERS.get(args.format))
-    with source.open() as stream, write_atomic(args.out) as out:
-        match args.format:
-            case "pud":
-                sentences = read_pud(stream, source.name)
-            case "extension":
-                sentences = read_extension(stream, source.name, args.lang)
-            case _:
-                sentences = read_column(stream, source.name, args.lang)
-        for sentence in first_rows(sentences, rows, source.name, report):
-            out.write(sentence + "\n")
-        check_kept(args, report)
-    write_report(args, report)
+    with source.open() as stream, prepared(args, report) as out:
+        sentences = READERS[args.format](stream, source.name, args.lang)
+        out.writelines(sentence + "\n" for sentence in first_rows(sentences, rows, source.name, report))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,11 @@ Example:
 from argparse import Namespace
 from collections.abc import Iterator
 
-from crossalign.data.command import check_kept, need, only_source, parser, write_report
-from crossalign.data.jsonl import write_rows
-from crossalign.data.lines import Source
+from crossalign.data.command import only_source, parser, prepared
+from crossalign.data.lines import Source, write_rows
 from crossalign.data.qa import TYDI_NAMES, cross_questions, load_questions, prepare_questions
 from crossalign.data.report import Report
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.files import write_atomic
 
 MEMBERS = {
     "mlqa": "MLQA_V1/{split}/{split}-context-{context}-question-{question}.json",
@@ -28,8 +26,7 @@ MEMBERS = {
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = parser(__doc__)
-    args.add_argument("--format", choices=("squad", "xquad-cross", *MEMBERS), required=True)
+    args = parser(__doc__, ("squad", "xquad-cross", *MEMBERS))
     args.add_argument("--question-lang", required=True)
     args.add_argument("--context-lang", help="default: that of the question")
     args.add_argument("--split", choices=("train", "dev", "test"))
@@ -54,15 +51,12 @@ def questions_of(args: Namespace) -> Iterator[dict]:
         raise UserError(f"--format {args.format} has question and context in one language")
     if args.format == "squad":
         return load_questions(Source(only_source(args)))
-    need(args, "split")
+    if args.split is None:
+        raise UserError(f"--format {args.format} needs --split")
     if args.format == "tydiqa" and args.context_lang not in TYDI_NAMES:
         raise UserError(f"--question-lang {args.context_lang}: TyDi QA has {', '.join(TYDI_NAMES)}")
-    member = MEMBERS[args.format].format(
-        split=args.split,
-        question=args.question_lang,
-        context=args.context_lang,
-        name=TYDI_NAMES.get(args.context_lang),
-    )
+    languages = {"question": args.question_lang, "context": args.context_lang}
+    member = MEMBERS[args.format].format(split=args.split, name=TYDI_NAMES.get(args.context_lang), **languages)
     return load_questions(Source(only_source(args), member))
 
 
@@ -71,10 +65,8 @@ def main() -> None:
     args = parse_args()
     args.context_lang = args.context_lang or args.question_lang
     report = Report()
-    with write_atomic(args.out) as stream:
-        write_rows(prepare_questions(questions_of(args), report), stream)
-        check_kept(args, report)
-    write_report(args, report)
+    with prepared(args, report) as out:
+        write_rows(prepare_questions(questions_of(args), report), out)
 
 
 if __name__ == "__main__":

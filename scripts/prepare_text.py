@@ -14,18 +14,10 @@ from pathlib import Path
 
 from crossalign.data.command import parser
 from crossalign.data.lines import Source
-from crossalign.data.mixture import read_text
+from crossalign.data.parallel import read_text
 from crossalign.data.report import Report, report_path
-from crossalign.data.text import (
-    MAX_CHARACTERS,
-    MIN_CHARACTERS,
-    Cleaning,
-    clean_sentences,
-    read_articles,
-    read_lines,
-    split_parts,
-)
-from crossalign.data.transliteration import LANGUAGES, transliterator
+from crossalign.data.text import Cleaning, clean_sentences, is_held_out, read_articles, read_lines
+from crossalign.data.transliteration import transliterator
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
@@ -43,32 +35,30 @@ def share(text: str) -> float:
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    args = parser(__doc__, out=False)
+    formats = ("wikipedia", "cc100", "lines", "mix")
+    args = parser(__doc__, formats, lang="", transliterate="write Latin letters", out=False)
     args.add_argument("--out-train", required=True, type=Path)
     args.add_argument("--out-dev", required=True, type=Path)
-    args.add_argument("--format", choices=("wikipedia", "cc100", "lines", "mix"), required=True)
-    args.add_argument("--lang", required=True)
     args.add_argument("--skip-rows", type=int, default=0, help="of a translated NLI set, which others compare")
     args.add_argument("--dev-share", type=share, default=0.05, help="share of the sentences held out")
     args.add_argument("--dev-seed", type=int, default=1)
     args.add_argument("--max-sentences", type=int, default=0, help="stop after so many were kept (0: never)")
-    args.add_argument(
-        "--min-characters", type=int, default=MIN_CHARACTERS, help="shortest sentence, spaces not counted"
-    )
-    args.add_argument("--max-characters", type=int, default=MAX_CHARACTERS)
-    args.add_argument("--transliterate", choices=LANGUAGES, metavar="LANG", help="write Latin letters")
+    bounds = Cleaning()
+    args.add_argument("--min-characters", type=int, default=bounds.min_characters, help="spaces not counted")
+    args.add_argument("--max-characters", type=int, default=bounds.max_characters)
     return args.parse_args()
 
 
 def read(path: Path, args: argparse.Namespace, report: Report) -> Iterator[str]:
     """The raw sentences of one source; `mix` goes by the folder that each lies in, and counts by it."""
-    form = args.format
-    if form == "mix":
+    if args.format == "mix":
         for sentence in read_text(path, args.lang, args.skip_rows):
             report.counts[f"from {path.parent.name}"] += 1
             yield sentence
-        return
-    yield from read_articles(path, report) if form == "wikipedia" else read_lines(Source(path).lines(), report)
+    elif args.format == "wikipedia":
+        yield from read_articles(path, report)
+    else:
+        yield from read_lines(Source(path).lines(), report)
 
 
 def part_report(whole: Report, kept: int, other: str) -> Report:
@@ -85,17 +75,17 @@ def main() -> None:
     args = parse_args()
     report = Report()
     report.facts["language"] = args.lang
-    if args.transliterate:
+    latin = transliterator(args.transliterate) if args.transliterate else None
+    if latin:
         report.facts["transliterated"] = args.transliterate
-    change = transliterator(args.transliterate).line if args.transliterate else None
     raw = chain.from_iterable(read(path, args, report) for path in args.source)
     rules = Cleaning(args.min_characters, args.max_characters, args.max_sentences)
     kept = [0, 0]
     with write_atomic(args.out_train) as train, write_atomic(args.out_dev) as dev:
-        for held_out, sentence in split_parts(
-            clean_sentences(raw, rules, report), args.dev_share, args.dev_seed, change
-        ):
-            (dev if held_out else train).write(sentence + "\n")
+        for sentence in clean_sentences(raw, rules, report):
+            # Drawn by the sentence as it came, so that the transliterated copy holds out the same ones.
+            held_out = is_held_out(sentence, args.dev_share, args.dev_seed)
+            (dev if held_out else train).write((latin.line(sentence) if latin else sentence) + "\n")
             kept[held_out] += 1
         if not all(kept):
             raise UserError(

@@ -10,24 +10,21 @@ Example:
 
 from argparse import Namespace
 
-from crossalign.data.command import check_kept, parser, positive, write_report
-from crossalign.data.conllu import Sentence, read_sentences, write_sentences
-from crossalign.data.folds import PARTS, assign_folds, part_of
+from crossalign.data.command import parser, positive, prepared
+from crossalign.data.conllu import PARTS, Sentence, assign_folds, part_of, read_sentences, write_sentences
 from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
-from crossalign.data.transliteration import LANGUAGES, transliterator
+from crossalign.data.transliteration import transliterator
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = parser(__doc__)
+    args = parser(__doc__, transliterate="write the forms in Latin letters")
     args.add_argument("--fold", type=positive, help="which rotation, from 1")
     args.add_argument("--folds", type=positive, default=5)
     args.add_argument("--part", choices=PARTS, help="what to write of the rotation")
     args.add_argument("--fold-seed", type=int, default=1)
-    args.add_argument("--transliterate", choices=LANGUAGES, metavar="LANG", help="write the forms in Latin letters")
     args.add_argument("--tags-only", action="store_true", help="the file has tags and no trees")
     args.add_argument("--several-roots", action="store_true", help="sentences may be made of several trees (tweets)")
     return args.parse_args()
@@ -74,10 +71,8 @@ def main() -> None:
             sentence.text = latin.line(sentence.text) if sentence.text else None
         report.facts["transliterated"] = args.transliterate
     report.kept = len(sentences)
-    with write_atomic(args.out) as stream:
-        check_kept(args, report)
-        write_sentences(sentences, stream)
-    write_report(args, report)
+    with prepared(args, report) as out:
+        write_sentences(sentences, out)
 
 
 if __name__ == "__main__":

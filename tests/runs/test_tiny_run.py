@@ -7,10 +7,10 @@ import pytest
 import yaml
 from tests.unit.world_for_tests import SETTINGS, small_override
 from tests.workflow import planned, snakemake
+from tools.validate_data import validate
 
 from crossalign.catalog.config import load
 from crossalign.catalog.runs import Catalog
-from crossalign.data.validate import validate
 from crossalign.world.settings import load_settings
 
 # Every kind of data set, few languages.

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_tokenizer
 
-from crossalign.alignment.pool import in_pieces
+from crossalign.alignment.bitext import in_pieces
 from crossalign.engine.batches import Stream
 from crossalign.engine.linked import read_sample, sample_lines
 from crossalign.engine.pairs import Choice, PairStore, make_pairs

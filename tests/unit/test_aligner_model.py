@@ -9,18 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma
 
-from crossalign.alignment import compiled, kernels
+from crossalign.alignment import kernels
 from crossalign.alignment.bitext import read_bitext
-from crossalign.alignment.compiled import Workers
-from crossalign.alignment.diagonal import Sizes, diagonal_prior, model_feature, partition
-from crossalign.alignment.model import FLOOR, Aligner, Options
-from crossalign.alignment.parameters import (
-    Parameters,
-    load_parameters,
-    read_table,
-    save_parameters,
-    write_table,
-)
+from crossalign.alignment.kernels import Workers
+from crossalign.alignment.model import FLOOR, Aligner, Options, Sizes, diagonal_prior, model_feature, partition
+from crossalign.alignment.parameters import Parameters, load_parameters, read_table, save_parameters, write_table
 from crossalign.runtime.errors import UserError
 
 BOOKS = ["das haus ||| the house", "das buch ||| the book"]
@@ -75,13 +68,6 @@ def test_one_em_step_with_diagonal_and_null_word_by_hand():
     assert (p[None, "the"], p[None, "house"], p[None, "book"]) == pytest.approx((0.5, 0.25, 0.25))
     assert step.unlinked == pytest.approx(4 * 0.08)
     assert step.likelihood == pytest.approx(4 * math.log(1e-9))
-
-
-def test_last_iteration_gives_the_expected_links():
-    # The common word ends up with the common word, although it comes last on one side.
-    aligner = aligner_of(["a x ||| Y A", "a y ||| Z A", "a z ||| X A"] * 3, Options(iterations=8, use_null=False))
-    linked = aligner.train()
-    assert linked.source_of[1::2].tolist() == [0] * 9
 
 
 def plain_training(lines, options, updates):
@@ -170,7 +156,7 @@ def test_threads_tasks_and_memory_change_nothing(monkeypatch):
     lines = random_corpus(400)
     results = []
     for threads, budget, task in ((1, 64.0, 1 << 20), (2, 64.0, 500), (5, 0.01, 3000), (1, 0.002, 1 << 20)):
-        monkeypatch.setattr("crossalign.alignment.table.TASK_CELLS", task)
+        monkeypatch.setattr("crossalign.alignment.model.TASK_CELLS", task)
         aligner = aligner_of(lines, FULL, threads, budget)
         links = aligner.train()
         blocks = len(aligner.table.blocks)
@@ -214,30 +200,20 @@ def test_forced_alignment_equals_training_alignment(tmp_path):
     forced = loaded.aligner(bitext_of(lines), Workers(1)).links()
     assert np.array_equal(forced.source_of, trained.source_of)
     assert np.array_equal(forced.scores, trained.scores)
+    # So does fast_align's table, if nothing is pruned.
+    write_table(tmp_path / "table", Parameters.of(aligner), beam=-1e9)
+    options = Options(favour_diagonal=True, tension=aligner.tension)
+    table = read_table(tmp_path / "table", options, aligner.length_ratio)
+    assert np.array_equal(table.aligner(bitext_of(lines), Workers(1)).links().source_of, trained.source_of)
     # Any part of the text, in another order, gets the links it had.
     part = loaded.aligner(bitext_of(lines[250:260] + lines[3:4]), Workers(1)).links()
     starts = aligner.bitext.target.starts
     expected = [*trained.source_of[starts[250] : starts[260]], *trained.source_of[starts[3] : starts[4]]]
     assert part.source_of.tolist() == [int(k) for k in expected]
-
-
-def test_unknown_words_get_the_floor():
-    aligner = aligner_of(BOOKS, Options())
-    aligner.train()
-    forced = Parameters.of(aligner).aligner(bitext_of(["haus kino ||| cinema house"]), Workers(1))
-    p = probabilities(forced)
-    assert p["kino", "cinema"] == p["haus", "cinema"] == p[None, "cinema"] == FLOOR
-    assert p["haus", "house"] == probabilities(aligner)["haus", "house"]
-
-
-def test_text_table_without_pruning_gives_the_same_links(tmp_path):
-    lines = random_corpus(200)
-    aligner = aligner_of(lines, FULL)
-    trained = aligner.train()
-    write_table(tmp_path / "table", Parameters.of(aligner), beam=-1e9)
-    options = Options(favour_diagonal=True, tension=aligner.tension)
-    forced = read_table(tmp_path / "table", options, aligner.length_ratio).aligner(bitext_of(lines), Workers(1))
-    assert np.array_equal(forced.links().source_of, trained.source_of)
+    # Words that training has not met get the floor.
+    p = probabilities(loaded.aligner(bitext_of(["s1 kino ||| cinema t1"]), Workers(1)))
+    assert p["kino", "cinema"] == p["s1", "cinema"] == p[None, "cinema"] == FLOOR
+    assert p["s1", "t1"] == probabilities(aligner)["s1", "t1"]
 
 
 def test_text_table_is_pruned_by_the_beam(tmp_path):
@@ -253,14 +229,11 @@ def test_text_table_is_pruned_by_the_beam(tmp_path):
     assert math.exp(float(next(row[2] for row in rows if row[:2] == ["das", "the"]))) == pytest.approx(3 / 5)
 
 
-@pytest.mark.parametrize("content", [b"not a model", b""])
-def test_a_file_that_is_no_model_is_refused(tmp_path, content):
-    (tmp_path / "model").write_bytes(content)
-    with pytest.raises(UserError, match="is not a model that this aligner has saved"):
-        load_parameters(tmp_path / "model")
-
-
-def test_a_bad_text_table_is_refused_with_its_line(tmp_path):
+def test_bad_parameters_are_refused(tmp_path):
+    for content in (b"not a model", b""):
+        (tmp_path / "model").write_bytes(content)
+        with pytest.raises(UserError, match="is not a model that this aligner has saved"):
+            load_parameters(tmp_path / "model")
     (tmp_path / "table").write_text("a\tb\t-1.5\na\tb\n")
     with pytest.raises(UserError, match="table, line 2: not 'source word"):
         read_table(tmp_path / "table", Options(), 1.0)
@@ -318,13 +291,13 @@ def test_kernels_compile_where_nothing_can_be_cached(monkeypatch):
 
     # Numba tries each of its folders with a temporary file.
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    made = compiled.kernel(lambda x: x + 1)
+    made = kernels.kernel(lambda x: x + 1)
     assert made(2) == 3
     assert not made.stats.cache_path
 
 
 def test_ranges_cover_everything_once():
     work = np.array([5, 0, 0, 100, 1, 1, 1, 7])
-    ranges = compiled.even_ranges(work, 8)
+    ranges = kernels.even_ranges(work, 8)
     assert [k for low, high in ranges for k in range(low, high)] == list(range(8))
     assert all(work[low : high - 1].sum() < 8 for low, high in ranges)

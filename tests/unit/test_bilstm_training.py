@@ -13,7 +13,7 @@ import torch
 from world_for_tests import small_settings
 
 from crossalign.data.conllu import read_sentences, write_sentences
-from crossalign.data.jsonl import write_rows
+from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
 from crossalign.engine.bilstm import Sizes

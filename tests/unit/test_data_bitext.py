@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crossalign.data.bitext import Pool, filter_links, read_scored
 from crossalign.data.report import Report
-from crossalign.data.tokenise import detokeniser, tidy, tokeniser
+from crossalign.data.text import detokeniser, tidy, tokeniser
 from crossalign.runtime.errors import UserError
 
 
@@ -30,15 +30,8 @@ def test_keeps_the_best_in_order_of_score_then_of_the_file():
 
 
 def test_drops_empty_long_and_double_pairs():
-    rows = [
-        ("2", "", "x"),
-        ("2", "a", " \u00a0 "),
-        ("2", "a b c d e", "x"),
-        ("2", "a", "v w x y z"),
-        ("1", "a b", "x"),
-        ("3", "a  b ", "x"),
-        ("2", "a b", "x"),
-    ]
+    rows = [("2", "", "x"), ("2", "a", " \u00a0 "), ("2", "a b c d e", "x"), ("2", "a", "v w x y z")]
+    rows += [("1", "a b", "x"), ("3", "a  b ", "x"), ("2", "a b", "x")]
     kept, report = pool_of(rows)
     assert kept == [("3", "a b", "x")]
     assert report["dropped"] == {"duplicate": 2, "empty side": 2, "too long": 2}
@@ -107,20 +100,7 @@ def test_links_left_are_a_matching_of_the_given_ones(links, target):
 
 
 def test_moses_tokens():
-    assert tokeniser("en")("Mr. O'Neil's 3.5% & <x>\u00a0ok…") == [
-        "Mr.",
-        "O",
-        "'Neil",
-        "'s",
-        "3.5",
-        "%",
-        "&",
-        "<",
-        "x",
-        ">",
-        "ok",
-        "…",
-    ]
+    assert " ".join(tokeniser("en")("Mr. O'Neil's 3.5% & <x>\u00a0ok…")) == "Mr. O 'Neil 's 3.5 % & < x > ok …"
     assert tokeniser("es")("¿Qué? ¡Sí!") == ["¿", "Qué", "?", "¡", "Sí", "!"]
     assert tokeniser("hi")("यह घर है।") == ["यह", "घर", "है", "।"]
     assert detokeniser("fr")("L' eau , c' est bon !") == "L'eau, c'est bon !"

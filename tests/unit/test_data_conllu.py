@@ -1,12 +1,21 @@
-"""Treebank reader: what it skips, mends, refuses, and that writing and reading are inverse."""
+"""Treebanks: what the reader skips, mends and refuses; writing and reading are inverse; folds."""
 
 import io
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.data.conllu import NO_HEAD, Sentence, find_cycle, read_sentences, write_sentences
+from crossalign.data.conllu import (
+    NO_HEAD,
+    Sentence,
+    assign_folds,
+    find_cycle,
+    part_of,
+    read_sentences,
+    write_sentences,
+)
 from crossalign.data.report import Report
 from crossalign.runtime.errors import UserError
 
@@ -41,34 +50,15 @@ def test_skips_ranges_empty_nodes_and_subtypes():
         "s1", "Vámonos ya", ["Vamos", "nos", "ya"], ["VERB", "PRON", "ADV"], [0, 1, 1], ["root", "expl", "advmod"]
     )
     report.kept = 1
-    assert report.as_dict() == {
-        "read": 1,
-        "kept": 1,
-        "dropped": {},
-        "repaired": {},
-        "comments": 1,
-        "empty_nodes": 1,
-        "multiword_tokens": 1,
-        "subtypes_cut": 1,
-        "words": 3,
-    }
+    counts = {"comments": 1, "empty_nodes": 1, "multiword_tokens": 1, "subtypes_cut": 1, "words": 3}
+    assert report.as_dict() == {"read": 1, "kept": 1, "dropped": {}, "repaired": {}, **counts}
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\n\n\n\n"])
-def test_final_blank_line_may_be_missing_or_doubled(end):
-    assert read(GOOD + end)[0] == read(GOOD + "\n\n")[0]
-
-
-def test_crlf_and_byte_order_mark():
-    assert read("\ufeff" + GOOD.replace("\n", "\r\n") + "\r\n\r\n")[0] == read(GOOD)[0]
-
-
-def test_forms_with_spaces_are_kept_and_counted():
-    (sentence,), report = read(
-        "\n".join([word(1, "100\u00a0000"), word(2, "thái độ", head="1"), word(3, "b", head="1")])
-    )
-    assert sentence.forms == ["100\u00a0000", "thái độ", "b"]
-    assert report.counts["forms_with_spaces"] == 2
+@pytest.mark.parametrize(
+    "text", [GOOD, GOOD + "\n", GOOD + "\n\n\n\n", "\ufeff" + GOOD.replace("\n", "\r\n") + "\r\n\r\n"]
+)
+def test_ends_of_lines_and_files_may_vary(text):
+    assert read(text)[0] == read(GOOD + "\n\n")[0]
 
 
 def test_identifiers_are_made_and_made_unique():
@@ -78,9 +68,12 @@ def test_identifiers_are_made_and_made_unique():
     assert report.repaired == {"repeated identifier made unique": 1, "sentence without identifier numbered": 1}
 
 
-def test_old_conjunction_tag_is_renamed_and_untagged_words_counted():
-    (sentence,), report = read("\n".join([word(1, tag="CONJ"), word(2, tag="_", head="1")]))
-    assert sentence.upos == ["CCONJ", "_"]
+def test_old_conjunction_tag_is_renamed_and_odd_words_are_counted():
+    lines = [word(1, "100\u00a0000", tag="CONJ"), word(2, "thái độ", tag="_", head="1"), word(3, "b", head="1")]
+    (sentence,), report = read("\n".join(lines))
+    assert sentence.forms == ["100\u00a0000", "thái độ", "b"]
+    assert report.counts["forms_with_spaces"] == 2
+    assert sentence.upos == ["CCONJ", "_", "NOUN"]
     assert report.repaired["tag CONJ renamed CCONJ"] == 1
     assert report.counts["words_without_tag"] == 1
 
@@ -188,3 +181,25 @@ def test_writing_then_reading_gives_the_same(sentences):
     again, report = read(stream.getvalue())
     assert again == sentences
     assert report.read == len(sentences)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(3, 7), st.integers(0, 99))
+def test_equal_items_share_a_fold_and_folds_are_even(keys, folds, seed):
+    assigned = assign_folds(keys, folds, seed)
+    assert len({(key, fold) for key, fold in zip(keys, assigned, strict=True)}) == len(set(keys))
+    sizes = Counter(dict(zip(keys, assigned, strict=True)).values())
+    assert max(sizes.values()) - min(sizes[fold] for fold in range(folds)) <= 1
+
+
+def test_rotations_test_each_fold_once_and_hold_out_the_next():
+    rotations = [[part_of(fold, rotation, 5) for fold in range(5)] for rotation in range(1, 6)]
+    assert rotations[0] == ["test", "dev", "train", "train", "train"]
+    assert rotations[4] == ["dev", "train", "train", "train", "test"]
+    for fold in range(5):
+        assert Counter(rotation[fold] for rotation in rotations) == {"test": 1, "dev": 1, "train": 3}
+
+
+def test_the_draw_is_fixed_for_ever():
+    assert assign_folds(range(10), 5, 1) == [2, 4, 0, 1, 1, 4, 3, 0, 2, 3]
+    assert assign_folds(range(10), 5, 2) != assign_folds(range(10), 5, 1)

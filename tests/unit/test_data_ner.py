@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.data.jsonl import read_rows, write_rows
+from crossalign.data.lines import read_rows, write_rows
 from crossalign.data.ner import FORMATS, is_invisible, read_ner, tag_set, to_iob2
 from crossalign.data.report import Report
 from crossalign.runtime.errors import UserError
@@ -27,6 +27,7 @@ def test_wikiann_prefix_and_colons_in_tokens():
         {"id": "en-dev-2", "tokens": ["x"], "tags": ["O"]},
     ]
     assert (report.counts["tokens"], report.counts["entities"]) == (4, 1)
+    assert read("en:a\tO\r\n\r\nen:b\tB-LOC")[0] == read("en:a\tO\n\nen:b\tB-LOC\n\n")[0]
 
 
 def test_tokens_without_anything_visible_are_removed_and_the_entity_still_begins_with_b():
@@ -34,12 +35,6 @@ def test_tokens_without_anything_visible_are_removed_and_the_entity_still_begins
     assert rows == [{"id": "en-dev-1", "tokens": ["Ann"], "tags": ["B-PER"]}]
     assert report.dropped == {"no token left": 1}
     assert report.repaired == {"token without visible characters removed": 3, "I- without B- made B-": 1}
-
-
-def test_i_without_b_is_repaired_and_counted():
-    rows, report = read("en:a\tI-PER\nen:b\tI-PER\nen:c\tI-LOC\nen:d\tO\n")
-    assert rows[0]["tags"] == ["B-PER", "I-PER", "B-LOC", "O"]
-    assert report.repaired == {"I- without B- made B-": 2}
 
 
 def test_conll2003_iob1_documents_and_misc():
@@ -52,10 +47,6 @@ def test_conll2003_iob1_documents_and_misc():
     assert report.counts["tags_made_iob2"] == 2
     assert read(text.replace("O\n\nEU", "O\nEU"), "conll2003")[0] == rows
     assert not report.repaired
-
-
-def test_crlf_and_missing_final_blank_line():
-    assert read("en:a\tO\r\n\r\nen:b\tB-LOC")[0] == read("en:a\tO\n\nen:b\tB-LOC\n\n")[0]
 
 
 @pytest.mark.parametrize(

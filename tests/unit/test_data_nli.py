@@ -35,11 +35,18 @@ def test_multinli_drops_pairs_without_label():
         (multinli() + multinli(gold_label="maybe"), "m, line 2: label 'maybe' is none of entailment, neutral"),
         (multinli(sentence1=None), "m, line 1: one of pairID, sentence1, sentence2, gold_label is missing or no text"),
         (multinli() + "{\n", "m, line 2: not JSON"),
+        (XNLI_HEADER + "de\tneutral\ta\n", "x, line 2: 3 fields where the header has 6: "),
+        ("language\tsentence1\n", "x, line 1: no column pairID; the header has 'language sentence1'"),
+        ("", "x, line 1: no column language"),
+        (XNLI_HEADER + "de\tEntailment\ta\tb\t1\t2\n", "x, line 2: label 'Entailment'"),
     ],
 )
-def test_malformed_multinli_is_named(text, message):
+def test_malformed_rows_are_named(text, message):
     with pytest.raises(UserError) as error:
-        list(read_multinli(lines(text), "m", Report()))
+        if message.startswith("m"):
+            list(read_multinli(lines(text), "m", Report()))
+        else:
+            list(read_xnli(lines(text), "x", "de", Report()))
     assert message in str(error.value)
 
 
@@ -52,30 +59,12 @@ def test_xnli_takes_one_language_and_no_quoting():
         list(read_xnli(lines(text), "x", "es", Report()))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (XNLI_HEADER + "de\tneutral\ta\n", "x, line 2: 3 fields where the header has 6: "),
-        ("language\tsentence1\n", "x, line 1: no column pairID; the header has 'language sentence1'"),
-        ("", "x, line 1: no column language"),
-        (XNLI_HEADER + "de\tEntailment\ta\tb\t1\t2\n", "x, line 2: label 'Entailment'"),
-    ],
-)
-def test_malformed_xnli_is_named(text, message):
-    with pytest.raises(UserError) as error:
-        list(read_xnli(lines(text), "x", "de", Report()))
-    assert message in str(error.value)
-
-
 def test_extension_labels_crlf_and_odd_line_separators():
     # U+0085 and U+2028 are line breaks to str.splitlines, but text here.
     text = "premise\thypo\tlabel\r\na\u0085b\tc\u2028\tcontradictory\r\n \td\tentailment\r\n"
     rows = list(read_pairs(lines(text), "e", report := Report()))
     assert rows[0] == {"id": "1", "premise": "a\u0085b", "hypothesis": "c\u2028", "label": "contradiction"}
     assert report.counts["pairs_with_empty_sentence"] == 1
-
-
-def test_hypothesis_column_may_have_its_full_name():
     assert list(read_pairs(lines("label\thypothesis\tpremise\nneutral\th\tp\n"), "e", Report()))[0]["hypothesis"] == "h"
 
 
@@ -107,9 +96,7 @@ def test_mixed_set_has_one_english_side_the_same_for_every_language():
     assert sides[0] == sides[1]
     assert 440 < sum(sides[0]) < 560
     assert sides[0] != [coin(2, name) for name in names]
-
-
-def test_the_coin_is_fixed_for_ever():
+    # The coin is fixed for ever.
     assert "".join("HT"[coin(1, str(number))] for number in range(16)) == "HHTTTHHTHHTTHTTH"
 
 

@@ -19,12 +19,8 @@ def squad(*qas, context=CONTEXT):
 
 
 def qa(identity, *answers, **more):
-    return {
-        "id": identity,
-        "question": f"q{identity}",
-        "answers": [{"text": text, "answer_start": start} for text, start in answers],
-        **more,
-    }
+    answers = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": identity, "question": f"q{identity}", "answers": answers, **more}
 
 
 def prepare(*qas, **options):
@@ -36,14 +32,12 @@ def prepare(*qas, **options):
 
 def test_right_offsets_stay():
     rows, report = prepare(qa("a", ("one", 8), ("two", 4)))
-    assert rows == [
-        {
-            "id": "a",
-            "question": "qa",
-            "context": CONTEXT,
-            "answers": [{"text": "one", "start": 8}, {"text": "two", "start": 4}],
-        }
-    ]
+    answers = [{"text": "one", "start": 8}, {"text": "two", "start": 4}]
+    assert rows == [{"id": "a", "question": "qa", "context": CONTEXT, "answers": answers}]
+    assert not report.repaired
+    # Offsets count characters, also beyond the basic plane.
+    rows, report = prepare(qa("a", ("b", 2)), context="😀 b")
+    assert rows[0]["answers"][0]["start"] == 2
     assert not report.repaired
 
 
@@ -74,12 +68,6 @@ def test_repeated_identifiers_are_made_unique():
     assert report.repaired == {"repeated identifier made unique": 1}
 
 
-def test_offsets_count_characters_beyond_the_basic_plane():
-    rows, report = prepare(qa("a", ("b", 2)), context="😀 b")
-    assert rows[0]["answers"][0]["start"] == 2
-    assert not report.repaired
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -98,14 +86,12 @@ def test_other_formats_are_named(text, message):
     assert message in str(error.value)
 
 
-def test_cross_lingual_sets_join_by_identifier():
+def test_cross_lingual_sets_join_by_identifier_and_must_be_parallel():
     spanish = read_questions(squad(qa("b"), qa("a")), "es")
     english = read_questions(squad(qa("a", ("one", 0)), qa("b", ("two", 4))), "en")
     joined = list(cross_questions(({**q, "question": "¿" + q["id"]} for q in spanish), english, "es", "en"))
     assert [(q["id"], q["question"], q["answers"][0][0]) for q in joined] == [("a", "¿a", "one"), ("b", "¿b", "two")]
 
-
-def test_cross_lingual_sets_must_be_parallel():
     def questions(*names):
         return read_questions(squad(*(qa(name) for name in names)), "x")
 

@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.validate_data import validate
 
 from crossalign.data.conllu import read_sentences, write_sentences
-from crossalign.data.jsonl import write_rows
+from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.nli import read_pairs
 from crossalign.data.parallel import read_extension, read_pud
 from crossalign.data.qa import cross_questions, prepare_questions, read_questions
 from crossalign.data.report import Report
-from crossalign.data.validate import validate
 
 FOLDER = Path(os.environ.get("CROSSALIGN_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
 

@@ -1,6 +1,7 @@
 """The prepare programs from raw files, in the upstream archives' form, to checked sets."""
 
 import gzip
+import importlib
 import io
 import json
 import lzma
@@ -8,10 +9,12 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
+from tools.validate_data import validate
 
-from crossalign.data.validate import validate
+from crossalign.runtime.errors import UserError
 
 TREE = "# sent_id = s{0}\n# text = w{0} x\n1\tw{0}\t_\tNOUN\t_\t_\t0\troot\t_\t_\n2\tx\t_\tX\t_\t_\t1\tdep:y\t_\t_\n\n"
 
@@ -26,26 +29,47 @@ def tar(members):
     return buffer.getvalue()
 
 
-def zipped(path, members):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+@pytest.fixture
+def put(tmp_path):
+    """Writes a file: text, bytes, or the members of a zip file."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, dict):
+            with zipfile.ZipFile(path, "w") as archive:
+                for member, inside in content.items():
+                    archive.writestr(member, inside)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
 
 
 @pytest.fixture
-def run(root):
-    def call(program, *options, fails=False):
-        command = [sys.executable, str(root / "scripts" / program), *map(str, options)]
-        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
-        assert (done.returncode != 0) == fails, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stderr if fails else done.stdout
+def run(monkeypatch):
+    """Runs a prepare program in this process; `refused` is the error that it must end with."""
+
+    def call(kind, options, source, out=None, refused=None):
+        sources = [source] if isinstance(source, Path) else source
+        words = ["--source", *sources, *(["--out", out] if out else []), *options.split()]
+        monkeypatch.setattr(sys, "argv", [f"prepare_{kind}.py", *map(str, words)])
+        main = importlib.import_module(f"prepare_{kind}").main
+        if refused is None:
+            return main()
+        with pytest.raises(UserError, match=refused):
+            main()
 
     return call
 
 
 def report_of(path):
     return json.loads(path.with_name(path.stem + ".report.json").read_text(encoding="utf-8"))
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def squad(*triples):
@@ -56,16 +80,15 @@ def squad(*triples):
     return json.dumps({"data": [{"paragraphs": paragraphs}]})
 
 
-def test_trees_folds_cover_everything_once(run, tmp_path):
-    (tmp_path / "train.conllu").write_text("".join(TREE.format(n) for n in range(5)), encoding="utf-8")
-    (tmp_path / "test.conllu").write_text("".join(TREE.format(n) for n in range(4, 16)), encoding="utf-8")
+def test_trees_folds_cover_everything_once(run, put, tmp_path):
+    train = put("train.conllu", "".join(TREE.format(n) for n in range(5)))
+    test = put("test.conllu", "".join(TREE.format(n) for n in range(4, 16)))
     tested = []
     for fold in (1, 2, 3):
         parts = {}
         for part in ("train", "dev", "test"):
             out = tmp_path / f"fold{fold}" / f"{part}.conllu"
-            sources = ["--source", tmp_path / "train.conllu", tmp_path / "test.conllu"]
-            run("prepare_trees.py", *sources, "--out", out, "--fold", fold, "--folds", 3, "--part", part)
+            run("trees", f"--fold {fold} --folds 3 --part {part}", [train, test], out)
             text = out.read_text(encoding="utf-8")
             parts[part] = {line for line in text.splitlines() if line.startswith("# sent_id")}
             assert validate("trees", out) == len(parts[part])
@@ -76,182 +99,161 @@ def test_trees_folds_cover_everything_once(run, tmp_path):
     assert "# sent_id = s4#2" in set.union(*tested)
 
 
-def test_trees_plain_and_transliterated(run, tmp_path):
-    raw = tmp_path / "test.conllu"
-    raw.write_text(TREE.format(1).replace("w1", "ئۇيغۇر"), encoding="utf-8")
-    run("prepare_trees.py", "--source", raw, "--out", tmp_path / "out" / "test.conllu", "--transliterate", "ug")
-    expected = (
-        "# sent_id = s1\n# text = uyğur x\n1\tuyğur\t_\tNOUN\t_\t_\t0\troot\t_\t_\n2\tx\t_\tX\t_\t_\t1\tdep\t_\t_\n\n"
-    )
-    assert (tmp_path / "out" / "test.conllu").read_text(encoding="utf-8") == expected
-    assert report_of(tmp_path / "out" / "test.conllu")["transliterated"] == "ug"
+def test_trees_transliterated_and_errors_that_leave_no_file(run, put, tmp_path):
+    out = tmp_path / "out" / "test.conllu"
+    run("trees", "--transliterate ug", put("test.conllu", TREE.format(1).replace("w1", "ئۇيغۇر")), out)
+    assert out.read_text(encoding="utf-8") == TREE.format(1).replace("w1", "uyğur").replace("dep:y", "dep")
+    assert report_of(out)["transliterated"] == "ug"
+    out = tmp_path / "none" / "out.conllu"
+    raw = put("bad.conllu", TREE.format(1) + "1\tx\n")
+    run("trees", "", raw, out, refused=f"{raw}, line 6: 2 columns")
+    run("trees", "", put("bad.conllu", ""), out, refused=r"nothing to keep \(no items in it\)")
+    run("trees", "", tmp_path / "no.conllu", out, refused="no.conllu: no such file")
+    run("trees", "--fold 1", raw, out, refused="--fold and --part go together")
+    assert list(out.parent.iterdir()) == []
 
 
-def test_trees_errors_leave_no_file(run, tmp_path):
-    raw, out = tmp_path / "test.conllu", tmp_path / "out.conllu"
-    raw.write_text(TREE.format(1) + "1\tx\n", encoding="utf-8")
-    assert f"error: {raw}, line 6: 2 columns" in run("prepare_trees.py", "--source", raw, "--out", out, fails=True)
-    raw.write_text("", encoding="utf-8")
-    assert "nothing to keep (no items in it)" in run("prepare_trees.py", "--source", raw, "--out", out, fails=True)
-    missing = tmp_path / "no.conllu"
-    assert f"error: {missing}: no such file" in run("prepare_trees.py", "--source", missing, "--out", out, fails=True)
-    assert "--fold and --part go together" in run(
-        "prepare_trees.py", "--source", raw, "--out", out, "--fold", 1, fails=True
-    )
-    assert not out.exists()
-    assert not list(tmp_path.glob("*.report.json"))
-
-
-def test_ner_from_the_nested_archive(run, tmp_path):
-    source, out = tmp_path / "panx_dataset.zip", tmp_path / "dev.jsonl"
-    zipped(source, {"xmf.tar.gz": tar({"dev": "xmf:ჸუდე\tB-LOC\nxmf::\tO\n\n", "train": "broken"})})
-    options = ["--source", source, "--out", out, "--format", "wikiann", "--split", "dev"]
-    run("prepare_ner.py", *options, "--lang", "xmf")
+def test_ner_from_the_nested_archive(run, put, tmp_path):
+    content = {"xmf.tar.gz": tar({"dev": "xmf:ჸუდე\tB-LOC\nxmf::\tO\n\n", "train": "broken"})}
+    source, out = put("panx_dataset.zip", content), tmp_path / "dev.jsonl"
+    run("ner", "--format wikiann --split dev --lang xmf", source, out)
     assert out.read_text(encoding="utf-8") == '{"id":"xmf-dev-1","tokens":["ჸუდე",":"],"tags":["B-LOC","O"]}\n'
-    run("prepare_ner.py", *options, "--lang", "xmf", "--transliterate", "xmf")
-    assert json.loads(out.read_text(encoding="utf-8"))["tokens"] == ["'ude", ":"]
+    run("ner", "--format wikiann --split dev --lang xmf --transliterate xmf", source, out)
+    assert rows_of(out)[0]["tokens"] == ["'ude", ":"]
     assert report_of(out)["tags"][0] == "O"
-    assert "de.tar.gz" in run("prepare_ner.py", *options, "--lang", "de", fails=True)
+    run("ner", "--format wikiann --split dev --lang de", source, out, refused="de.tar.gz")
 
 
-def test_nli_from_archives(run, tmp_path):
-    multinli, xnli, out = tmp_path / "multinli_1.0.zip", tmp_path / "XNLI-1.0.zip", tmp_path / "out.jsonl"
+def test_nli_from_archives(run, put, tmp_path):
+    out = tmp_path / "out.jsonl"
     row = {"gold_label": "entailment", "sentence1": "a", "sentence2": "b", "pairID": "1e"}
-    zipped(multinli, {"multinli_1.0/multinli_1.0_train.jsonl": json.dumps(row) + "\n"})
-    run(
-        "prepare_nli.py", "--source", multinli, "--out", out, "--format", "multinli", "--lang", "en", "--split", "train"
-    )
+    multinli = put("multinli_1.0.zip", {"multinli_1.0/multinli_1.0_train.jsonl": json.dumps(row) + "\n"})
+    run("nli", "--format multinli --lang en --split train", multinli, out)
     assert out.read_text(encoding="utf-8") == '{"id":"1e","premise":"a","hypothesis":"b","label":"entailment"}\n'
     table = "language\tgold_label\tsentence1\tsentence2\tpairID\n"
     for lang in ("en", "es"):
         table += "".join(f"{lang}\tneutral\t{lang} p{n}\t{lang} h{n}\t{n}\n" for n in range(20))
-    zipped(xnli, {"XNLI-1.0/xnli.test.tsv": table})
-    options = ["--source", xnli, "--out", out, "--format", "xnli", "--split", "test"]
-    run("prepare_nli.py", *options, "--lang", "es", "--mix-with-english", "--coin-seed", 3)
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    xnli = put("XNLI-1.0.zip", {"XNLI-1.0/xnli.test.tsv": table})
+    run("nli", "--format xnli --split test --lang es --mix-with-english --coin-seed 3", xnli, out)
     assert validate("nli", out) == 20
-    assert {row["premise"][:2] + row["hypothesis"][:2] for row in rows} == {"enes", "esen"}
+    assert {row["premise"][:2] + row["hypothesis"][:2] for row in rows_of(out)} == {"enes", "esen"}
     assert report_of(out)["coin_seed"] == 3
-    assert "in another language" in run("prepare_nli.py", *options, "--lang", "en", "--mix-with-english", fails=True)
+    refused = "in another language"
+    run("nli", "--format xnli --split test --lang en --mix-with-english", xnli, out, refused=refused)
 
 
-def test_qa_from_archives(run, tmp_path):
-    mlqa, out = tmp_path / "MLQA_V1.zip", tmp_path / "out.jsonl"
-    zipped(mlqa, {"MLQA_V1/test/test-context-es-question-en.json": squad(("1", "why?", "el perro"))})
-    options = ["--format", "mlqa", "--question-lang", "en", "--context-lang", "es", "--split", "test"]
-    run("prepare_qa.py", "--source", mlqa, "--out", out, *options)
+def test_qa_from_archives(run, put, tmp_path):
+    out = tmp_path / "out.jsonl"
+    member = "MLQA_V1/test/test-context-es-question-en.json"
+    mlqa = put("MLQA_V1.zip", {member: squad(("1", "why?", "el perro"))})
+    run("qa", "--format mlqa --question-lang en --context-lang es --split test", mlqa, out)
     expected = '{"id":"1","question":"why?","context":"el perro","answers":[{"text":"el","start":0}]}\n'
     assert out.read_text(encoding="utf-8") == expected
-
-    translated = tmp_path / "mlqa-translate-train.tar.gz"
     member = "mlqa-translate-train/vi_squad-translate-train-train-v1.1.json"
-    translated.write_bytes(tar({member: squad(("1", "q", "con chó"))}))
-    options = ["--format", "mlqa-translated", "--question-lang", "vi", "--split", "train"]
-    run("prepare_qa.py", "--source", translated, "--out", out, *options)
+    translated = put("mlqa-translate-train.tar.gz", tar({member: squad(("1", "q", "con chó"))}))
+    run("qa", "--format mlqa-translated --question-lang vi --split train", translated, out)
     assert validate("qa", out) == 1
-
-    tydi = tmp_path / "tydiqa-goldp-v1.1-dev.tgz"
-    tydi.write_bytes(tar({"tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-russian.json": squad(("1", "q", "собака"))}))
-    options = ["--format", "tydiqa", "--split", "dev"]
-    run("prepare_qa.py", "--source", tydi, "--out", out, *options, "--question-lang", "ru")
+    run("qa", "--format mlqa-translated --question-lang vi", translated, out, refused="needs --split")
+    member = "tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-russian.json"
+    tydi = put("tydiqa-goldp-v1.1-dev.tgz", tar({member: squad(("1", "q", "собака"))}))
+    run("qa", "--format tydiqa --split dev --question-lang ru", tydi, out)
     assert validate("qa", out) == 1
-    message = run("prepare_qa.py", "--source", tydi, "--out", out, *options, "--question-lang", "de", fails=True)
-    assert "--question-lang de: TyDi QA has ar, bn" in message
+    refused = "--question-lang de: TyDi QA has ar, bn"
+    run("qa", "--format tydiqa --split dev --question-lang de", tydi, out, refused=refused)
 
 
-def test_cross_lingual_xquad_knows_its_files(run, tmp_path):
-    for lang, text in (("es", "el perro"), ("en", "the dog")):
-        (tmp_path / f"xquad.{lang}.json").write_text(squad(("1", f"{lang}?", text)), encoding="utf-8")
-    spanish, english, out = tmp_path / "xquad.es.json", tmp_path / "xquad.en.json", tmp_path / "out.jsonl"
-    options = ["--out", out, "--format", "xquad-cross", "--question-lang", "es"]
-    run("prepare_qa.py", "--source", spanish, english, *options, "--context-lang", "en")
-    row = json.loads(out.read_text(encoding="utf-8"))
-    assert (row["question"], row["context"]) == ("es?", "the dog")
-    run("prepare_qa.py", "--source", spanish, *options)
-    assert json.loads(out.read_text(encoding="utf-8"))["context"] == "el perro"
-    message = run("prepare_qa.py", "--source", english, spanish, *options, "--context-lang", "en", fails=True)
-    assert "where the file of language 'es' should stand" in message
-    assert "one file if both" in run("prepare_qa.py", "--source", spanish, english, *options, fails=True)
+def test_cross_lingual_xquad_knows_its_files(run, put, tmp_path):
+    texts = {"es": "el perro", "en": "the dog"}
+    spanish, english = (put(f"xquad.{lang}.json", squad(("1", f"{lang}?", text))) for lang, text in texts.items())
+    options, out = "--format xquad-cross --question-lang es", tmp_path / "out.jsonl"
+    run("qa", f"{options} --context-lang en", [spanish, english], out)
+    assert [(row["question"], row["context"]) for row in rows_of(out)] == [("es?", "the dog")]
+    run("qa", options, spanish, out)
+    assert rows_of(out)[0]["context"] == "el perro"
+    refused = "where the file of language 'es' should stand"
+    run("qa", f"{options} --context-lang en", [english, spanish], out, refused=refused)
+    run("qa", options, [spanish, english], out, refused="one file if both")
 
 
-def test_bitext(run, tmp_path):
-    source, out = tmp_path / "WikiMatrix.en-es.tsv.gz", tmp_path / "pool.tsv"
+def test_bitext(run, put, tmp_path):
     rows = [f"{1 + n / 100}\tNumber {n}, yes.\tNúmero {n}, sí.\n" for n in range(30)]
-    source.write_bytes(gzip.compress("".join(rows).encode()))
-    run("prepare_bitext.py", "--source", source, "--out", out, "--lang", "es", "--pool", 10)
-    lines = out.read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "1.29\tNumber 29 , yes .\tNúmero 29 , sí ."
+    source, out = put("WikiMatrix.en-es.tsv.gz", gzip.compress("".join(rows).encode())), tmp_path / "pool.tsv"
+    run("bitext", "--lang es --pool 10", source, out)
+    assert out.read_text(encoding="utf-8").splitlines()[0] == "1.29\tNumber 29 , yes .\tNúmero 29 , sí ."
     assert validate("bitext", out) == 10
-    assert report_of(out) == {
-        "read": 30,
-        "kept": 10,
-        "dropped": {"score below the pool": 20},
-        "repaired": {},
-        "best_score": 1.29,
-        "worst_score": 1.2,
-        "pool_full": True,
-    }
-    source.write_bytes(source.read_bytes()[:-20])
+    counts = {"read": 30, "kept": 10, "dropped": {"score below the pool": 20}, "repaired": {}}
+    assert report_of(out) == counts | {"best_score": 1.29, "worst_score": 1.2, "pool_full": True}
     out.unlink()
-    assert "error: " in run("prepare_bitext.py", "--source", source, "--out", out, "--lang", "es", fails=True)
+    run("bitext", "--lang es", put(source.name, source.read_bytes()[:-20]), out, refused="damaged or incomplete")
     assert not out.exists()
 
 
-def test_text_and_its_latin_copy_hold_out_the_same_lines(run, tmp_path):
-    source = tmp_path / "ug.txt.xz"
+def test_text_and_its_latin_copy_hold_out_the_same_lines(run, put, tmp_path):
     text = "".join(f"بۇ بىر جۈملە {'ئا' * n}\n\n" for n in range(100))
-    source.write_bytes(lzma.compress(text.encode()))
-    sizes = []
-    for name, more in (("ug", []), ("ug+latn", ["--transliterate", "ug"])):
+    source, sizes = put("ug.txt.xz", lzma.compress(text.encode())), []
+    for name, more in (("ug", ""), ("ug+latn", "--transliterate ug")):
         train, dev = tmp_path / name / "train.txt", tmp_path / name / "dev.txt"
-        options = ["--format", "cc100", "--lang", "ug", "--dev-share", 0.2, *more]
-        run("prepare_text.py", "--source", source, "--out-train", train, "--out-dev", dev, *options)
-        sizes.append((validate("text", train), validate("text", dev)))
-        lengths = [len(line.split()[-1]) for line in dev.read_text(encoding="utf-8").splitlines()]
+        options = f"--out-train {train} --out-dev {dev} --format cc100 --lang ug --dev-share 0.2 {more}"
+        run("text", options, source)
+        sizes.append((validate("text", train), [len(line) for line in dev.read_text(encoding="utf-8").splitlines()]))
         assert report_of(dev)["dropped"]["in the train part"] == sizes[-1][0]
-    assert sizes[0] == sizes[1]
-    assert sum(sizes[0]) == 100 and sizes[0][1] == len(lengths) > 5
-    options = ["--format", "lines", "--lang", "ug", "--dev-share", 0.0001]
-    out = ["--out-train", tmp_path / "a" / "t.txt", "--out-dev", tmp_path / "a" / "d.txt"]
-    assert "0 held out; change --dev-share" in run("prepare_text.py", "--source", source, *out, *options, fails=True)
+        assert validate("text", dev) == len(sizes[-1][1]) == 100 - sizes[-1][0] > 5
+    # The length of a line tells which it is, in both scripts.
+    ranks = [[sorted(lengths).index(length) for length in lengths] for _, lengths in sizes]
+    assert ranks[0] == ranks[1]
+    options = f"--out-train {tmp_path}/a/t.txt --out-dev {tmp_path}/a/d.txt --format lines --lang ug --dev-share 0.0001"
+    run("text", options, source, refused="0 held out; change --dev-share")
     assert not list((tmp_path / "a").iterdir())
 
 
 def test_wikipedia(run, tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    source = tmp_path / "wo.parquet"
+    source, train, dev = tmp_path / "wo.parquet", tmp_path / "train.txt", tmp_path / "dev.txt"
     articles = [f"Title number {'x' * n}\n\nFirst sentence {'y' * n}. Second sentence {'z' * n}." for n in range(1, 30)]
     parquet.write_table(arrow.table({"id": list("abc") * 10, "text": [*articles, ""]}), source)
-    train, dev = tmp_path / "train.txt", tmp_path / "dev.txt"
-    options = ["--format", "wikipedia", "--lang", "wo", "--dev-share", 0.2]
-    run("prepare_text.py", "--source", source, "--out-train", train, "--out-dev", dev, *options)
+    run("text", f"--out-train {train} --out-dev {dev} --format wikipedia --lang wo --dev-share 0.2", source)
     assert validate("text", train) + validate("text", dev) == 87
     assert report_of(train)["articles"] == 30
 
 
-def test_parallel(run, tmp_path):
-    source, out = tmp_path / "XNLI-15way.zip", tmp_path / "fr.txt"
-    zipped(source, {"XNLI-15way/xnli.15way.orig.tsv": "ar\tfr\nx\tOui .\ny\tNon\n"})
-    run("prepare_parallel.py", "--source", source, "--out", out, "--format", "xnli15", "--lang", "fr")
+def test_parallel(run, put, tmp_path):
+    source = put("XNLI-15way.zip", {"XNLI-15way/xnli.15way.orig.tsv": "ar\tfr\nx\tOui .\ny\tNon\n"})
+    out = tmp_path / "out.txt"
+    run("parallel", "--format xnli15 --lang fr", source, out)
     assert out.read_text(encoding="utf-8") == "Oui .\nNon\n"
-    table = tmp_path / "fr.tsv"
-    table.write_text("premise\thypo\tlabel\na\tC' est bon .\tneutral\nb\tOui .\tneutral\n", encoding="utf-8")
-    options = ["--source", table, "--out", out, "--format", "extension", "--lang", "fr"]
-    run("prepare_parallel.py", *options, "--rows", 1)
+    table = put("fr.tsv", "premise\thypo\tlabel\na\tC' est bon .\tneutral\nb\tOui .\tneutral\n")
+    run("parallel", "--format extension --lang fr --rows 1", table, out)
     assert out.read_text(encoding="utf-8") == "C'est bon.\n"
     assert validate("parallel", out) == 1
-    assert "2 rows, but 10000 are asked for" in run("prepare_parallel.py", *options, fails=True)
-    bank = tmp_path / "test.conllu"
-    bank.write_text(TREE.format(1) + TREE.format(2), encoding="utf-8")
-    run("prepare_parallel.py", "--source", bank, "--out", out, "--format", "pud", "--lang", "fr")
+    run("parallel", "--format extension --lang fr", table, out, refused="2 rows, but 10000 are asked for")
+    run("parallel", "--format pud --lang fr", put("test.conllu", TREE.format(1) + TREE.format(2)), out)
     assert out.read_text(encoding="utf-8") == "w1 x\nw2 x\n"
 
 
-def test_validate_program(run, tmp_path):
-    path = tmp_path / "data" / "text" / "wikipedia_wo" / "dev.txt"
-    path.parent.mkdir(parents=True)
-    path.write_text("a b\n", encoding="utf-8")
-    assert "text, 1 items, sound" in run("validate_data.py", path)
-    path.write_text("a  b\n", encoding="utf-8")
-    assert f"error: {path}, line 1" in run("validate_data.py", path, fails=True)
-    assert "not JSON" in run("validate_data.py", path, "--kind", "ner", fails=True)
+def test_mixtures(run, put, tmp_path):
+    """Counts by source, and pairs in the order of reading."""
+    bible = put("bible/eng.txt", "".join(f"This is verse number {word}\n" for word in "abcdefgh" * 5))
+    ntrex = put("ntrex/eng.txt", "".join(f"News of the day {word}\n" for word in "abcdefghijklmnop"))
+    parts = f"--out-train {tmp_path}/train.txt --out-dev {tmp_path}/dev.txt"
+    run("text", f"{parts} --format mix --lang en --dev-share 0.3", [bible, ntrex])
+    report = report_of(tmp_path / "train.txt")
+    assert (report["from bible"], report["from ntrex"], report["dropped"]["duplicate"]) == (40, 16, 32)
+    tatoeba = put("tatoeba/eng-hin.test.txt", "eng\thin\tYes, sir.\tहाँ।\neng\thin\tNo.\tनहीं।\n")
+    run("bitext", "--format mix --lang hi --pool 9", tatoeba, tmp_path / "pool.tsv")
+    assert (tmp_path / "pool.tsv").read_text(encoding="utf-8").splitlines()[0] == "1.0\tYes , sir .\tहाँ ।"
+
+
+def test_programs_end_with_a_sentence_and_no_traceback(root, put, tmp_path):
+    path = put("data/text/wikipedia_wo/dev.txt", "a b\n")
+
+    def end(*words):
+        done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, cwd=root)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout + done.stderr
+
+    assert end("tools/validate_data.py", path) == (0, f"{path}: text, 1 items, sound\n")
+    assert "line 1: not JSON" in end("tools/validate_data.py", path, "--kind", "ner")[1]
+    put("data/text/wikipedia_wo/dev.txt", "a  b\n")
+    assert end("tools/validate_data.py", path)[1].startswith(f"error: {path}, line 1")
+    code, told = end("scripts/prepare_trees.py", "--source", tmp_path / "no.conllu", "--out", tmp_path / "x.conllu")
+    assert (code, told) == (1, f"error: {tmp_path / 'no.conllu'}: no such file\n")

@@ -5,9 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossalign.data.report import Report
-from crossalign.data.seen import SeenTexts
-from crossalign.data.sentences import split_sentences
-from crossalign.data.text import Cleaning, clean_sentences, is_held_out, read_articles, read_lines, split_parts
+from crossalign.data.text import (
+    Cleaning,
+    SeenTexts,
+    clean_sentences,
+    is_held_out,
+    read_articles,
+    read_lines,
+    split_sentences,
+)
 from crossalign.runtime.errors import UserError
 
 
@@ -93,8 +99,6 @@ def test_holding_out_depends_on_text_and_seed_alone():
     assert 150 < len(first) < 250
     assert {sentence for sentence in reversed(sentences) if is_held_out(sentence, 0.1, 1)} == first
     assert {sentence for sentence in sentences if is_held_out(sentence, 0.1, 2)} != first
-    changed = [part for part, _ in split_parts(sentences, 0.1, 1, str.upper)]
-    assert changed == [sentence in first for sentence in sentences]
 
 
 @settings(deadline=None)
@@ -104,7 +108,6 @@ def test_seen_texts_is_a_set(texts):
     for text in texts:
         assert seen.add(text) == (text not in known)
         known.add(text)
-    assert len(seen) == len(known)
 
 
 def test_seen_texts_grows():

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from tools.validate_data import kind_of, validate
 
-from crossalign.data.validate import kind_of, validate
 from crossalign.runtime.errors import UserError
 
 TREE = "# sent_id = s\n1\ta\t_\tNOUN\t_\t_\t0\troot\t_\t_\n2\tb\t_\tX\t_\t_\t1\tdep\t_\t_\n\n"

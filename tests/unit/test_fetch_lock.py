@@ -27,31 +27,23 @@ def test_measure_agrees_with_hashlib_and_git(tmp_path_factory, content):
     assert measured.git == hashlib.sha1(b"blob %d\0%s" % (len(content), content)).hexdigest()
 
 
-def test_git_blob_id_is_what_git_prints(tmp_path):
-    file = tmp_path / "f"
-    file.write_bytes(b"what is up, doc?")
-    assert measure(file, with_git=True).git == "bd9dbf5aae1a3862dd1526723246b20206e5fc37"
-
-
 def test_check_names_what_differs(tmp_path):
-    (tmp_path / "f").write_bytes(b"abc")
+    (tmp_path / "f").write_bytes(b"what is up, doc?")
     measured = measure(tmp_path / "f", with_git=True)
-    check(measured, Expected(3, (f"sha256:{measured.sha256}", f"git:{measured.git}")))
-    with pytest.raises(WrongContent, match="expected 4 bytes, got 3"):
+    assert measured.git == "bd9dbf5aae1a3862dd1526723246b20206e5fc37"  # what git prints
+    check(measured, Expected(16, (f"sha256:{measured.sha256}", f"git:{measured.git}")))
+    with pytest.raises(WrongContent, match="expected 4 bytes, got 16"):
         check(measured, Expected(4))
     with pytest.raises(WrongContent, match=f"expected git:{'0' * 40}, got git:{measured.git}"):
-        check(measured, Expected(3, (f"sha256:{measured.sha256}", "git:" + "0" * 40)))
+        check(measured, Expected(16, (f"sha256:{measured.sha256}", "git:" + "0" * 40)))
 
 
-def test_checksum_is_read_in_either_case():
+def test_checksums_and_sums_are_read():
     assert parse_checksum(f"sha256:{HEX.upper()}") == f"sha256:{HEX}"
-
-
-def test_sums_are_read():
     assert parse_sums(f"{HEX}  a/b c\n\n{HEX} *./d\n", "SUMS") == {"a/b c": HEX, "d": HEX}
     with pytest.raises(UserError, match="SUMS, line 2: expected"):
         parse_sums(f"{HEX}  a\nnonsense\n", "SUMS")
-    with pytest.raises(UserError, match="line 2: a stands there twice"):
+    with pytest.raises(UserError, match="line 2: a is listed twice"):
         parse_sums(f"{HEX}  a\n{HEX[::-1]}  a\n", "SUMS")
 
 
@@ -60,6 +52,9 @@ def test_rows_are_sorted_and_survive(tmp_path):
     assert read_lock(lock) == {}
     record(lock, [ROW])
     record(lock, [Locked("a", "v", 1, HEX, "https://example.org/a"), ROW])
+    before = lock.stat()
+    record(lock, [ROW])
+    assert lock.stat().st_ino == before.st_ino  # the same rows leave the file alone
     lines = lock.read_text().splitlines()
     assert lines[0].split("\t") == list(COLUMNS)
     assert [line.split("\t")[0] for line in lines[1:]] == ["a", "b/x.txt"]
@@ -67,15 +62,7 @@ def test_rows_are_sorted_and_survive(tmp_path):
     assert [path.name for path in lock.parent.iterdir()] == ["lock.tsv"]
 
 
-def test_same_rows_leave_the_file_alone(tmp_path):
-    lock = tmp_path / "lock.tsv"
-    record(lock, [ROW])
-    before = lock.stat()
-    record(lock, [ROW])
-    assert lock.stat().st_ino == before.st_ino
-
-
-def test_changed_file_is_an_error_that_says_how_to_accept_it(tmp_path):
+def test_changed_file_is_an_error_unless_it_is_another_version(tmp_path):
     lock = tmp_path / "lock.tsv"
     record(lock, [ROW])
     with pytest.raises(UserError, match=r"delete the row of b/x.txt from .*lock.tsv and run again") as error:
@@ -83,11 +70,6 @@ def test_changed_file_is_an_error_that_says_how_to_accept_it(tmp_path):
     assert HEX in str(error.value)
     assert HEX[::-1] in str(error.value)
     assert read_lock(lock) == {"b/x.txt": ROW}
-
-
-def test_new_version_replaces_the_old_row(tmp_path):
-    lock = tmp_path / "lock.tsv"
-    record(lock, [ROW])
     new = Locked("b/x.txt", "v2", 4, HEX[::-1], ROW.url)
     record(lock, [new])
     assert read_lock(lock) == {"b/x.txt": new}
@@ -96,11 +78,11 @@ def test_new_version_replaces_the_old_row(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("path\tsha256\n", "line 1: the columns"),
-        ("\t".join(COLUMNS) + "\n<<<<<<< HEAD\n", "line 2: not a row"),
+        ("path\tsha256\n", "line 1: missing column version, bytes, url"),
+        ("\t".join(COLUMNS) + "\n<<<<<<< HEAD\n", "line 2: 1 fields, but the header has 5"),
         ("\t".join(COLUMNS) + f"\na\tv\tx\t{HEX}\tu\n", "line 2: not a row"),
         ("\t".join(COLUMNS) + "\na\tv\t1\tabc\tu\n", "line 2: not a row"),
-        ("\t".join(COLUMNS) + f"\na\tv\t1\t{HEX}\tu\na\tv\t2\t{HEX}\tu\n", "line 3: a stands there twice"),
+        ("\t".join(COLUMNS) + f"\na\tv\t1\t{HEX}\tu\na\tv\t2\t{HEX}\tu\n", "line 3: a is listed twice"),
     ],
 )
 def test_broken_lock_file(tmp_path, text, message):

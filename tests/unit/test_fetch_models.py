@@ -5,15 +5,14 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from crossalign.fetch.lock import read_lock
-from crossalign.fetch.mirror import Mirror
-from crossalign.fetch.models import obtain_model
-from crossalign.fetch.offers import wanted_names
-from crossalign.fetch.sources import Settings
-from crossalign.fetch.web import Patience
+from crossalign.fetch.models import obtain_model, wanted_names
+from crossalign.fetch.retry import RetryPolicy
+from crossalign.fetch.sources import Mirror, Settings
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
@@ -41,12 +40,8 @@ TAKEN = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config
 def place(web, tmp_path, monkeypatch) -> Settings:
     monkeypatch.setenv("HF_ENDPOINT", web.url)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    patience = Patience(attempts=3, timeout=5, sleep=lambda seconds: None)
-    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", patience=patience)
-
-
-def using(place: Settings, **changes) -> Settings:
-    return Settings(**({**vars(place)} | changes))
+    policy = RetryPolicy(attempts=3, timeout=5, sleep=lambda seconds: None)
+    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", policy=policy)
 
 
 def names(place: Settings) -> list[str]:
@@ -187,19 +182,19 @@ def make_mirror(folder, name="mbert") -> None:
 def test_from_a_mirror_offline(web, place, tmp_path):
     make_mirror(tmp_path / "mirror")
     mirror = Mirror(f"file:{tmp_path}/mirror", own_checksums=True)
-    mark = obtain_model("mbert", HUB, "main", using(place, mirror=mirror, offline=True))
+    mark = obtain_model("mbert", HUB, "main", replace(place, mirror=mirror, offline=True))
     assert names(place) == ["complete.json", "config.json", "model.safetensors", "tokenizer.json"]
     assert json.loads(mark.read_text())["commit"] is None
     assert not place.lock.exists()
     assert web.asked == []
     with pytest.raises(UserError, match="SHA256SUMS lists nothing under models/other/"):
-        obtain_model("other", HUB, "main", using(place, mirror=mirror))
+        obtain_model("other", HUB, "main", replace(place, mirror=mirror))
 
 
 def test_mirror_without_the_model_is_passed_over(web, place, tmp_path):
     make_mirror(tmp_path / "mirror", "other")
     web.publish("models", HUB, ONE, FILES)
-    mark = obtain_model("mbert", HUB, ONE, using(place, mirror=Mirror(f"file:{tmp_path}/mirror")))
+    mark = obtain_model("mbert", HUB, ONE, replace(place, mirror=Mirror(f"file:{tmp_path}/mirror")))
     assert json.loads(mark.read_text())["commit"] == ONE
 
 
@@ -209,10 +204,12 @@ def test_offline_accepts_what_is_locked_and_in_place(web, place):
     before = mark.read_bytes()
     mark.unlink()
     web.asked.clear()
-    offline = using(place, offline=True)
+    offline = replace(place, offline=True)
     assert obtain_model("mbert", HUB, "main", offline).read_bytes() == before
     # Without the lock, the list beside the files will do.
-    assert obtain_model("mbert", HUB, "main", using(offline, lock=place.lock.with_name("none"))).read_bytes() == before
+    assert (
+        obtain_model("mbert", HUB, "main", replace(offline, lock=place.lock.with_name("none"))).read_bytes() == before
+    )
     (mark.parent / "vocab.txt").write_bytes(b"changed")
     with pytest.raises(UserError, match="vocab.txt: wrong checksum"):
         obtain_model("mbert", HUB, "main", offline)
@@ -225,12 +222,12 @@ def test_offline_accepts_what_is_locked_and_in_place(web, place):
 def test_model_that_a_person_brings(web, place, tmp_path):
     page = "manual:https://example.org/form"
     folder = place.downloads / "models" / "mbert"
-    with pytest.raises(UserError, match=r"brought by a person: see https://example.org/form \(revision v1\), then put"):
+    with pytest.raises(UserError, match=r"fetched by a person: see https://example.org/form \(revision v1\), then put"):
         obtain_model("mbert", page, "v1", place)
     folder.mkdir(parents=True)
     for file in ("config.json", "model.safetensors", "vocab.txt", "pytorch_model.bin"):
         (folder / file).write_bytes(FILES[file])
-    mark = obtain_model("mbert", page, "v1", using(place, offline=True))
+    mark = obtain_model("mbert", page, "v1", replace(place, offline=True))
     assert [file["file"] for file in json.loads(mark.read_text())["files"]] == [
         *("config.json", "model.safetensors", "vocab.txt")
     ]
@@ -244,7 +241,7 @@ def test_model_that_a_person_brings(web, place, tmp_path):
     with pytest.raises(UserError, match="then put vocab.txt into"):
         obtain_model("mbert", page, "v1", place)
     make_mirror(tmp_path / "mirror")
-    obtain_model("mbert", page, "v1", using(place, mirror=Mirror(f"file:{tmp_path}/mirror", own_checksums=True)))
+    obtain_model("mbert", page, "v1", replace(place, mirror=Mirror(f"file:{tmp_path}/mirror", own_checksums=True)))
     assert web.asked == []
 
 
@@ -263,4 +260,4 @@ def test_program(web, place, root, tmp_path):
     assert not (tmp_path / "home").exists()
     bad = subprocess.run([*command, "--name", "../x"], capture_output=True, text=True)
     assert bad.returncode == 1
-    assert bad.stderr.startswith("error: --name '../x'")
+    assert bad.stderr.startswith("error: name '../x'")

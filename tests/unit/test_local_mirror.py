@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from crossalign.fetch.archive import open_text
+from crossalign.data.archive import open_text
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.local_mirror import lay_out
 from crossalign.fetch.register import Dataset

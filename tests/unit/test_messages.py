@@ -19,29 +19,39 @@ from crossalign.embedding.placement import Placement
 from crossalign.embedding.weights import fill
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.hyperparameters import Settings
-from crossalign.fetch.web import SourceError, open_url
+from crossalign.fetch import transfer
+from crossalign.fetch.retry import SourceError
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
 
 
-def test_a_certificate_that_nobody_vouches_for(tmp_path):
+def test_a_certificate_that_nobody_vouches_for(tmp_path, monkeypatch):
     if shutil.which("openssl") is None:
         pytest.skip("no openssl, which makes the certificate")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+    subprocess.run(command, check=True, capture_output=True)
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.handle_request)
-    thread.start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"https://127.0.0.1:{server.server_port}/"
+    untrusted = "the server's certificate is not trusted: self.signed certificate"
     try:
-        with pytest.raises(SourceError, match="the server's certificate is not trusted: self.signed certificate"):
-            open_url(f"https://127.0.0.1:{server.server_port}/file", {}, 10)
+        transfer.trust.cache_clear()
+        with pytest.raises(SourceError, match=untrusted), transfer.open_url(url, {}, 10):
+            pass
+        # What docs/troubleshooting.md advises.
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        transfer.trust.cache_clear()
+        with transfer.open_url(url, {}, 10) as answer:
+            assert answer.status_code == 200
     finally:
-        thread.join()
+        transfer.trust.cache_clear()
+        server.shutdown()
         server.server_close()
 
 

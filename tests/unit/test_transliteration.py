@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from crossalign.data.conllu import read_sentences
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
-from crossalign.data.romanise_arabic import BUCKWALTER, from_buckwalter, to_buckwalter
-from crossalign.data.transliteration import LANGUAGES, source_letters, transliterator
+from crossalign.data.transliteration import (
+    BUCKWALTER,
+    LANGUAGES,
+    from_buckwalter,
+    source_letters,
+    to_buckwalter,
+    transliterator,
+)
 from crossalign.runtime.errors import UserError
 
 KNOWN = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.alignment.pharaoh import LinkSet, parse_links
-from crossalign.alignment.pool import Lengths
+from crossalign.alignment.bitext import Lengths
+from crossalign.alignment.links import LinkSet, parse_links, symmetrise
 from crossalign.runtime.errors import UserError
 
 PROGRAMS = ("builtin", "fast_align", "eflomal")
@@ -24,20 +24,17 @@ _HOW = {
 
 def find_program(name: str, path: str | None) -> str:
     """The program's full path: in `path` (its folder, or one of its neighbours), else on PATH."""
-    if path is not None:
-        folder = Path(path) if Path(path).is_dir() else Path(path).parent
-        found = shutil.which(name, path=str(folder))
-        # A path to a file may give the program any name.
-        if Path(path).is_file() and name in ("fast_align", "eflomal-align"):
-            found = str(Path(path).resolve())
-    else:
-        found = shutil.which(name)
-    if found is None:
+    # A path to a file may give the program any name.
+    if path is not None and Path(path).is_file() and name in ("fast_align", "eflomal-align"):
+        return str(Path(path).resolve())
+    folder = path if path is None or Path(path).is_dir() else str(Path(path).parent)
+    program = shutil.which(name, path=folder)
+    if program is None:
         where = "on PATH" if path is None else f"in {path}"
         raise UserError(
             f"{name} is not {where}: {_HOW[name]}, or give its place with --path, or use the program 'builtin'"
         )
-    return found
+    return program
 
 
 def _run(command: Sequence[str], out: Path | None = None) -> None:
@@ -72,16 +69,10 @@ def align(program: str, path: str | None, bitext: Path, method: str, threads: in
     elif program == "eflomal":
         main = find_program("eflomal-align", path)
         _run([main, "-i", str(bitext), "-f", str(forward), "-r", str(reverse), "--overwrite"])
-        return _symmetrised(_read(forward, main, lengths), _read(reverse, main, lengths), method)
+        return symmetrise(_read(forward, main, lengths), _read(reverse, main, lengths), method)
     else:
         raise UserError(f"no alignment program is called {program!r}; choose one of {', '.join(PROGRAMS)}")
     return _read(final, program, lengths)
-
-
-def _symmetrised(forward: LinkSet, reverse: LinkSet, method: str) -> LinkSet:
-    from crossalign.alignment.symmetrise import symmetrise
-
-    return symmetrise(forward, reverse, method)
 
 
 def _read(path: Path, program: str, lengths: Lengths) -> LinkSet:

@@ -1,19 +1,56 @@
-"""Whole jobs: align a bitext in one direction or in both, with new or with loaded parameters."""
+"""Whole jobs: align a bitext in one direction or in both, and say what fast_align says meanwhile."""
 
 import math
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from crossalign.alignment.bitext import Bitext
-from crossalign.alignment.compiled import Workers
-from crossalign.alignment.model import Aligner, Options
+from crossalign.alignment.kernels import Workers
+from crossalign.alignment.links import LinkSet, symmetrise
+from crossalign.alignment.model import BUDGET_MB, Aligner, Options, Step
 from crossalign.alignment.parameters import Parameters
-from crossalign.alignment.pharaoh import LinkSet
-from crossalign.alignment.progress import Progress, say
-from crossalign.alignment.symmetrise import symmetrise
-from crossalign.alignment.table import BUDGET_MB
 from crossalign.runtime.errors import UserError
+
+_SHOWN = 10
+
+
+def say(text: str) -> None:
+    """One line on standard error, at once."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def say_skipped(bitext: Bitext, name: str) -> None:
+    """Name the first lines that were left without links, and how many there are."""
+    for number, reason in bitext.skipped[:_SHOWN]:
+        say(f"warning: {name}, line {number}: {reason}; left without links")
+    if len(bitext.skipped) > _SHOWN:
+        say(f"warning: {name}: {len(bitext.skipped)} lines in all are left without links")
+
+
+class Progress:
+    """Prints each iteration's likelihood, perplexity and tension in fast_align's words."""
+
+    def __init__(self, aligner: Aligner) -> None:
+        self.aligner = aligner
+        say(f"expected target length = source length * {aligner.length_ratio:g}")
+
+    def __call__(self, number: int, step: Step) -> None:
+        words = self.aligner.target_words
+        bits = step.likelihood / math.log(2)
+        say(f"ITERATION {number}{' (FINAL)' if number == self.aligner.options.iterations else ''}")
+        say(f"  log_e likelihood: {step.likelihood:g}")
+        say(f"  log_2 likelihood: {bits:g}")
+        say(f"     cross entropy: {-bits / words:g}")
+        say(f"        perplexity: {2.0 ** min(-bits / words, 1000.0):g}")
+        say(f"      posterior p0: {step.unlinked / words:g}")
+        say(f" posterior al-feat: {step.feature / words:g}")
+        say(f"       size counts: {self.aligner.sizes.distinct}")
+        for turn, (feature, tension) in enumerate(step.tension_steps, 1):
+            say(f"  {turn}  model al-feat: {feature:g} (tension={tension:g})")
+        if step.tension_steps:
+            say(f"     final tension: {step.tension:g}")
 
 
 @dataclass
@@ -43,22 +80,21 @@ def check(options: Options) -> None:
 
 def align_direction(bitext: Bitext, job: Job, reverse: bool) -> tuple[LinkSet, np.ndarray]:
     """Links (source-target in any case) of one direction, and each pair's log-probability with the length's."""
-    check(job.options)
     name = "reverse" if reverse else "forward"
     facing = bitext.reversed() if reverse else bitext
     if job.loaded:
         if name not in job.loaded:
             raise UserError(f"the loaded model has no {name} direction; save one from a run with --symmetrise")
         aligner = job.loaded[name].aligner(facing, job.workers, job.budget_mb)
-        found = aligner.links()
+        links = aligner.links()
     else:
         say(f"INITIAL PASS ({name})")
         aligner = Aligner(facing, job.options, job.workers, job.budget_mb)
-        found = aligner.train(Progress(aligner))
+        links = aligner.train(Progress(aligner))
     if job.keep:
         job.learnt[name] = Parameters.of(aligner)
-    scores = found.scores + _length_scores(facing, aligner.length_ratio)
-    return LinkSet.from_positions(found.source_of, facing.target.starts, reverse), scores
+    scores = links.scores + _length_scores(facing, aligner.length_ratio)
+    return LinkSet.from_positions(links.source_of, facing.target.starts, reverse), scores
 
 
 def _length_scores(bitext: Bitext, ratio: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The loops over all cells (source word, target word) of all sentence pairs, compiled.
+"""The loops over all cells (source word, target word) of all sentence pairs, compiled, and the threads that share them.
 
 One cell holds the rank of its target word within the row of its source word, so that the probability of a cell is
 `prob[row_start[source word] + rank]`: array access only. Kernels over sentences write to their own sentences, kernels
@@ -7,8 +7,66 @@ the caller, because allocating inside makes them slower to compile.
 """
 
 import math
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from crossalign.alignment.compiled import kernel
+import numba
+import numpy as np
+
+
+def kernel(function: Callable) -> Callable:
+    """Compile a function that runs without Python's lock, and keep the machine code for the next run if possible."""
+    settings: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(cache=True, **settings)(function)
+    except RuntimeError:
+        # Neither the source folder nor the user's cache folder can be written: compile anew in each run.
+        return numba.njit(**settings)(function)
+
+
+def default_threads() -> int:
+    """The number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers:
+    """Runs a kernel over a list of argument tuples and returns the results in the order of the list.
+
+    No two tasks write to the same number and sums are taken over whole arrays afterwards, so any number of threads and
+    any division into tasks gives the same bits.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or default_threads()
+        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    def run(self, function: Callable, tasks: Iterable[tuple]) -> list[Any]:
+        """Call `function(*task)` for every task."""
+        if self._pool is None:
+            return [function(*task) for task in tasks]
+        return list(self._pool.map(lambda task: function(*task), tasks))
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def even_ranges(work: np.ndarray, size: int) -> list[tuple[int, int]]:
+    """Cut positions 0..len(work) into consecutive ranges of about `size` units of work each."""
+    total = np.concatenate(([0], np.cumsum(work, dtype=np.int64)))
+    ranges, low = [], 0
+    while low < len(work):
+        high = int(np.searchsorted(total, total[low] + size, side="left"))
+        high = min(max(high, low + 1), len(work))
+        ranges.append((low, high))
+        low = high
+    return ranges
+
 
 # Columns of `sentences`, one row of 64 bytes per sentence pair: a row is one line of cache, and rows are visited in any
 # order. First cell, first source and target word, their numbers, the size, and where the prior of that size begins.
@@ -16,10 +74,10 @@ CELL, SOURCE, TARGET, N, M, SIZE, OF_J, OF_I = range(8)
 
 
 @kernel
-def distinct_targets(low, high, seen, found, lengths, type_start, place_sentence, sentences, target):
+def distinct_targets(low, high, seen, met, lengths, type_start, place_sentence, sentences, target):
     """For source words low..high: the target words seen with each, in order of appearance, and how many.
 
-    `seen` holds -1 for every target word; returns how much of `found` was filled.
+    `seen` holds -1 for every target word; returns how much of `met` was filled.
     """
     filled = 0
     for word in range(low, high):
@@ -30,7 +88,7 @@ def distinct_targets(low, high, seen, found, lengths, type_start, place_sentence
                 other = target[position]
                 if seen[other] != word:
                     seen[other] = word
-                    found[filled] = other
+                    met[filled] = other
                     filled += 1
         lengths[word - low] = filled - before
     return filled
@@ -103,7 +161,7 @@ def count_links(low, high, cells, first_cell, first, last, order, place_sentence
                 grow, shrink, inverse, counts):  # fmt: skip
     """The expected counts of source words low..high, each still to be multiplied by its probability."""
     for word in range(low, high):
-        own = counts[row_start[word] : row_start[word + 1]]
+        row = counts[row_start[word] : row_start[word + 1]]
         for place in range(first[word], last[word]):
             pair = sentences[place_sentence[place]]
             m = pair[M]
@@ -114,10 +172,10 @@ def count_links(low, high, cells, first_cell, first, last, order, place_sentence
             split = (i + 1) * m // pair[N]
             factor = shrink[pair[OF_I] + i]
             for j in range(split):
-                own[ranks[j]] += up[j] * factor * share[j]
+                row[ranks[j]] += up[j] * factor * share[j]
             factor = grow[pair[OF_I] + i]
             for j in range(split, m):
-                own[ranks[j]] += down[j] * factor * share[j]
+                row[ranks[j]] += down[j] * factor * share[j]
 
 
 @kernel

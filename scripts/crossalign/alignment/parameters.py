@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from crossalign.alignment.bitext import Bitext
-from crossalign.alignment.compiled import Workers
-from crossalign.alignment.model import FLOOR, Aligner, Options
-from crossalign.alignment.table import BUDGET_MB
+from crossalign.alignment.kernels import Workers
+from crossalign.alignment.model import BUDGET_MB, FLOOR, Aligner, Options
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from crossalign.data.lines import numbered, shown, wrong
 from crossalign.data.report import Report
-from crossalign.data.tokenise import tidy
+from crossalign.data.text import tidy
 
 
 def read_scored(lines: Iterable[str], name: str) -> Iterator[tuple[int, str, str, str]]:

@@ -1,14 +1,28 @@
-"""What the programs of the prepare stage have in common on the command line."""
+"""What the programs of the prepare stage have in common: options, the prepared file, its report."""
 
 import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from crossalign.data.report import Report, report_path
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
 
-def parser(description: str | None, out: bool = True) -> argparse.ArgumentParser:
-    """A parser with --source, --out and --report. Its help is the first line of the description and the example."""
+def parser(
+    description: str | None,
+    formats: Sequence[str] = (),
+    lang: str | None = None,
+    split: bool = False,
+    transliterate: str | None = None,
+    out: bool = True,
+) -> argparse.ArgumentParser:
+    """A parser with --source, --out, --report and, where asked for, --format, --lang, --split, --transliterate.
+
+    Its help is the first line of the description and the example; `lang` and `transliterate` are the help of theirs.
+    """
     made = argparse.ArgumentParser(
         description=(description or "").strip().split("\n")[0],
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -20,6 +34,16 @@ def parser(description: str | None, out: bool = True) -> argparse.ArgumentParser
     if out:
         made.add_argument("--out", required=True, type=Path, help="the prepared file")
         made.add_argument("--report", type=Path, help="the account of it (default: <out>.report.json beside it)")
+    if formats:
+        made.add_argument("--format", choices=formats, required=True)
+    if lang is not None:
+        made.add_argument("--lang", required=True, help=lang or None)
+    if split:
+        made.add_argument("--split", choices=("train", "dev", "test"), required=True)
+    if transliterate:
+        from crossalign.data.transliteration import LANGUAGES
+
+        made.add_argument("--transliterate", choices=LANGUAGES, metavar="LANG", help=transliterate)
     return made
 
 
@@ -30,13 +54,6 @@ def only_source(args: argparse.Namespace) -> Path:
     return args.source[0]
 
 
-def need(args: argparse.Namespace, *names: str) -> None:
-    """Complain about options that the chosen format needs and that were not given."""
-    for name in names:
-        if getattr(args, name) is None:
-            raise UserError(f"--format {args.format} needs --{name.replace('_', '-')}")
-
-
 def positive(text: str) -> int:
     """An option's value that must be a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
@@ -44,14 +61,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def check_kept(args: argparse.Namespace, report: Report) -> None:
-    """Refuse a set without a single item, before the file gets its name."""
-    if not report.kept:
-        dropped = ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()) or "no items in it"
-        raise UserError(f"{', '.join(map(str, args.source))}: nothing to keep ({dropped})")
-
-
-def write_report(args: argparse.Namespace, report: Report) -> None:
-    """Write the report where --report says, or beside the prepared file."""
+@contextlib.contextmanager
+def prepared(args: argparse.Namespace, report: Report) -> Iterator[IO[str]]:
+    """The prepared file, to be written; a set without a single item is refused. The report follows."""
+    with write_atomic(args.out) as out:
+        yield out
+        if not report.kept:
+            dropped = ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()) or "no items in it"
+            raise UserError(f"{', '.join(map(str, args.source))}: nothing to keep ({dropped})")
     report.write(args.report or report_path(args.out))
     print(f"{args.out}: {report.kept} of {report.read} kept")

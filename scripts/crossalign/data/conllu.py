@@ -1,10 +1,13 @@
 """Treebanks: CoNLL-U in, the same format with syntactic words only out.
 
 Multiword ranges and empty nodes are skipped, relation subtypes are cut off, lemmas, features and the enhanced
-graph are left out. A prepared file is CoNLL-U too, so one reader serves both.
+graph are left out. A prepared file is CoNLL-U too, so one reader serves both. Treebanks that were released without
+training data are cut into folds: of five, three train, one is for development and one for testing; each sentence is
+tested in exactly one of the five rotations.
 """
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -102,8 +105,8 @@ def _read_comment(line: str, sentence: Sentence, report: Report) -> None:
 def _is_skipped(index: str, report: Report) -> bool:
     """Whether the line is a multiword range or an empty node, which are no words of the tree."""
     for mark, kind in (("-", "multiword_tokens"), (".", "empty_nodes")):
-        first, found, second = index.partition(mark)
-        if found and first.isdecimal() and second.isdecimal():
+        first, _, second = index.partition(mark)
+        if first.isdecimal() and second.isdecimal():
             report.counts[kind] += 1
             return True
     return False
@@ -180,3 +183,28 @@ def write_sentences(sentences: Iterable[Sentence], stream: IO[str]) -> int:
         lines.append("\n")
         stream.writelines(lines)
     return count
+
+
+PARTS = ("train", "dev", "test")
+
+
+def assign_folds(keys: Sequence[Hashable], folds: int, seed: int) -> list[int]:
+    """The fold, 0 to folds - 1, of every item. Items with equal keys share a fold, so none is trained on and tested.
+
+    The order is drawn from digests of seed and position: the same on every machine and Python.
+    """
+    first: dict[Hashable, int] = {}
+    for position, key in enumerate(keys):
+        first.setdefault(key, position)
+    drawn = sorted(first.values(), key=lambda position: (_draw(seed, position), position))
+    fold_of = {position: rank % folds for rank, position in enumerate(drawn)}
+    return [fold_of[first[key]] for key in keys]
+
+
+def _draw(seed: int, position: int) -> bytes:
+    return hashlib.sha256(f"{seed}:{position}".encode()).digest()
+
+
+def part_of(fold: int, rotation: int, folds: int) -> str:
+    """What a fold serves for in rotation 1 to `folds`: `test`, `dev` (the next fold, round and round) or `train`."""
+    return {0: "test", 1: "dev"}.get((fold - (rotation - 1)) % folds, "train")

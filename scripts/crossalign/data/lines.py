@@ -1,16 +1,15 @@
-"""Lines of raw files with their numbers, and errors that name file and line."""
+"""Raw and prepared files line by line: numbered lines, tables, JSON lines, and errors that name file and line."""
 
+import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from lzma import LZMAError
 from pathlib import Path
-from typing import TextIO
+from typing import IO, Any, TextIO
 
-from crossalign.fetch.archive import open_text
+from crossalign.data.archive import ARCHIVES, open_text
 from crossalign.runtime.errors import UserError
-
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 
 BROKEN = (UnicodeDecodeError, EOFError, OSError, zlib.error, LZMAError)
 
@@ -21,8 +20,9 @@ class Source:
     def __init__(self, path: str | Path, member: str | None = None) -> None:
         """`member` counts only when `path` is an archive, so that an unpacked file works in its place."""
         self.path = Path(path)
-        self.member = member if self.path.name.endswith(ARCHIVES) else None
-        if self.path.name.endswith(ARCHIVES) and not member:
+        is_archive = self.path.name.lower().endswith(ARCHIVES)
+        self.member = member if is_archive else None
+        if is_archive and not member:
             raise UserError(f"{path}: an archive, but this format is a plain file")
         self.name = f"{path}!{self.member}" if self.member else str(path)
 
@@ -88,3 +88,56 @@ def shown(text: str, limit: int = 60) -> str:
     """A piece of a line for a message: quoted, short, control characters visible."""
     quoted = repr(text)
     return quoted if len(quoted) <= limit else quoted[:limit] + "…'"
+
+
+def read_table(
+    lines: Iterable[str], name: str, wanted: Sequence[str | tuple[str, ...]]
+) -> Iterator[tuple[int, list[str]]]:
+    """The `wanted` columns of every row with its line number, in the order asked for.
+
+    A column may be given as several names, of which the header has one.
+    """
+    rows = numbered(lines, name)
+    _, header_line = next(rows, (0, ""))
+    header = header_line.split("\t")
+    places = [_place(header, names if isinstance(names, tuple) else (names,), name) for names in wanted]
+    width = len(header)
+    for number, line in rows:
+        fields = line.split("\t")
+        if len(fields) != width:
+            raise wrong(name, number, f"{len(fields)} fields where the header has {width}: {shown(line)}")
+        yield number, [fields[place] for place in places]
+
+
+def _place(header: list[str], names: tuple[str, ...], name: str) -> int:
+    for candidate in names:
+        if candidate in header:
+            return header.index(candidate)
+    raise UserError(f"{name}, line 1: no column {' or '.join(names)}; the header has {shown(' '.join(header), 200)}")
+
+
+# One encoder for all rows: json.dumps with these settings would build one per call.
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def write_rows(rows: Iterable[dict[str, Any]], stream: IO[str]) -> int:
+    """Write one compact JSON object a line; return how many."""
+    count = 0
+    for count, row in enumerate(rows, 1):  # noqa: B007 (returned)
+        try:
+            stream.write(_ENCODE(row) + "\n")
+        except UnicodeEncodeError:
+            raise UserError(f"item {shown(str(row.get('id')))}: half of a surrogate pair, which is no text") from None
+    return count
+
+
+def read_rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a stream of JSON lines with their line numbers."""
+    for number, line in numbered(lines, name):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise wrong(name, number, f"not JSON ({error}): {shown(line)}") from None
+        if not isinstance(row, dict):
+            raise wrong(name, number, f"not a JSON object: {shown(line)}")
+        yield number, row

@@ -40,7 +40,7 @@ def tag_set(classes: Iterable[str]) -> list[str]:
 def to_iob2(tags: list[str]) -> tuple[list[str], int]:
     """Let every entity begin with B-, as in IOB2; return the tags and how many were changed.
 
-    In IOB1 B- stands only between two adjacent entities of one class; an IOB2 file with faults needs the same cure.
+    In IOB1, B- is used only between two adjacent entities of one class; an IOB2 file with faults needs the same cure.
     """
     before = ["O", *tags]
     wrong_ones = [k for k, tag in enumerate(tags) if tag[0] == "I" and before[k][1:] != tag[1:]]

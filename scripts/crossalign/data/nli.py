@@ -3,10 +3,8 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 
-from crossalign.data.jsonl import read_rows
-from crossalign.data.lines import shown, wrong
+from crossalign.data.lines import read_rows, read_table, shown, wrong
 from crossalign.data.report import Report
-from crossalign.data.tables import read_table
 from crossalign.runtime.errors import UserError
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -27,14 +25,14 @@ def read_multinli(lines: Iterable[str], name: str, report: Report) -> Iterator[d
 
 def read_xnli(lines: Iterable[str], name: str, lang: str, report: Report) -> Iterator[dict]:
     """Pairs of one language from an XNLI file, which has all languages below each other."""
-    found: set[str] = set()
+    languages: set[str] = set()
     columns = ("language", "pairID", "sentence1", "sentence2", "gold_label")
     for number, (language, *values) in read_table(lines, name, columns):
-        found.add(language)
+        languages.add(language)
         if language == lang:
             yield from _pair(name, number, *values, report)
-    if lang not in found:
-        raise UserError(f"{name}: no rows of language '{lang}'; it has {', '.join(sorted(found)) or 'none'}")
+    if lang not in languages:
+        raise UserError(f"{name}: no rows of language '{lang}'; it has {', '.join(sorted(languages)) or 'none'}")
 
 
 def read_pairs(lines: Iterable[str], name: str, report: Report) -> Iterator[dict]:

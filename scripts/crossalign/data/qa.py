@@ -13,15 +13,8 @@ from crossalign.runtime.errors import UserError
 
 # TyDi QA names its files by language, in English words.
 TYDI_NAMES = {
-    "ar": "arabic",
-    "bn": "bengali",
-    "en": "english",
-    "fi": "finnish",
-    "id": "indonesian",
-    "ko": "korean",
-    "ru": "russian",
-    "sw": "swahili",
-    "te": "telugu",
+    **{"ar": "arabic", "bn": "bengali", "en": "english", "fi": "finnish", "id": "indonesian", "ko": "korean"},
+    **{"ru": "russian", "sw": "swahili", "te": "telugu"},
 }
 
 
@@ -57,14 +50,9 @@ def _question(raw: Any, context: str, name: str, spot: str) -> dict[str, Any]:
         for answer in ([] if impossible else _field(raw, "answers", list, name, spot))
     ]
     # Some releases have numbers for identifiers.
-    identity = _field(raw, "id", (str, int), name, spot)
-    return {
-        "id": str(identity),
-        "question": question,
-        "context": context,
-        "answers": answers,
-        "is_impossible": impossible,
-    }
+    identity = str(_field(raw, "id", (str, int), name, spot))
+    head = {"id": identity, "question": question, "context": context}
+    return {**head, "answers": answers, "is_impossible": impossible}
 
 
 def _field(thing: Any, key: str, kind: type | tuple[type, ...], name: str, spot: str) -> Any:
@@ -79,43 +67,36 @@ def prepare_questions(questions: Iterator[dict[str, Any]], report: Report) -> It
     names = Names(report)
     for question in questions:
         report.read += 1
+        head = {key: question[key] for key in ("id", "question", "context")}
+        places = (_locate(head["context"], *answer, report) for answer in question["answers"])
         if question["is_impossible"]:
             report.drop("impossible")
-            continue
-        if not any(text.strip() for text, _ in question["answers"]):
+        elif not any(text.strip() for text, _ in question["answers"]):
             report.drop("no answer")
-            continue
-        answers = [place for text, start in question["answers"] if (place := _locate(question, text, start, report))]
-        if not answers:
+        elif answers := list(filter(None, places)):
+            report.kept += 1
+            report.counts["answers"] += len(answers)
+            yield {**head, "id": names.take(head["id"]), "answers": answers}
+        else:
             report.drop("answer not in context")
-            continue
-        report.kept += 1
-        report.counts["answers"] += len(answers)
-        yield {
-            "id": names.take(question["id"]),
-            "question": question["question"],
-            "context": question["context"],
-            "answers": answers,
-        }
 
 
-def _locate(question: dict[str, Any], text: str, start: int, report: Report) -> dict[str, Any] | None:
-    context = question["context"]
+def _locate(context: str, text: str, start: int, report: Report) -> dict[str, Any] | None:
     if not text.strip():
         report.counts["answers_empty"] += 1
         return None
     if start >= 0 and context.startswith(text, start):
         return {"text": text, "start": start}
-    found = nearest(context, text, start)
-    if found is None:
+    place = nearest(context, text, start)
+    if place is None:
         report.counts["answers_not_in_context"] += 1
         return None
     report.repair("answer offset")
-    return {"text": text, "start": found}
+    return {"text": text, "start": place}
 
 
 def nearest(context: str, text: str, start: int) -> int | None:
-    """Where `text` stands in `context` nearest to `start`, the earlier place if two are as near; None if nowhere."""
+    """Where `text` occurs in `context` nearest to `start`, the earlier place if two are as near; None if nowhere."""
     start = min(max(start, 0), len(context))
     after = context.find(text, start)
     before = context.rfind(text, 0, start + len(text) - 1)

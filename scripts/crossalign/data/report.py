@@ -67,6 +67,6 @@ class Names:
 
 
 def report_path(out: str | Path) -> Path:
-    """Where the report of a prepared file lies: `train.report.json` beside `train.conllu`."""
+    """The place of the report of a prepared file: `train.report.json` beside `train.conllu`."""
     out = Path(out)
     return out.with_name(out.name.removesuffix(out.suffix) + ".report.json")

@@ -1,4 +1,4 @@
-"""Raw text for language modelling: articles or lines in, one clean sentence a line out.
+"""Text: Moses-style tokens, a sentence splitter, and raw text for language modelling, one clean sentence a line.
 
 Everything streams. A sentence is kept if it has 5 to 1,000 characters that show, at least half of them letters, and has
 not come before. Which sentences are held out for development depends on their text alone, so the transliterated copy of
@@ -6,35 +6,148 @@ a corpus holds out the same ones.
 """
 
 import hashlib
+import re
 import unicodedata
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from crossalign.data.report import Report
-from crossalign.data.seen import SeenTexts
-from crossalign.data.sentences import split_sentences
-from crossalign.data.tokenise import squeeze
 from crossalign.runtime.errors import UserError
 
-MIN_CHARACTERS = 5
-MAX_CHARACTERS = 1000
 
-# Invisible characters that carry nothing: control characters, direction marks, byte-order marks, soft hyphens. The
-# zero-width joiners stay, since Persian, Kurdish and Indic spelling needs them.
-_INVISIBLE = {
-    code: None
-    for code in range(0x10000)
-    if unicodedata.category(chr(code)) in ("Cc", "Cf") and code not in (0x200C, 0x200D) and not chr(code).isspace()
-}
+def squeeze(text: str) -> str:
+    """The text with every run of white space, of any Unicode kind, as one space, and none at the ends."""
+    return " ".join(text.split())
+
+
+def tidy(text: str) -> str:
+    """The text squeezed and without control characters, which Moses would drop."""
+    if not text.isprintable():
+        text = "".join(char for char in text if char.isspace() or unicodedata.category(char) != "Cc")
+    return squeeze(text)
+
+
+@cache
+def tokeniser(lang: str) -> Callable[[str], list[str]]:
+    """A function from a sentence to its words.
+
+    Characters are not escaped (`&` stays `&`): the words go to a subword tokeniser that has never seen the escapes.
+    Where Moses has no list of abbreviations for a language, the English one serves.
+    """
+    from sacremoses import MosesTokenizer
+
+    moses = MosesTokenizer(lang=lang)
+    # A second split: sacremoses lets some Unicode spaces through.
+    return lambda text: " ".join(moses.tokenize(tidy(text), escape=False)).split()
+
+
+@cache
+def detokeniser(lang: str) -> Callable[[str], str]:
+    """A function from a tokenised sentence, words separated by spaces, to running text."""
+    from sacremoses import MosesDetokenizer
+
+    moses = MosesDetokenizer(lang=lang)
+    return lambda text: squeeze(moses.detokenize(text.split()))
+
+
+# The rules of the sentence splitter, for paragraphs in many scripts:
+# 1. After a mark of ALWAYS a sentence ends, whatever follows: these marks have no other use.
+# 2. After one or several marks of USUALLY a sentence ends if white space follows and then no small letter.
+# 3. Closing quotes and brackets after the mark belong to the sentence.
+# 4. A full stop ends nothing after a single letter (an initial), after a number of one or two digits (an ordinal, as in
+#    German and Finnish dates) or after one of a few abbreviations that are followed by capitals.
+ALWAYS = "。！？｡।॥۔։።፧။។༎"
+USUALLY = ".!?…؟"
+CLOSERS = re.escape("\"'”’»›)]}」』）】〉》")
+# Titles and the like, small letters; a few of several languages, since all languages share the rule.
+_ABBREVIATIONS = """
+mr mrs ms dr prof st sr jr fr hr no nr vs etc dir gen col lt sgt rev hon ca cf vol pp ed eds bzw usw z.b d.h u.a
+sra dña mme mlle mgr см им ул стр проф акад тыс млн млрд т.е т.д г
+"""
+ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
+_END = re.compile(f"[{ALWAYS}]+[{CLOSERS}]*|[{re.escape(USUALLY)}]+[{CLOSERS}]*(?=\\s)")
+_NEXT = re.compile(r"\s*(\S)")
+
+
+def split_sentences(paragraph: str) -> list[str]:
+    """The sentences of a paragraph, without white space at their ends; joined, they give the paragraph again."""
+    sentences, start = [], 0
+    for match in _END.finditer(paragraph):
+        if paragraph[match.start()] in USUALLY and not _is_end(paragraph, start, match):
+            continue
+        sentences.append(paragraph[start : match.end()].strip())
+        start = match.end()
+    sentences.append(paragraph[start:].strip())
+    return [sentence for sentence in sentences if sentence]
+
+
+def _is_end(paragraph: str, start: int, match: re.Match[str]) -> bool:
+    following = _NEXT.match(paragraph, match.end())
+    if not following or following.group(1).islower():
+        return not following
+    if match.group()[0] != "." or match.group().startswith(".."):
+        return True
+    words = paragraph[max(start, match.start() - 24) : match.start()].split()
+    word = words[-1].lstrip("([\"'«“") if words else ""
+    initial = len(word) == 1 and word.isalpha() and not word.islower()
+    ordinal = word.isdecimal() and len(word) <= 2
+    return not (initial or ordinal or word.lower() in ABBREVIATIONS)
+
+
+class SeenTexts:
+    """Remembers texts by a 64-bit digest in a flat table of eight bytes a place; a Python set takes seventy or more.
+
+    Among 50 million lines, two different texts share a digest with a probability below 1 in 10,000.
+    """
+
+    def __init__(self) -> None:
+        self._table = array("Q", bytes(8 << 12))
+        self._used = 0
+
+    def add(self, text: str) -> bool:
+        """Remember `text`; say whether it is new."""
+        # Zero marks a free place.
+        digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) or 1
+        if not self._place(self._table, digest):
+            return False
+        self._used += 1
+        if 2 * self._used > len(self._table):
+            larger = array("Q", bytes(16 * len(self._table)))
+            for old in self._table:
+                if old:
+                    self._place(larger, old)
+            self._table = larger
+        return True
+
+    @staticmethod
+    def _place(table: array, digest: int) -> bool:
+        mask = len(table) - 1
+        place = digest & mask
+        while (held := table[place]) and held != digest:
+            place = (place + 1) & mask
+        table[place] = digest
+        return not held
+
+
+@cache
+def _invisible() -> dict[int, None]:
+    """Characters that carry nothing: control characters, direction marks, byte-order marks, soft hyphens.
+
+    The zero-width joiners stay, since Persian, Kurdish and Indic spelling needs them.
+    """
+    codes = [code for code in range(0x10000) if unicodedata.category(chr(code)) in ("Cc", "Cf")]
+    return {code: None for code in codes if code not in (0x200C, 0x200D) and not chr(code).isspace()}
 
 
 @dataclass(frozen=True)
 class Cleaning:
     """The bounds of a sentence, and how many to keep (0: all)."""
 
-    min_characters: int = MIN_CHARACTERS
-    max_characters: int = MAX_CHARACTERS
+    min_characters: int = 5
+    max_characters: int = 1000
     max_sentences: int = 0
 
 
@@ -43,7 +156,7 @@ def clean_sentences(sentences: Iterable[str], rules: Cleaning, report: Report) -
     seen = SeenTexts()
     for sentence in sentences:
         report.read += 1
-        sentence = squeeze(sentence.translate(_INVISIBLE))
+        sentence = squeeze(sentence.translate(_invisible()))
         reason = _fault(sentence, rules)
         if not reason and not seen.add(sentence):
             reason = "duplicate"
@@ -101,11 +214,3 @@ def read_lines(lines: Iterable[tuple[int, str]], report: Report) -> Iterator[str
             yield line
         else:
             report.counts["blank_lines"] += 1
-
-
-def split_parts(
-    sentences: Iterable[str], share: float, seed: int, change: Callable[[str], str] | None
-) -> Iterator[tuple[bool, str]]:
-    """Each sentence with whether it is held out; `change` (a transliteration) comes after the draw."""
-    for sentence in sentences:
-        yield is_held_out(sentence, share, seed), change(sentence) if change else sentence

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.alignment.pool import read_pool
+from crossalign.alignment.bitext import read_pool
 from crossalign.embedding.special import Frame
 from crossalign.embedding.states import States, embed, make_store
 from crossalign.embedding.weights import Loaded

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.alignment.pool import read_pool
+from crossalign.alignment.bitext import read_pool
 from crossalign.data.bitext import filter_links
 from crossalign.engine.seeds import numpy_generator
 from crossalign.runtime.errors import UserError

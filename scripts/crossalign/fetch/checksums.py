@@ -8,18 +8,14 @@ from pathlib import Path
 from crossalign.runtime.errors import UserError
 
 HEX_DIGITS = {"sha256": 64, "git": 40}
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Known facts about a file before it is fetched; none of them is also possible.
-
-    `checksums` are texts like `sha256:<hex>` or `git:<hex>`, and all of them must hold.
-    """
+    """What is known about a file before it is fetched, possibly nothing. All checksums must hold."""
 
     bytes: int | None = None
-    checksums: tuple[str, ...] = ()
+    checksums: tuple[str, ...] = ()  # `sha256:<hex>` or `git:<hex>`
 
     @property
     def needs_git(self) -> bool:
@@ -27,10 +23,9 @@ class Expected:
         return any(checksum.startswith("git:") for checksum in self.checksums)
 
     def also(self, other: "Expected") -> "Expected":
-        """Both sets of facts together; the length of this one has precedence."""
+        """Both expectations together; the length of this one has precedence."""
         length = self.bytes if self.bytes is not None else other.bytes
-        extra = tuple(checksum for checksum in other.checksums if checksum not in self.checksums)
-        return Expected(length, self.checksums + extra)
+        return Expected(length, tuple(dict.fromkeys(self.checksums + other.checksums)))
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class Measured:
 
 
 class WrongContent(Exception):
-    """A file is not what it should be; the text names what was expected and what was found."""
+    """A file is not what it should be; the text names the expected and the actual value."""
 
 
 def parse_checksum(text: str) -> str:
@@ -55,20 +50,15 @@ def parse_checksum(text: str) -> str:
 
 
 def measure(path: str | Path, with_git: bool = False) -> Measured:
-    """Length, sha256 and, if asked for, git blob id of a file, in one pass over it."""
-    path = Path(path)
-    length = path.stat().st_size
-    sha256 = hashlib.sha256()
-    # A git blob id covers the length too, so a file that grows while it is read is noticed.
-    git = hashlib.sha1(b"blob %d\0" % length, usedforsecurity=False)
-    read = 0
-    with path.open("rb") as stream:
-        while block := stream.read(BLOCK):
-            sha256.update(block)
-            if with_git:
-                git.update(block)
-            read += len(block)
-    return Measured(read, sha256.hexdigest(), git.hexdigest() if with_git else None)
+    """Length, sha256 and, if asked for, git blob id of a file."""
+    with Path(path).open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        length = stream.tell()
+        if not with_git:
+            return Measured(length, sha256)
+        stream.seek(0)
+        blob = hashlib.sha1(b"blob %d\0" % length, usedforsecurity=False)
+        return Measured(length, sha256, hashlib.file_digest(stream, lambda: blob).hexdigest())
 
 
 def check(measured: Measured, expected: Expected) -> None:
@@ -76,9 +66,9 @@ def check(measured: Measured, expected: Expected) -> None:
     # The checksum first: it is what a person compares with the publisher's page.
     for checksum in expected.checksums:
         kind, _, digits = checksum.partition(":")
-        found = measured.sha256 if kind == "sha256" else measured.git
-        if found != digits:
-            raise WrongContent(f"wrong checksum: expected {checksum}, got {kind}:{found} ({measured.bytes} bytes)")
+        actual = measured.sha256 if kind == "sha256" else measured.git
+        if actual != digits:
+            raise WrongContent(f"wrong checksum: expected {checksum}, got {kind}:{actual} ({measured.bytes} bytes)")
     if expected.bytes is not None and measured.bytes != expected.bytes:
         raise WrongContent(f"wrong length: expected {expected.bytes} bytes, got {measured.bytes}")
 
@@ -94,5 +84,5 @@ def parse_sums(text: str, source: str) -> dict[str, str]:
             raise UserError(f"{source}, line {number}: expected `<64 hex digits>  <path>`, found {line[:80]!r}")
         path = match[2].removeprefix("./")
         if sums.setdefault(path, match[1].lower()) != match[1].lower():
-            raise UserError(f"{source}, line {number}: {path} stands there twice with different checksums")
+            raise UserError(f"{source}, line {number}: {path} is listed twice with different checksums")
     return sums

@@ -1,14 +1,20 @@
 """Tell people what will be or must be downloaded, from where, to where, and under which licence."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from crossalign.fetch.progress import size
 from crossalign.fetch.register import Dataset, Model
 
 MODEL_MARK = "complete.json"
 NON_COMMERCIAL = "NON-COMMERCIAL"
+
+
+def size(count: float) -> str:
+    """A number of bytes for people: `12.3 MB`."""
+    power = min(int(math.log10(max(count, 1)) + 1e-9) // 3, 4)
+    return f"{count:.0f} B" if power == 0 else f"{count / 1000**power:.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
 
 
 def is_non_commercial(licence: str) -> bool:
@@ -33,10 +39,10 @@ def missing(rows: Iterable[Dataset | Model], downloads: str | Path) -> list[Data
     """Those that are not there. A model is there when it is complete."""
 
     def there(row: Dataset | Model) -> bool:
-        own = Path(downloads) / row.path
+        target = Path(downloads) / row.path
         if isinstance(row, Model):
-            return (own / MODEL_MARK).exists()
-        return own.exists() or place(row, downloads).exists()
+            return (target / MODEL_MARK).exists()
+        return target.exists() or place(row, downloads).exists()
 
     return [row for row in rows if not there(row)]
 

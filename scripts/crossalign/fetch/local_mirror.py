@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from crossalign.fetch.mirror import SUMS
 from crossalign.fetch.register import Dataset
+from crossalign.fetch.sources import SUMS
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 from crossalign.world.formats import tar_gz_stored, zip_stored

@@ -3,13 +3,13 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from email.message import Message
 from io import FileIO
 from pathlib import Path
 
-from crossalign.fetch.lock import is_same_file, lock_handle
+from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure
+from crossalign.fetch.lock import exclusive, is_same_file
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 
@@ -24,16 +24,14 @@ class Origin:
     total: int | None = None
 
     @classmethod
-    def of(cls, url: str, head: Message, total: int | None) -> "Origin":
-        """The origin that the head of an answer describes."""
-        return cls(url, head.get("ETag"), head.get("Last-Modified"), total)
+    def of(cls, url: str, headers: Mapping[str, str], total: int | None) -> "Origin":
+        """The origin that the headers of an answer describe."""
+        return cls(url, headers.get("ETag"), headers.get("Last-Modified"), total)
 
     @property
     def validator(self) -> str | None:
         """What to send as If-Range. A weak entity tag may not be used for that."""
-        if self.etag and not self.etag.startswith("W/"):
-            return self.etag
-        return self.modified
+        return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
 
 class Part:
@@ -76,24 +74,38 @@ class Part:
     def append(self, data: bytes) -> None:
         """Add bytes at the end."""
         rest = memoryview(data)
-        try:
+        with self._told():
             while rest:  # an unbuffered stream may take less than it is given
                 rest = rest[self._stream.write(rest) :]
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot write: {error.strerror}") from error
 
-    def flush(self) -> None:
-        """Make the bytes so far survive the end of this process, and a crash of the machine."""
+    def verify(self, expected: Expected) -> Measured:
+        """Measure the bytes so far; wrong ones are forgotten and raise WrongContent."""
+        self._flush()
+        measured = measure(self.path, expected.needs_git)
         try:
-            os.fsync(self._stream.fileno())
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot write: {error.strerror}") from error
+            check(measured, expected)
+        except WrongContent:
+            self.restart()
+            raise
+        return measured
 
     def finish(self) -> None:
         """Give the complete and verified file its name."""
-        self.flush()
+        self._flush()
         self.path.replace(self.target)
         self._origin_path.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        """Make the bytes so far survive a crash of the machine."""
+        with self._told():
+            os.fsync(self._stream.fileno())
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot write: {error.strerror}") from error
 
 
 def part_path(target: Path) -> Path:
@@ -101,30 +113,16 @@ def part_path(target: Path) -> Path:
     return target.with_name(target.name + ".part")
 
 
-def _open(path: Path) -> FileIO:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Unbuffered, so that what has arrived is in the file when this process is killed.
-        return path.open("ab", buffering=0)
-    except OSError as error:
-        raise UserError(f"{path}: cannot write: {error.strerror}") from error
-
-
 @contextlib.contextmanager
 def claim(target: Path) -> Iterator[Part]:
     """Open the part of `target`, waiting while another process works on it. Parts with bytes outlive an error."""
     path = part_path(target)
-    while True:
-        with _open(path) as stream:
-            lock_handle(stream.fileno(), path, f"{target}: another process is fetching it; waiting")
-            if not is_same_file(stream.fileno(), path):
-                continue
-            stream.seek(0, os.SEEK_END)  # another process may have added to it meanwhile
-            part = Part(target, stream)
-            try:
-                yield part
-            finally:
-                if part.size == 0 and is_same_file(stream.fileno(), path):
-                    part.restart()
-                    path.unlink()
-            return
+    with exclusive(path, f"{target}: another process is fetching it; waiting") as stream:
+        stream.seek(0, os.SEEK_END)  # another process may have added to it meanwhile
+        part = Part(target, stream)
+        try:
+            yield part
+        finally:
+            if part.size == 0 and is_same_file(stream, path):
+                part.restart()
+                path.unlink()

@@ -1,4 +1,4 @@
-"""Read the registers of data sets and models; any mistake in them is told with file and line.
+"""Read the registers of data sets and models; errors name file and line.
 
 Imported while the workflow is planned, so it stays light: the standard library only.
 """
@@ -38,8 +38,7 @@ class Dataset:
     use: str
 
     def by_hand(self, downloads: str | Path) -> Path | None:
-        """Where a person puts a file that must not be fetched. Not the file's own place: what lies there belongs to
-        the workflow, which may delete and remake it."""
+        """Where a person puts a file that must not be fetched: not its final place, which the workflow may remake."""
         return Path(downloads) / "by-hand" / self.path if self.url.startswith("manual:") else None
 
 
@@ -109,57 +108,56 @@ def read_datasets(path: str | Path) -> dict[str, Dataset]:
     def build(row: dict[str, str]) -> Dataset:
         if row["path"].startswith("models/"):
             raise ValueError(f"path {row['path']!r}: the folder models/ belongs to models.tsv")
-        checksum = parse_checksum(row["checksum"]) if row["checksum"] else None
         if row["mirror"].startswith("manual:"):
             raise ValueError(f"mirror {row['mirror']!r} must be an address that can be fetched")
-        return Dataset(
-            path=check_path(row["path"]),
-            version=_filled(row, "version"),
-            url=check_url(row["url"], checksum),
-            mirror=check_url(row["mirror"], checksum) if row["mirror"] else None,
-            bytes=_count(row, "bytes"),
-            checksum=checksum,
-            licence=_filled(row, "licence"),
-            use=row["use"],
-        )
+        return dataset(row)
 
     return _read(Path(path), DATASET_COLUMNS, build)
+
+
+def dataset(row: dict[str, str]) -> Dataset:
+    """A row of datasets.tsv, or the same fields of a command line; raises ValueError for what cannot be."""
+    checksum = parse_checksum(row["checksum"]) if row["checksum"] else None
+    return Dataset(
+        path=check_path(row["path"]),
+        version=_filled(row, "version"),
+        url=check_url(row["url"], checksum),
+        mirror=check_url(row["mirror"], checksum) if row["mirror"] else None,
+        bytes=_count(row, "bytes"),
+        checksum=checksum,
+        licence=_filled(row, "licence"),
+        use=row["use"],
+    )
 
 
 def read_models(path: str | Path) -> dict[str, Model]:
     """Read models.tsv: name -> row, in the order of the file."""
 
     def build(row: dict[str, str]) -> Model:
-        if not re.fullmatch(r"[\w.-]+", row["name"]) or row["name"].strip(".") == "":
-            raise ValueError(f"name {row['name']!r} must be made of letters, digits, `.`, `_` and `-`")
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+|manual:\S+", row["hub"]):
-            raise ValueError(f"hub {row['hub']!r} should read <owner>/<repository> or manual:<page>")
+        check_model(row["name"], row["hub"])
         if row["objective"] not in OBJECTIVES:
             raise ValueError(f"objective {row['objective']!r} is not one of {', '.join(OBJECTIVES)}")
-        return Model(
-            name=row["name"],
-            hub=row["hub"],
-            revision=_filled(row, "revision"),
-            bytes=_count(row, "bytes"),
-            licence=_filled(row, "licence"),
-            objective=row["objective"],
-            parameters=_count(row, "parameters"),
-            layers=_count(row, "layers"),
-            neurons=_count(row, "neurons"),
-            languages=row["languages"],
-            use=row["use"],
-        )
+        counts = {column: _count(row, column) for column in ("bytes", "parameters", "layers", "neurons")}
+        return Model(**row | counts | {column: _filled(row, column) for column in ("revision", "licence")})
 
     return _read(Path(path), MODEL_COLUMNS, build)
+
+
+def check_model(name: str, hub: str) -> None:
+    """Raise ValueError for a model's name that is no folder's, or a place that is neither on the hub nor a page."""
+    if not re.fullmatch(r"[\w.-]*\w[\w.-]*", name):
+        raise ValueError(f"name {name!r} must be made of letters, digits, `.`, `_` and `-`")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+|manual:\S+", hub):
+        raise ValueError(f"hub {hub!r} should read <owner>/<repository> or manual:<page>")
 
 
 def _read(path: Path, columns: tuple[str, ...], build: Callable[[dict[str, str]], Row]) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     lines: dict[str, int] = {}
-    for number, row in _lines(path, columns):
+    for number, row in read_table(path, columns, "register"):
         key = row[columns[0]]
         if key in rows:
-            raise UserError(f"{path}, line {number}: {columns[0]} {key!r} stands already in line {lines[key]}")
+            raise UserError(f"{path}, line {number}: {columns[0]} {key!r} is already in line {lines[key]}")
         try:
             rows[key] = build(row)
         except ValueError as error:
@@ -168,28 +166,25 @@ def _read(path: Path, columns: tuple[str, ...], build: Callable[[dict[str, str]]
     return rows
 
 
-def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+def read_table(path: Path, columns: tuple[str, ...], what: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a tab-separated file with exactly these columns, each with its line number."""
     try:
         stream = path.open(encoding="utf-8", newline="")
     except OSError as error:
-        raise UserError(f"{path}: cannot read this register: {error.strerror}") from error
+        raise UserError(f"{path}: cannot read this {what}: {error.strerror}") from error
     with stream:
         reader = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
         try:
             header = next(reader, [])
-            missing = [column for column in columns if column not in header]
-            if missing:
+            if missing := [column for column in columns if column not in header]:
                 raise UserError(f"{path}, line 1: missing column {', '.join(missing)}; needed: {', '.join(columns)}")
-            unknown = [column for column in header if column not in columns]
-            if unknown or len(set(header)) != len(header):
+            if len(header) != len(columns):
+                unknown = [column for column in header if column not in columns]
                 raise UserError(f"{path}, line 1: unknown or repeated column {', '.join(unknown or header)}")
-            for fields in reader:
-                if not fields:
-                    continue
+            for fields in filter(None, reader):
                 if len(fields) != len(header):
-                    raise UserError(
-                        f"{path}, line {reader.line_num}: {len(fields)} fields, but the header has {len(header)}"
-                    )
+                    counts = f"{len(fields)} fields, but the header has {len(header)}"
+                    raise UserError(f"{path}, line {reader.line_num}: {counts}")
                 yield reader.line_num, {name: field.strip() for name, field in zip(header, fields, strict=True)}
         except (csv.Error, UnicodeDecodeError) as error:
             raise UserError(f"{path}: not a tab-separated UTF-8 file: {error}") from error
@@ -203,8 +198,6 @@ def _filled(row: dict[str, str], column: str) -> str:
 
 def _count(row: dict[str, str], column: str) -> int | None:
     text = row[column]
-    if not text:
-        return None
-    if not re.fullmatch(r"[0-9]+", text):
+    if text and not re.fullmatch(r"[0-9]+", text):
         raise ValueError(f"{column} {text!r} is not a whole number (leave it empty when it is not known)")
-    return int(text)
+    return int(text) if text else None

@@ -1,20 +1,57 @@
 """Get one file of the register: from the mirror, its address, or its second address, verified or locked."""
 
+import argparse
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
 
-from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure
-from crossalign.fetch.hub import authorisation, repository_file
-from crossalign.fetch.listing import is_non_commercial
+from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure, parse_sums
+from crossalign.fetch.listing import is_non_commercial, size
 from crossalign.fetch.lock import Locked, how_to_accept, read_lock, record
-from crossalign.fetch.mirror import SUMS, Mirror, local_path
 from crossalign.fetch.part import Part, claim
-from crossalign.fetch.progress import size
 from crossalign.fetch.register import Dataset, split_hub
-from crossalign.fetch.transfer import download
-from crossalign.fetch.web import Patience, SourceError
+from crossalign.fetch.retry import RetryPolicy, SourceError
 from crossalign.runtime.errors import UserError
+
+SUMS = "SHA256SUMS"
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A mirror of everything: `<base>/<path>` for every path of the registers, on the web or on a disk.
+
+    With `own_checksums` its SHA256SUMS alone says what files must be, and it is the only source.
+    """
+
+    base: str
+    own_checksums: bool = False
+
+    def __post_init__(self) -> None:
+        if urlsplit(self.base).scheme not in ("https", "http", "file"):
+            raise UserError(f"mirror {self.base!r} is not an address: write https://…, file:///… or file:<folder>")
+
+    def address(self, path: str) -> str:
+        """Where the mirror has the file `path`."""
+        # The name of a folder is taken as it is; addresses on the web are quoted.
+        return f"{self.base.rstrip('/')}/{path if self.is_local else quote(path)}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the mirror can be read without a network."""
+        return self.base.startswith("file:")
+
+    def sums(self, policy: RetryPolicy) -> dict[str, str]:
+        """The mirror's own list: path -> sha256. Raises SourceError when there is none."""
+        address = self.address(SUMS)
+        if file := local_path(address):
+            try:
+                return parse_sums(file.read_text(encoding="utf-8"), str(file))
+            except OSError as error:
+                raise SourceError(f"{file}: {error.strerror}") from error
+        from crossalign.fetch.transfer import fetch_text
+
+        return parse_sums(fetch_text(address, policy), address)
 
 
 @dataclass(frozen=True)
@@ -25,16 +62,58 @@ class Settings:
     lock: Path
     mirror: Mirror | None = None
     offline: bool = False
-    patience: Patience = field(default_factory=Patience)
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+
+    @property
+    def only_mirror(self) -> bool:
+        """Whether the mirror is the only source, and its checksums the only ones that count."""
+        return self.mirror is not None and self.mirror.own_checksums
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all download programs: where downloads go and how they are made."""
+    usual = RetryPolicy()
+    parser.add_argument("--downloads", type=Path, required=True, help="the folder where downloads go")
+    parser.add_argument("--lock", type=Path, required=True, help="record of files without a published checksum")
+    parser.add_argument("--base-mirror", default="", help="mirror of everything: https://…, file:///…, file:<folder>")
+    parser.add_argument(
+        "--base-mirror-checksums", action="store_true", help="trust only its SHA256SUMS, and use no other source"
+    )
+    parser.add_argument("--attempts", type=int, default=usual.attempts, help="in a row without progress (%(default)s)")
+    parser.add_argument("--timeout", type=float, default=usual.timeout, help="seconds of silence (%(default)g)")
+    parser.add_argument("--wait", type=float, default=usual.first_wait, help="first wait in seconds, then doubled")
+    parser.add_argument("--offline", action="store_true", help="touch no network; file: mirrors still work")
+
+
+def settings(args: argparse.Namespace) -> Settings:
+    """Turn the options into settings."""
+    if args.attempts < 1 or args.timeout <= 0 or args.wait < 0:
+        raise UserError("--attempts must be at least 1, --timeout above 0 and --wait not negative")
+    if args.base_mirror_checksums and not args.base_mirror:
+        raise UserError("--base-mirror-checksums needs --base-mirror")
+    mirror = Mirror(args.base_mirror, args.base_mirror_checksums) if args.base_mirror else None
+    policy = RetryPolicy(attempts=args.attempts, timeout=args.timeout, first_wait=args.wait)
+    return Settings(args.downloads, args.lock, mirror, args.offline, policy)
+
+
+def local_path(url: str) -> Path | None:
+    """The file that a `file:` address names, absolute or relative to the working folder; None for others."""
+    if not url.startswith("file:"):
+        return None
+    rest = url.removeprefix("file:").removeprefix("//")
+    if url.startswith("file://localhost/"):
+        rest = rest.removeprefix("localhost")
+    return Path(rest) if Path(rest).exists() else Path(unquote(rest))
 
 
 def obtain(row: Dataset, settings: Settings) -> Path:
-    """Make sure that the file of a row lies at its place and is the right one; return the place."""
+    """Make sure that the file of a row is at its place and is the right one; return the place."""
     target = settings.downloads / row.path
     expected, lock_it = _expectations(row, settings)
     if _in_place(row, target, expected, lock_it, settings):
         return target
-    _announce(row)
+    if is_non_commercial(row.licence):
+        print(f"{row.path}: licence {row.licence}: for NON-COMMERCIAL use only", file=sys.stderr, flush=True)
     with claim(target) as part:
         # While this process waited for its turn, another may have finished the file.
         if _in_place(row, target, expected, lock_it, settings):
@@ -48,11 +127,14 @@ def obtain(row: Dataset, settings: Settings) -> Path:
     return target
 
 
-def fill(part: Part, url: str, expected: Expected, label: str, patience: Patience, token: bool = False) -> Measured:
+def fill(part: Part, url: str, expected: Expected, label: str, policy: RetryPolicy, token: bool = False) -> Measured:
     """Fill a part from one `file:` or web address. Raises SourceError or WrongContent."""
     source = local_path(url)
     if source is None:
-        return download(url, part, expected, label, patience, authorisation() if token else None)
+        from crossalign.fetch.hub import authorisation
+        from crossalign.fetch.transfer import download
+
+        return download(url, part, expected, label, policy, authorisation() if token else None)
     try:
         with source.open("rb") as stream:
             part.restart()
@@ -60,41 +142,33 @@ def fill(part: Part, url: str, expected: Expected, label: str, patience: Patienc
                 part.append(block)
     except OSError as error:
         raise SourceError(f"{source}: {error.strerror}") from error
-    part.flush()
-    measured = measure(part.path, expected.needs_git)
-    try:
-        check(measured, expected)
-    except WrongContent:
-        part.restart()
-        raise
-    return measured
+    return part.verify(expected)
 
 
 def _expectations(row: Dataset, settings: Settings) -> tuple[Expected, bool]:
     """What the file must be, and whether it is to be locked because nobody publishes a checksum."""
-    mirror = settings.mirror
-    if mirror and mirror.own_checksums:
+    if settings.only_mirror:
+        mirror = settings.mirror
         if settings.offline and not mirror.is_local:
             raise UserError(_offline_text(row, settings))
         try:
-            sums = mirror.sums(settings.patience)
+            sums = mirror.sums(settings.policy)
         except SourceError as error:
             raise UserError(f"mirror {mirror.base}: cannot read its {SUMS}: {error}") from error
         if row.path not in sums:
             raise UserError(f"mirror {mirror.base}: its {SUMS} does not list {row.path}")
         return Expected(checksums=(f"sha256:{sums[row.path]}",)), False
-    published = Expected(row.bytes, (row.checksum,) if row.checksum else ())
     if row.checksum:
-        return published, False
+        return Expected(row.bytes, (row.checksum,)), False
     locked = read_lock(settings.lock).get(row.path)
-    if locked and locked.version == row.version:
-        if row.bytes not in (None, locked.bytes):
-            raise UserError(
-                f"{row.path}: the register says {row.bytes} bytes, but it was locked with {locked.bytes}. "
-                f"{how_to_accept(row.path, settings.lock)}"
-            )
-        return locked.expected, True
-    return published, True
+    if not locked or locked.version != row.version:
+        return Expected(row.bytes), True
+    if row.bytes not in (None, locked.bytes):
+        raise UserError(
+            f"{row.path}: the register says {row.bytes} bytes, but it was locked with {locked.bytes}. "
+            f"{how_to_accept(row.path, settings.lock)}"
+        )
+    return locked.expected, True
 
 
 def _in_place(row: Dataset, target: Path, expected: Expected, lock_it: bool, settings: Settings) -> bool:
@@ -116,12 +190,11 @@ def _in_place(row: Dataset, target: Path, expected: Expected, lock_it: bool, set
 
 
 def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Settings) -> Measured:
-    only_mirror = settings.mirror is not None and settings.mirror.own_checksums
     addresses = [settings.mirror.address(row.path)] if settings.mirror else []
-    if not only_mirror:
+    if not settings.only_mirror:
         by_hand = row.by_hand(settings.downloads)
-        own = row.url if by_hand is None else f"file:{by_hand}" if by_hand.exists() else None
-        addresses += [address for address in (own, row.mirror) if address]
+        first = row.url if by_hand is None else f"file:{by_hand}" if by_hand.exists() else None
+        addresses += [address for address in (first, row.mirror) if address]
     if settings.offline:
         addresses = [address for address in addresses if local_path(address)]
     problems, changed = [], False
@@ -133,42 +206,33 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
             changed = changed or isinstance(error, WrongContent)
             if len(addresses) > 1:
                 print(f"{row.path}: {problems[-1]}", file=sys.stderr, flush=True)
-    locked = expected.checksums and not row.checksum and not only_mirror
-    if changed and locked:
+    if changed and expected.checksums and not row.checksum and not settings.only_mirror:
         problems.append(f"It was locked at first sight. {how_to_accept(row.path, settings.lock)}")
-    told = "".join(f"\n  {problem}" for problem in problems)
     if settings.offline:
-        raise UserError(_offline_text(row, settings) + told)
-    if row.url.startswith("manual:") and not only_mirror:
-        raise UserError(_manual_text(row, settings) + told)
-    raise UserError(f"cannot get {row.path} (its place: {settings.downloads / row.path}):{told}")
+        text = _offline_text(row, settings)
+    elif row.url.startswith("manual:") and not settings.only_mirror:
+        text = (
+            f"{row.path} must be fetched by a person, because of its terms ({row.licence}): "
+            f"see {row.url.removeprefix('manual:')}, then put the file at {row.by_hand(settings.downloads)}"
+        )
+    else:
+        text = f"cannot get {row.path} (its place: {settings.downloads / row.path}):"
+    raise UserError("\n  ".join([text, *problems]))
 
 
 def _from_source(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
     if not address.startswith("hub:"):
-        return fill(part, address, expected, row.path, settings.patience)
-    file = repository_file(*split_hub(address), row.version, settings.patience)
-    known = expected.also(file.expected)
+        return fill(part, address, expected, row.path, settings.policy)
+    from crossalign.fetch.hub import repository_file
+
+    file = repository_file(*split_hub(address), row.version, settings.policy)
     if expected.bytes is not None and file.expected.bytes not in (None, expected.bytes):
         raise WrongContent(f"wrong length: expected {expected.bytes} bytes, the hub has {file.expected.bytes}")
-    return fill(part, file.url, known, row.path, settings.patience, token=True)
-
-
-def _announce(row: Dataset) -> None:
-    if is_non_commercial(row.licence):
-        print(f"{row.path}: licence {row.licence}: for NON-COMMERCIAL use only", file=sys.stderr, flush=True)
+    return fill(part, file.url, expected.also(file.expected), row.path, settings.policy, token=True)
 
 
 def _locked(row: Dataset, measured: Measured) -> Locked:
     return Locked(row.path, row.version, measured.bytes, measured.sha256, row.url)
-
-
-def _manual_text(row: Dataset, settings: Settings) -> str:
-    page = row.url.removeprefix("manual:")
-    return (
-        f"{row.path} must be got by a person, because of its terms ({row.licence}): see {page}, "
-        f"then put the file at {row.by_hand(settings.downloads)}"
-    )
 
 
 def _offline_text(row: Dataset, settings: Settings) -> str:

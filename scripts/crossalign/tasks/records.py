@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from crossalign.data.conllu import UPOS, find_cycle, read_sentences
-from crossalign.data.jsonl import read_rows
+from crossalign.data.lines import read_rows
 from crossalign.runtime.errors import UserError
 
 Record = dict[str, Any]

@@ -18,11 +18,10 @@ class Score:
     def add(self, links: Iterable[Pair], sure: Iterable[Pair], possible: Iterable[Pair] = ()) -> None:
         """Add one sentence; sure links are possible too, whether or not they are repeated there."""
         links, sure = set(links), set(sure)
-        possible = sure | set(possible)
         self.found += len(links)
         self.sure += len(sure)
         self.found_sure += len(links & sure)
-        self.found_possible += len(links & possible)
+        self.found_possible += len(links & (sure | set(possible)))
 
     @property
     def precision(self) -> float:

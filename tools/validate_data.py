@@ -1,25 +1,26 @@
-"""Thorough checks of prepared files, the same for real and for artificial data."""
+"""Check prepared files: format, labels, trees, offsets, order, and that each report fits its file.
 
+Example:
+    python tools/validate_data.py results/demo/data/trees/en_ewt/*.conllu
+"""
+
+import argparse
 import json
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.data.conllu import read_sentences
-from crossalign.data.jsonl import read_rows
-from crossalign.data.lines import numbered, shown, wrong
+from crossalign.data.lines import numbered, read_rows, shown, wrong
 from crossalign.data.ner import to_iob2
 from crossalign.data.nli import LABELS
 from crossalign.data.report import Report, report_path
-from crossalign.data.seen import SeenTexts
-from crossalign.data.tokenise import squeeze
-from crossalign.runtime.errors import UserError
-
-KEYS = {
-    "ner": ["id", "tokens", "tags"],
-    "nli": ["id", "premise", "hypothesis", "label"],
-    "qa": ["id", "question", "context", "answers"],
-}
+from crossalign.data.text import SeenTexts, squeeze
+from crossalign.runtime.errors import UserError, run_main
 
 
 def validate(kind: str, path: str | Path, several_roots: bool = False, tags_only: bool = False) -> int:
@@ -32,11 +33,9 @@ def validate(kind: str, path: str | Path, several_roots: bool = False, tags_only
         raise UserError(f"kind '{kind}' is none of {', '.join(CHECKS)}")
     if not path.is_file():
         raise UserError(f"{path}: no such file")
-    if kind == "trees":
-        count = _check_trees(path, several_roots, tags_only)
-    else:
-        with path.open(encoding="utf-8", newline="\n") as stream:
-            count = CHECKS[kind](stream, str(path))
+    with path.open(encoding="utf-8", newline="\n") as stream:
+        form = {"several_roots": several_roots, "tags_only": tags_only} if kind == "trees" else {}
+        count = CHECKS[kind](stream, str(path), **form)
     if not count:
         raise UserError(f"{path}: empty")
     if report_path(path).is_file():
@@ -53,23 +52,22 @@ def kind_of(path: str | Path) -> str:
     raise UserError(f"{path}: not in a folder data/<kind>/; say which kind it is")
 
 
-def _check_trees(path: Path, several_roots: bool, tags_only: bool) -> int:
+def _check_trees(stream: IO[str], name: str, several_roots: bool, tags_only: bool) -> int:
     report = Report()
-    with path.open(encoding="utf-8", newline="\n") as stream:
-        for _ in read_sentences(stream, str(path), report, tags_only, several_roots):
-            pass
+    for _ in read_sentences(stream, name, report, tags_only, several_roots):
+        pass
     # The reader mends and skips; a prepared file leaves nothing to mend or skip.
     skipped = [key for key in ("multiword_tokens", "empty_nodes", "subtypes_cut") if report.counts[key]]
     left = [*report.repaired, *skipped]
     if left:
-        raise UserError(f"{path}: not a prepared file: {', '.join(left)}")
+        raise UserError(f"{name}: not a prepared file: {', '.join(left)}")
     return report.read
 
 
-def _check_rows(stream: Any, name: str, kind: str, check: Callable[[dict], str | None]) -> int:
+def _check_rows(stream: IO[str], name: str, keys: list[str], check: Callable[[dict], str | None]) -> int:
     seen: set[str] = set()
     for number, row in read_rows(stream, name):
-        fault = f"keys {list(row)} instead of {KEYS[kind]}" if list(row) != KEYS[kind] else None
+        fault = f"keys {list(row)} instead of {keys}" if list(row) != keys else None
         if not fault and (not isinstance(row["id"], str) or not row["id"] or row["id"] in seen):
             fault = f"id {shown(str(row['id']))} is empty, no text, or used before"
         fault = fault or check(row)
@@ -115,7 +113,7 @@ def _texts(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) and value for value in values)
 
 
-def _check_bitext(stream: Any, name: str) -> int:
+def _check_bitext(stream: IO[str], name: str) -> int:
     seen = SeenTexts()
     count, previous = 0, float("inf")
     for number, line in numbered(stream, name):
@@ -134,7 +132,7 @@ def _check_bitext(stream: Any, name: str) -> int:
     return count
 
 
-def _check_lines(stream: Any, name: str) -> int:
+def _check_lines(stream: IO[str], name: str) -> int:
     number = 0
     for number, line in numbered(stream, name):
         if not line or line != squeeze(line):
@@ -153,12 +151,35 @@ def _check_report(path: Path, count: int) -> None:
         raise UserError(f"{path}: says {report['read']} read, {report['kept']} kept; the file has {count} items")
 
 
-CHECKS: dict[str, Callable[[Any, str], int]] = {
-    "trees": lambda stream, name: 0,
-    "ner": lambda stream, name: _check_rows(stream, name, "ner", _ner_fault),
-    "nli": lambda stream, name: _check_rows(stream, name, "nli", _nli_fault),
-    "qa": lambda stream, name: _check_rows(stream, name, "qa", _qa_fault),
+CHECKS: dict[str, Callable[..., int]] = {
+    "trees": _check_trees,
+    "ner": partial(_check_rows, keys=["id", "tokens", "tags"], check=_ner_fault),
+    "nli": partial(_check_rows, keys=["id", "premise", "hypothesis", "label"], check=_nli_fault),
+    "qa": partial(_check_rows, keys=["id", "question", "context", "answers"], check=_qa_fault),
     "bitext": _check_bitext,
     "text": _check_lines,
     "parallel": _check_lines,
 }
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--kind", choices=sorted(CHECKS), help="default: by the folder, …/data/<kind>/…")
+    parser.add_argument("--several-roots", action="store_true", help="trees: sentences may have several roots (tweets)")
+    parser.add_argument("--tags-only", action="store_true", help="trees: sentences may have tags and no tree")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Check file by file; the first fault ends it."""
+    args = parse_args()
+    for path in args.files:
+        kind = args.kind or kind_of(path)
+        count = validate(kind, path, args.several_roots, args.tags_only)
+        print(f"{path}: {kind}, {count} items, sound")
+
+
+if __name__ == "__main__":
+    run_main(main)
