@@ -4,6 +4,7 @@ import csv
 import gzip
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,56 +31,58 @@ def manifest(name):
     return [pytest.param(row, id=row["stored_as"]) for row in rows if row["stored_as"] not in ("", "-")]
 
 
-def stored(row, shared):
-    return gzip.open(shared / "data" / row["stored_as"], "rt", encoding="utf-8", newline="\n")
-
-
-@pytest.mark.parametrize("row", manifest("ud.tsv"))
-def test_treebanks(row, shared, tmp_path):
-    report, out = Report(), tmp_path / "x.conllu"
-    tweets = row["stored_as"].startswith("ud/Tweebank")
-    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
-        write_sentences(read_sentences(stream, row["stored_as"], report, several_roots=tweets), target)
-    assert report.read == int(row["sentences"])
-    assert report.counts["words"] == int(row["words"])
-    assert validate("trees", out, several_roots=tweets) == report.read
-    assert report.counts["sentences_with_several_roots"] == 0 or tweets
-
-
 def of(*prefixes):
     rows = manifest("other.tsv")
     return [row for row in rows if row.values[0] is None or row.values[0]["stored_as"].startswith(prefixes)]
+
+
+def opened(path):
+    return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+
+
+@pytest.fixture
+def prepare(shared, tmp_path):
+    """Prepares the stored file of a row: the report, and the prepared file."""
+
+    def run(row, read, write=write_rows):
+        report, out = Report(), tmp_path / "out"
+        with opened(shared / "data" / row["stored_as"]) as stream, out.open("w", encoding="utf-8", newline="\n") as to:
+            write(read(stream, row["stored_as"], report), to)
+        return report, out
+
+    return run
+
+
+@pytest.mark.parametrize("row", manifest("ud.tsv"))
+def test_treebanks(row, prepare):
+    tweets = row["stored_as"].startswith("ud/Tweebank")
+    report, out = prepare(row, partial(read_sentences, several_roots=tweets), write_sentences)
+    assert (report.read, report.counts["words"]) == (int(row["sentences"]), int(row["words"]))
+    assert validate("trees", out, several_roots=tweets) == report.read
+    assert report.counts["sentences_with_several_roots"] == 0 or tweets
 
 
 NER_FORMATS = {"wikiann": "wikiann-plain", "wikineural": "wikineural", "masakhaner2": "masakhaner"}
 
 
 @pytest.mark.parametrize("row", of("wikiann/", "wikineural/", "masakhaner2/"))
-def test_entities(row, shared, tmp_path):
-    report, out = Report(), tmp_path / "x.jsonl"
+def test_entities(row, prepare):
     form = FORMATS[NER_FORMATS[row["stored_as"].partition("/")[0]]]
-    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
-        write_rows(read_ner(stream, row["stored_as"], form, row["language"], row["split"], report), target)
-    assert report.read == report.kept == int(row["units"])
-    assert validate("ner", out) == report.kept
+    report, out = prepare(row, lambda *given: read_ner(*given[:2], form, row["language"], row["split"], given[2]))
+    assert report.read == report.kept == int(row["units"]) == validate("ner", out)
 
 
 @pytest.mark.parametrize("row", of("xnli/", "xnli_extension/"))
-def test_pairs(row, shared, tmp_path):
-    report, out = Report(), tmp_path / "x.jsonl"
-    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
-        write_rows(read_pairs(stream, row["stored_as"], report), target)
-    assert report.read == report.kept == int(row["units"])
-    assert validate("nli", out) == report.kept
+def test_pairs(row, prepare):
+    report, out = prepare(row, read_pairs)
+    assert report.read == report.kept == int(row["units"]) == validate("nli", out)
     if row["stored_as"].startswith("xnli/"):
         assert report.counts["neutral"] == report.counts["entailment"] == report.counts["contradiction"]
 
 
 @pytest.mark.parametrize("row", of("squad/", "xquad/", "mlqa/", "tydiqa/"))
-def test_questions(row, shared, tmp_path):
-    report, out = Report(), tmp_path / "x.jsonl"
-    with stored(row, shared) as stream, out.open("w", encoding="utf-8", newline="\n") as target:
-        write_rows(prepare_questions(read_questions(stream, row["stored_as"]), report), target)
+def test_questions(row, prepare):
+    report, out = prepare(row, lambda stream, name, report: prepare_questions(read_questions(stream, name), report))
     assert report.read == int(row["units"])
     assert not report.repaired["answer offset"]
     if row["dataset"].startswith("TyDi") and row["split"] == "dev":
@@ -91,7 +94,7 @@ def test_questions(row, shared, tmp_path):
 
 def test_cross_lingual_questions(shared):
     def questions(lang):
-        with gzip.open(shared / "data" / "xquad" / f"xquad.{lang}.json.gz", "rt", encoding="utf-8") as stream:
+        with opened(shared / "data" / "xquad" / f"xquad.{lang}.json.gz") as stream:
             yield from read_questions(stream, lang)
 
     report = Report()
@@ -107,7 +110,7 @@ def test_parallel_treebanks_are_parallel(shared):
     assert len(banks) == 16
     figures = {}
     for path in banks:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
+        with opened(path) as stream:
             texts = list(read_pud(stream, str(path)))
         assert len(texts) == 1000
         # Years and other long numbers survive translation, so lines in step share them.
@@ -123,6 +126,6 @@ def test_extension_rows_are_parallel(shared):
     for lang in ("en", "fr", "et", "bg"):
         path = shared / "data" / "xnli_extension" / f"multinli.train.{lang}.tsv.gz"
         if path.is_file():
-            with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
+            with opened(path) as stream:
                 counts.add(sum(1 for _ in read_extension(stream, str(path), lang)))
     assert counts == {15001}

@@ -51,7 +51,10 @@ def test_running_text():
     assert transliterator("ru").line("Да,  нет — 5%") == "Da, net — 5%"
 
 
-def test_unknown_language():
+def test_odd_forms_and_an_unknown_language():
+    # Fragments of letters are left out.
+    assert transliterator("ug").form("\ufe73") == "-"
+    assert transliterator("ug").form("\ufe73\u0628") == "b"
     with pytest.raises(UserError, match="no transliteration for language 'de'; there is one for ar, bxr"):
         transliterator("de")
 
@@ -108,46 +111,33 @@ def test_buckwalter_table_is_one_to_one():
     assert all(len(latin) == 1 and latin.isascii() for latin in BUCKWALTER.values())
 
 
-REAL_TREES = [
-    ("ug", "UD_Uyghur-UDT/ug_udt-ud-{}.conllu.gz", ("train", "dev", "test")),
-    ("bxr", "UD_Buryat-BDT/bxr_bdt-ud-{}.conllu.gz", ("train", "test")),
-    ("myv", "UD_Erzya-JR/myv_jr-ud-{}.conllu.gz", ("test",)),
-    ("ru", "UD_Russian-GSD/ru_gsd-ud-{}.conllu.gz", ("dev",)),
-    ("ar", "UD_Arabic-PUD/ar_pud-ud-{}.conllu.gz", ("test",)),
-    ("ja", "UD_Japanese-PUD/ja_pud-ud-{}.conllu.gz", ("test",)),
-]
+REAL = {
+    "ug": ("ud/UD_Uyghur-UDT/ug_udt-ud-*.conllu.gz",),
+    "bxr": ("ud/UD_Buryat-BDT/bxr_bdt-ud-*.conllu.gz",),
+    "myv": ("ud/UD_Erzya-JR/myv_jr-ud-*.conllu.gz",),
+    "ru": ("ud/UD_Russian-GSD/ru_gsd-ud-dev.conllu.gz", "wikiann/ru.dev.tsv.gz"),
+    "ar": ("ud/UD_Arabic-PUD/ar_pud-ud-*.conllu.gz", "wikiann/ar.dev.tsv.gz"),
+    "ja": ("ud/UD_Japanese-PUD/ja_pud-ud-*.conllu.gz", "wikiann/ja.dev.tsv.gz"),
+}
 
 
-@pytest.mark.parametrize(("lang", "path", "splits"), REAL_TREES, ids=[row[0] for row in REAL_TREES])
-def test_real_treebanks(lang, path, splits, shared):
+@pytest.mark.parametrize("lang", REAL)
+def test_real_treebanks_and_entities(lang, shared):
     latin = transliterator(lang)
     foreign, changed = set(), 0
-    for split in splits:
-        name = shared / "data" / "ud" / path.format(split)
-        with gzip.open(name, "rt", encoding="utf-8", newline="\n") as stream:
-            for sentence in read_sentences(stream, str(name)):
-                for form in sentence.forms:
-                    romanised = latin.form(form)
-                    assert romanised.strip() and len(romanised.split()) <= len(form.split())
-                    foreign.update(source_letters(romanised, lang))
-                    changed += romanised != form
-                foreign.update(source_letters(latin.line(sentence.text or ""), lang))
+    for path in [path for pattern in REAL[lang] for path in sorted((shared / "data").glob(pattern))]:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
+            if path.name.endswith(".tsv.gz"):
+                rows = read_ner(stream, str(path), FORMATS["wikiann-plain"], lang, "dev", Report())
+                texts = [(row["tokens"], "") for row in rows]
+            else:
+                texts = [(sentence.forms, sentence.text or "") for sentence in read_sentences(stream, str(path))]
+        for forms, text in texts:
+            for form in forms:
+                romanised = latin.form(form)
+                assert romanised.strip() and len(romanised.split()) <= len(form.split()), form
+                foreign.update(source_letters(romanised, lang))
+                changed += romanised != form
+            foreign.update(source_letters(latin.line(text), lang))
     assert not foreign
     assert changed > 1000
-
-
-@pytest.mark.parametrize("lang", ["ar", "ru", "ja"])
-def test_real_entities(lang, shared):
-    name = shared / "data" / "wikiann" / f"{lang}.dev.tsv.gz"
-    latin = transliterator(lang)
-    with gzip.open(name, "rt", encoding="utf-8", newline="\n") as stream:
-        for row in read_ner(stream, str(name), FORMATS["wikiann-plain"], lang, "dev", Report()):
-            for token in row["tokens"]:
-                romanised = latin.form(token)
-                assert romanised.strip() and len(romanised.split()) <= len(token.split()), token
-                assert not source_letters(romanised, lang), token
-
-
-def test_fragments_of_letters_are_left_out():
-    assert transliterator("ug").form("\ufe73") == "-"
-    assert transliterator("ug").form("\ufe73\u0628") == "b"
