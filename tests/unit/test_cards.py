@@ -181,15 +181,15 @@ def test_a_pipe_is_no_lock(tmp_path):
         try_cards(tmp_path, ["0"])
 
 
-def with_cards(folder, *words):
+def with_gpus(folder, *words):
     environment = {**clean(), "CROSSALIGN_CARDS": "4,5", "CROSSALIGN_CARD_LOCKS": str(folder)}
-    command = [sys.executable, str(SCRIPTS / "with_cards.py"), *words]
+    command = [sys.executable, str(SCRIPTS / "with_gpus.py"), *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def test_a_command_on_several_cards_holds_them_with_all_that_it_starts(tmp_path):
     # The command ends and leaves a process behind, which still works on the cards.
-    done = with_cards(
+    done = with_gpus(
         tmp_path, "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 60 > /dev/null 2>&1 & echo $!; exit 3"
     )
     assert done.returncode == 3
@@ -211,7 +211,7 @@ def test_a_command_on_several_cards_holds_them_with_all_that_it_starts(tmp_path)
     ],
 )
 def test_wrong_words_are_named(tmp_path, words, message):
-    done = with_cards(tmp_path, *words)
+    done = with_gpus(tmp_path, *words)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {message}")
 

@@ -7,8 +7,8 @@ import pytest
 from made_results import load
 
 from crossalign.analysis.similarity import INDEXES
-from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog import wanted
+from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.wanted import wanted_indexes, wanted_languages
 from crossalign.papers.all_figures import FIGURES, make
