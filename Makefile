@@ -56,8 +56,8 @@ plan: environment
 paper: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/gpu $(TARGETS)
 
-# Jobs that share the card, as `gpu` of profiles/small says; make small TARGETS=data needs no GPU at all.
-small: export CROSSALIGN_CARD_SHARE ?= 6
+# Jobs that share the GPU, as `gpu` of profiles/small says; make small TARGETS=data needs no GPU at all.
+small: export CROSSALIGN_GPU_SHARE ?= 6
 small: environment
 	@mkdir -p results/small
 	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml

@@ -23,9 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from crossalign.alignment.links import METHODS, LinkSet, parse_links, symmetrise  # noqa: E402
 from link_scores import Score, parse_gold  # noqa: E402
 
+from crossalign.alignment.links import METHODS, LinkSet, parse_links, symmetrise  # noqa: E402
 from crossalign.runtime.errors import UserError, run_main  # noqa: E402
 
 BUILTIN = [sys.executable, str(ROOT / "scripts" / "fast_align.py")]

@@ -230,8 +230,8 @@ def program(script, processes=1):
     """A param: the command that runs a script. Snakemake does not run a job again when a param that is derived from the
     output changes, so the project can move; what does make a job run again is the recipe of the script."""
     scripts = Path(workflow.basedir) / "scripts"
-    cards = shlex.quote(str(scripts / "with_gpus.py"))
-    team = f"python {cards} {processes} torchrun --standalone --nproc-per-node {processes}"
+    on_gpus = shlex.quote(str(scripts / "with_gpus.py"))
+    team = f"python {on_gpus} {processes} torchrun --standalone --nproc-per-node {processes}"
     command = f"{'python' if processes == 1 else team} {shlex.quote(str(scripts / script))}"
     return lambda wildcards, output: command
 

@@ -40,10 +40,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Write the bitext, run the program, check and write its links."""
     args = parse_args()
-    from crossalign.alignment.links import method_number, print_links
-
     from crossalign.alignment.bitext import in_pieces, read_pool, write_bitext
     from crossalign.alignment.external import PROGRAMS, align, spread
+    from crossalign.alignment.links import method_number, print_links
 
     if args.program not in PROGRAMS:
         raise UserError(f"no alignment program is called {args.program!r}; choose one of {', '.join(PROGRAMS)}")

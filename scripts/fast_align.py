@@ -74,11 +74,10 @@ def main() -> None:
     """Read, align, write."""
     args = parse_args()
     # Imported late: --help and mistakes in the flags need no compiler.
-    from crossalign.alignment.links import method_number, print_links
-
     from crossalign.alignment.bitext import read_bitext_file
     from crossalign.alignment.job import Job, align_direction, align_symmetrised, check, say, say_skipped
     from crossalign.alignment.kernels import Workers
+    from crossalign.alignment.links import method_number, print_links
     from crossalign.alignment.model import Options
     from crossalign.alignment.parameters import load_parameters, read_table, save_parameters, write_table
 

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 from benchmarks.link_scores import Score, parse_gold
-from crossalign.alignment.links import parse_links
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import align_bitext
+from crossalign.alignment.links import parse_links
 from crossalign.runtime.errors import run_main
 
 POOL = [

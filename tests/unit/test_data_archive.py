@@ -10,11 +10,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from crossalign.data.archive import open_binary, open_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossalign.data import archive as archives
+from crossalign.data.archive import open_binary, open_text
 from crossalign.runtime.errors import UserError
 
 TEXT = "één\tzwei\r\nтри\n" * 50

@@ -8,10 +8,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-from crossalign.fetch.retry import RetryPolicy
 
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.models import obtain_model, wanted_names
+from crossalign.fetch.retry import RetryPolicy
 from crossalign.fetch.sources import Mirror, Settings
 from crossalign.runtime.errors import UserError
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from crossalign.fetch.retry import RetryPolicy
 
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.register import Dataset
+from crossalign.fetch.retry import RetryPolicy
 from crossalign.fetch.sources import Mirror, Settings, local_path, obtain
 from crossalign.runtime.errors import UserError
 

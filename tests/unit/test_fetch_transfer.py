@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import requests
-from crossalign.fetch.retry import RetryPolicy, SourceError
 
 from crossalign.fetch import transfer
 from crossalign.fetch.checksums import Expected, WrongContent
 from crossalign.fetch.listing import size
 from crossalign.fetch.part import claim, part_path
+from crossalign.fetch.retry import RetryPolicy, SourceError
 from crossalign.fetch.transfer import Progress, Session, download
 from crossalign.runtime.errors import UserError
 

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from crossalign.data.archive import open_text
 from tools.local_mirror import lay_out
 
+from crossalign.data.archive import open_text
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.register import Dataset
 from crossalign.runtime.errors import UserError

@@ -11,7 +11,6 @@ import threading
 
 import pytest
 import torch
-from crossalign.fetch.retry import SourceError
 from tests.engine_toys import CONFIG, ToyTask, all_values, same, toy_encoder, toy_records
 from tests.workflow import snakemake
 
@@ -21,6 +20,7 @@ from crossalign.embedding.weights import fill
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.hyperparameters import Settings
 from crossalign.fetch import transfer
+from crossalign.fetch.retry import SourceError
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)

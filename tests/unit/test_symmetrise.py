@@ -1,11 +1,11 @@
 """Symmetrisation against a plain implementation over sets, and its properties."""
 
 import pytest
-from crossalign.alignment.links import METHODS, parse_links, print_links, symmetrise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossalign.alignment.kernels import Workers
+from crossalign.alignment.links import METHODS, parse_links, print_links, symmetrise
 from crossalign.runtime.errors import UserError
 
 NEIGHBOURS = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
