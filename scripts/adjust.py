@@ -52,12 +52,12 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
-    from crossalign.engine.adjustment import Adjusting, AdjustmentSettings
+    from crossalign.engine.adjust import Adjusting, AdjustmentSettings
+    from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.huggingface import load_encoder, save_encoder
     from crossalign.engine.hyperparameters import folder_identity
-    from crossalign.engine.linked import read_sample
-    from crossalign.engine.saving import Saving, requeued
+    from crossalign.engine.pairs import read_sample
     from crossalign.runtime.files import write_json
 
     device = choose_device(args.device)

@@ -57,13 +57,14 @@ def main() -> None:
 
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.huggingface import load_config, load_tokenizer
-    from crossalign.engine.predict import predict_all, warm_up
-    from crossalign.engine.tuned import load_tuned_model, read_info
+    from crossalign.engine.task_model import load_tuned_model, predict_all, read_info, warm_up
+    from crossalign.tasks import get_task
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
 
     device = choose_device(args.device)
-    info, task = read_info(args.tuned, args.base)
+    info = read_info(args.tuned, args.base)
+    task = get_task(info["task"], info["labels"])
     config = load_config(args.base)
 
     def load():

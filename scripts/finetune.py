@@ -78,12 +78,12 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
+    from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision, wake
     from crossalign.engine.finetune import FineTuning
     from crossalign.engine.huggingface import load_encoder
     from crossalign.engine.hyperparameters import Settings, folder_identity
-    from crossalign.engine.saving import Saving, requeued
-    from crossalign.engine.tuned import save_tuned
+    from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json
     from crossalign.tasks import get_task, labels_from
 
@@ -145,7 +145,7 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
     if args.batch is not None or args.learning_rate is not None:
         raise UserError("give either --trials or --batch and --learning-rate")
 
-    from crossalign.engine.trials import best_settings
+    from crossalign.engine.finetune import best_settings
     from crossalign.tasks import get_task
 
     chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).selection_metric)
@@ -163,7 +163,7 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
 
-    from crossalign.engine.continual import ContinualSettings, continual_from_files
+    from crossalign.engine.adjust import ContinualSettings, continual_from_files
 
     return continual_from_files(
         ContinualSettings(**settings), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,

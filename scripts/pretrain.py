@@ -78,12 +78,11 @@ def main() -> None:
     if (args.steps is None) == (args.epochs is None):
         raise UserError("give either --steps or --epochs")
 
+    from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.corpus import named_texts
-    from crossalign.engine.device import choose_device, choose_precision
+    from crossalign.engine.device import choose_device, choose_precision, join_team
     from crossalign.engine.pretrain import PretrainSettings
     from crossalign.engine.pretrain_job import Job, pretrain, starting_point
-    from crossalign.engine.saving import Saving, requeued
-    from crossalign.engine.team import join_team
 
     team, name = join_team(args.device)
     device = choose_device(name)

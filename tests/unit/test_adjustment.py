@@ -5,13 +5,11 @@ import pytest
 import torch
 from tests.unit.adjustment_toys import toy_files, toy_model, toy_tokenizer
 
-from crossalign.engine.adjustment import Adjusting, AdjustmentSettings
-from crossalign.engine.arena import AdamW
-from crossalign.engine.linked import Row, Sample, read_sample
-from crossalign.engine.pairs import Choice, PairStore, make_pairs
+from crossalign.engine.adjust import Adjusting, AdjustmentSettings, Frozen, PullLoss, english_vectors, freeze
+from crossalign.engine.checkpoints import Saving
+from crossalign.engine.optimiser import AdamW
+from crossalign.engine.pairs import Choice, PairStore, Row, Sample, make_pairs, read_sample
 from crossalign.engine.parts import Part, batch_inputs
-from crossalign.engine.pull import Frozen, PullLoss, english_vectors, freeze
-from crossalign.engine.saving import Saving
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
 

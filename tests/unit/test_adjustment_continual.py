@@ -15,13 +15,13 @@ from safetensors.torch import load
 from tests.engine_toys import ToyTask, die_at, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
-from crossalign.engine.continual import ContinualSettings, continual, continual_from_files
+from crossalign.engine.adjust import ContinualSettings, continual, continual_from_files
+from crossalign.engine.checkpoints import Saving
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.huggingface import load_encoder, save_encoder
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.linked import read_sample
+from crossalign.engine.pairs import read_sample
 from crossalign.engine.parts import batch_inputs
-from crossalign.engine.saving import Saving
 from crossalign.runtime.errors import UserError, run_main
 
 CPU = torch.device("cpu")

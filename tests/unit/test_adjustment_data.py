@@ -8,8 +8,7 @@ from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_tokenizer
 
 from crossalign.alignment.bitext import in_pieces
 from crossalign.engine.batches import Stream
-from crossalign.engine.linked import read_sample, sample_lines
-from crossalign.engine.pairs import Choice, PairStore, make_pairs
+from crossalign.engine.pairs import Choice, PairStore, make_pairs, read_sample, sample_lines
 from crossalign.runtime.errors import UserError
 
 

@@ -17,11 +17,10 @@ from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
 from crossalign.engine.bilstm import Sizes
-from crossalign.engine.bilstm_training import WordTraining
+from crossalign.engine.bilstm_training import WordTraining, load_word_model
+from crossalign.engine.checkpoints import InterruptedTraining, Saving
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.lexicon import Lexicon
-from crossalign.engine.saving import InterruptedTraining, Saving
-from crossalign.engine.word_model import load_word_model
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
@@ -94,7 +93,7 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     )  # fmt: skip
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert list(scores) == [f"{kind}/dev", f"{kind}/test"]
-    model = load_word_model(tmp_path / "model")
+    model = load_word_model(tmp_path / "model", get_word_task)
     records = model.task.read(file_of(world, task, "test"))
     values = scores[f"{kind}/test"]
     assert values["n"] == len(records) == SENTENCES["test"]
@@ -128,7 +127,7 @@ def test_given_vectors_are_kept_with_the_model(root, monkeypatch, world, tmp_pat
         root, monkeypatch, "--task", "pos", "--train", world / "dev.conllu", "--patience", "0", "--epochs", "1", *FAST,
         "--sets", f"trees/wo_wtb/dev={world / 'dev.conllu'}", "--vectors", tmp_path / "v.vec", "--out", tmp_path,
     )  # fmt: skip
-    model = load_word_model(tmp_path / "model")
+    model = load_word_model(tmp_path / "model", get_word_task)
     assert model.lexicon.given == words[:20]
     assert model.encoder.vectors[1:].tolist() == [[n, 1, 0] for n in range(20)]
     report = json.loads((tmp_path / "training.json").read_text())

@@ -14,15 +14,15 @@ import torch
 from safetensors.torch import load
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
-from crossalign.engine.checkpoints import Checkpoints
+from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.finetune import Auxiliary, FineTuning
-from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+from crossalign.engine.huggingface import load_tokenizer, save_encoder, wordpiece_tokenizer
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.random_init import fresh_encoder
-from crossalign.engine.saving import Saving
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tuned import load_tuned
+from crossalign.engine.task_model import load_tuned_model, predict_all, read_info
 from crossalign.runtime.errors import UserError
+from crossalign.tasks import get_task
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor([3]), "empty": torch.zeros(0)}
 
@@ -218,22 +218,21 @@ def test_killed_and_resumed_equals_never_killed(world, tmp_path):
 
 def check_tuned_model(world, out, report):
     """What was written gives the dev score of the report again, and refuses another base."""
-    from crossalign.engine.predict import predict_all
-
-    tuned = load_tuned(out / "model", world / "model")
-    records = tuned.task.read(world / "dev.conllu")
-    examples = tuned.task.examples(records, tuned.tokenizer, 32)
-    outputs = predict_all(tuned.model, tuned.task, examples, "cpu")
-    score = tuned.task.score(records, tuned.task.decode(examples, records, outputs))
+    info = read_info(out / "model", world / "model")
+    task = get_task(info["task"], info["labels"])
+    model = load_tuned_model(out / "model", world / "model", task)
+    records = task.read(world / "dev.conllu")
+    examples = task.examples(records, load_tokenizer(world / "model", 13), 32)
+    score = task.score(records, task.decode(examples, records, predict_all(model, task, examples, "cpu")))
     assert score["accuracy"] == pytest.approx(report["dev"][report["best_epoch"] - 1]["accuracy"], abs=1e-4)
-    assert tuned.info["init"] == "random-1"
+    assert info["init"] == "random-1"
     other = world / "other"
     config = EncoderConfig(vocab_size=13, hidden=16, layers=2, heads=2, intermediate=32, positions=32)
     save_encoder(other, fresh_encoder(config, 2), None)
     with pytest.raises(UserError, match=r"was tuned from 'model'; .*other holds other weights"):
-        load_tuned(out / "model", other)
+        read_info(out / "model", other)
     with pytest.raises(UserError, match="is not a tuned model"):
-        load_tuned(world, world / "model")
+        read_info(world, world / "model")
 
 
 @pytest.mark.parametrize(

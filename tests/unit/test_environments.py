@@ -65,7 +65,7 @@ BROUGHT = {
 }
 # Imported inside functions that no rule of the environment calls.
 NOT_CALLED = {
-    # Training and embedding filter the links of sentences that are tokenised already (crossalign/engine/linked.py).
+    # Training and embedding filter the links of sentences that are tokenised already (crossalign/engine/pairs.py).
     ("torch.yaml", "sacremoses"),
 }
 

@@ -12,10 +12,9 @@ import torch
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
 from crossalign.engine.huggingface import save_encoder
-from crossalign.engine.predict import TaskModel, predict_all, warm_up
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tuned import load_tuned, save_tuned
+from crossalign.engine.task_model import TaskModel, load_tuned_model, predict_all, read_info, save_tuned, warm_up
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.stages import read_stages
 from crossalign.tasks import get_task
@@ -166,11 +165,13 @@ def test_batches_do_not_matter(tmp_path):
 @pytest.mark.parametrize("name", list(FILES))
 def test_warming_up_changes_nothing(tmp_path, name):
     make_model(tmp_path, name)
-    tuned = load_tuned(tmp_path / "tuned", tmp_path / "base")
-    before = {key: value.clone() for key, value in tuned.model.state_dict().items()}
-    warm_up(tuned.model, tuned.task, "cpu")
-    assert not tuned.model.training
-    assert all(torch.equal(value, before[key]) for key, value in tuned.model.state_dict().items())
+    info = read_info(tmp_path / "tuned", tmp_path / "base")
+    task = get_task(info["task"], info["labels"])
+    model = load_tuned_model(tmp_path / "tuned", tmp_path / "base", task)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    warm_up(model, task, "cpu")
+    assert not model.training
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
 def test_the_program_tells_its_stages(root, tmp_path):

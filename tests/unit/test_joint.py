@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from tests.engine_toys import ToyTask, die_at, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
-from crossalign.engine.arena import AdamW
+from crossalign.engine.adjust import ContinualSettings, continual
 from crossalign.engine.batches import Store
-from crossalign.engine.continual import ContinualSettings, continual
+from crossalign.engine.checkpoints import Saving
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.joint import Joint
-from crossalign.engine.linked import read_sample
-from crossalign.engine.parts import Part
-from crossalign.engine.saving import Saving
+from crossalign.engine.optimiser import AdamW
+from crossalign.engine.pairs import read_sample
+from crossalign.engine.parts import Joint, Part
 from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.steps import Engine
 from crossalign.tasks import get_task

@@ -13,11 +13,11 @@ import pytest
 import torch
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 
+from crossalign.engine.checkpoints import InterruptedTraining, Saving
 from crossalign.engine.huggingface import load_encoder, load_weights
 from crossalign.engine.lm_heads import MaskedHead, load_head, masked_loss
 from crossalign.engine.pretrain import PretrainSettings
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
-from crossalign.engine.saving import InterruptedTraining, Saving
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")

@@ -8,10 +8,9 @@ from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 from crossalign.embedding.sentences import Options, embed_files
 from crossalign.embedding.special import Frame
 from crossalign.embedding.weights import load_model
-from crossalign.engine.corpus import Corpus
+from crossalign.engine.corpus import CausalBlocks, Corpus
 from crossalign.engine.huggingface import load_encoder, load_weights
 from crossalign.engine.lm_heads import load_head
-from crossalign.engine.masking import CausalBlocks
 from crossalign.engine.pretrain_job import Job, pretrain, starting_point
 from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.runtime.errors import UserError

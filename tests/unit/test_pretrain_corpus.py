@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from tests.pretrain_toys import make_text, make_tokenizer
 
-from crossalign.engine.corpus import Corpus, encode_texts, lines_of, named_texts, token_type
-from crossalign.engine.masking import MaskedBlocks
+from crossalign.engine.batches import IGNORE
+from crossalign.engine.corpus import Corpus, MaskedBlocks, encode_texts, lines_of, named_texts, token_type
 from crossalign.engine.pretrain_job import read_tokenizer
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE
-from crossalign.tasks.tokenisation import Specials
 
 
 def token_file(path, tokens):

@@ -6,13 +6,13 @@ import pytest
 import torch
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 
+from crossalign.engine.checkpoints import InterruptedTraining, Saving
 from crossalign.engine.corpus import encode_texts
 from crossalign.engine.huggingface import load_weights
 from crossalign.engine.lm_heads import load_head
 from crossalign.engine.pretrain import Pretraining
 from crossalign.engine.pretrain_job import Job, pretrain, starting_point
 from crossalign.engine.pretrain_settings import PretrainSettings
-from crossalign.engine.saving import InterruptedTraining, Saving
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")

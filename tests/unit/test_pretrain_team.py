@@ -12,12 +12,11 @@ import pytest
 import torch
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 
-from crossalign.engine.corpus import Corpus
+from crossalign.engine.corpus import Corpus, MaskedBlocks
+from crossalign.engine.device import Team
 from crossalign.engine.huggingface import load_weights
 from crossalign.engine.lm_heads import load_head
-from crossalign.engine.masking import MaskedBlocks
 from crossalign.engine.pretrain_job import starting_point
-from crossalign.engine.team import Team
 from crossalign.runtime.errors import UserError
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}

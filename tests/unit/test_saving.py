@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from crossalign.engine.checkpoints import Checkpoints
-from crossalign.engine.saving import REQUEUE, InterruptedTraining, Saver, Saving, requeued
+from crossalign.engine.checkpoints import REQUEUE, Checkpoints, InterruptedTraining, Saver, Saving, requeued
 
 
 @dataclass

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, processors
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 from crossalign.tasks.nli import share
-from crossalign.tasks.tokenisation import Specials
 
 PAIR = {"id": "1", "premise": "the cat sat", "hypothesis": "John lives", "label": "neutral"}
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
+from crossalign.engine.tokens import Specials, word_pieces
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task, labels_from
 from crossalign.tasks.tagging import windows
-from crossalign.tasks.tokenisation import Specials, word_pieces
 
 NER = [
     {"id": "1", "tokens": ["John", "lives", "in", "Paris"], "tags": ["B-PER", "O", "O", "B-LOC"]},

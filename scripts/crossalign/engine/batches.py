@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from crossalign.engine.seeds import numpy_generator
 from crossalign.runtime.errors import UserError
+
+# A target that no loss counts: padding, a label unseen in training, a head beyond the cut.
+IGNORE = -100
+
+
+@dataclass(frozen=True)
+class Field:
+    """How a field is padded: as long as `input_ids`, as long as the number of words, or a single number."""
+
+    pad: int
+    shape: Literal["sequence", "words", "scalar"]
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.engine.arena import AdamW
 from crossalign.engine.batches import Stream
-from crossalign.engine.checkpoints import Checkpoints
+from crossalign.engine.checkpoints import Checkpoints, History, Saver, Saving
 from crossalign.engine.encoder import Encoder, slice_vocabulary
-from crossalign.engine.history import History
 from crossalign.engine.huggingface import adopt_pooler
 from crossalign.engine.hyperparameters import Settings, fingerprint
+from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Loss, Part
-from crossalign.engine.predict import TaskModel, make_store, predict_all
 from crossalign.engine.random_init import random_init
-from crossalign.engine.saving import Saver, Saving
-from crossalign.engine.schedule import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
 from crossalign.engine.steps import Engine
+from crossalign.engine.task_model import TaskModel, make_store, predict_all
 from crossalign.runtime.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -204,3 +203,33 @@ class FineTuning:
             self.best = tensors["best"].to(self.device)
         log.info("going on at epoch %d, batch %d", notes["epoch"] + 1, notes["index"] + 1)
         return notes["epoch"], notes["index"]
+
+
+SEARCHED = ("batch", "learning_rate")
+
+
+def best_settings(files: Sequence[Path], task: str, init: str, metric: str) -> tuple[dict[str, Any], list[dict]]:
+    """The settings of the best trial, the first of equals, and an account of all.
+
+    `files` are the training.json of the trials. They must be of the same task and initialisation.
+    """
+    trials = [_read(file, task, init, metric) for file in files]
+    best = max(trials, key=lambda trial: trial["dev"])
+    return {name: best[name] for name in SEARCHED}, trials
+
+
+def _read(file: Path, task: str, init: str, metric: str) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if (found["task"], found["init"]) != (task, init):
+            raise UserError(
+                f"--trials {file}: a trial of {found['task']} and {found['init']}, not of {task} and {init}"
+            )
+        if found["best_epoch"] is None:
+            raise UserError(f"--trials {file}: no score on a dev set, by which to choose")
+        score = found["dev"][found["best_epoch"] - 1][metric]
+        return {name: found["settings"][name] for name in (*SEARCHED, "seed")} | {"dev": score}
+    except OSError as error:
+        raise UserError(f"--trials {file}: cannot read: {error.strerror}") from None
+    except (ValueError, LookupError, TypeError) as error:
+        raise UserError(f"--trials {file}: not the account of a training: {error!r}") from None

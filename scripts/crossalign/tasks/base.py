@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from crossalign.engine.batches import Field
 from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,22 +15,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from torch import nn
 
-# A target that no loss counts: padding, a label unseen in training, a head beyond the cut.
-IGNORE = -100
-
 # One row of a batch: `input_ids`, where needed `token_type_ids`, and the task's fields, as plain integers or lists of
 # them. Other keys are the task's own notes for decoding (`record`: which record it comes from; `cut`: how much of the
 # record no example shows to the model) and are not part of a batch.
 Example = dict[str, Any]
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Field:
-    """How a field is padded: as long as `input_ids`, as long as the number of words, or a single number."""
-
-    pad: int
-    shape: Literal["sequence", "words", "scalar"]
 
 
 class Task:

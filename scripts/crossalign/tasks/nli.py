@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossalign.analysis.metrics import percent
+from crossalign.engine.batches import IGNORE, Field
+from crossalign.engine.tokens import Specials, text_ids
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE, Example, Field, Record, Task
+from crossalign.tasks.base import Example, Record, Task
 from crossalign.tasks.records import read_json
-from crossalign.tasks.tokenisation import Specials, text_ids
 
 if TYPE_CHECKING:
     import torch

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossalign.analysis.metrics import attachment
+from crossalign.engine.batches import IGNORE, Field
 from crossalign.engine.mst import decode_trees
-from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, sorted_labels
+from crossalign.engine.tokens import Specials, word_pieces
+from crossalign.tasks.base import Example, Record, Task, sorted_labels
 from crossalign.tasks.records import read_trees
 from crossalign.tasks.tagging import make_example, windows
-from crossalign.tasks.tokenisation import Specials, word_pieces
 
 if TYPE_CHECKING:
     import torch

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from crossalign.analysis.metrics import answer_scores
+from crossalign.engine.batches import IGNORE, Field
+from crossalign.engine.tokens import Specials, text_ids, text_spans
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, group_by_record
+from crossalign.tasks.base import Example, Record, Task, group_by_record
 from crossalign.tasks.records import read_json
-from crossalign.tasks.tokenisation import Specials, text_ids, text_spans
 
 if TYPE_CHECKING:
     import torch

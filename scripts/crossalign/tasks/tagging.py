@@ -10,10 +10,11 @@ import numpy as np
 
 from crossalign.analysis.metrics import EntityCounts, f1_scores, percent, token_counts
 from crossalign.data.conllu import UPOS as ALL_UPOS
+from crossalign.engine.batches import IGNORE, Field
+from crossalign.engine.tokens import Specials, word_pieces
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, group_by_record, sorted_labels
+from crossalign.tasks.base import Example, Record, Task, group_by_record, sorted_labels
 from crossalign.tasks.records import read_json, read_trees
-from crossalign.tasks.tokenisation import Specials, word_pieces
 
 if TYPE_CHECKING:
     import torch

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crossalign.engine.batches import IGNORE
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE, Example, Record, Task
+from crossalign.tasks.base import Example, Record, Task
 from crossalign.tasks.parsing import ParsingTask
 from crossalign.tasks.tagging import NerTask, PosTask
 

@@ -1,19 +1,27 @@
-"""Predictions for many examples: sorted by length, within a budget of tokens per batch, without padding."""
+"""An encoder with the head of a task: predictions, and files that hold only what training changed."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, by_length
 from crossalign.engine.encoder import Encoder
+from crossalign.engine.huggingface import load_weights
+from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.parts import batch_inputs
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic, write_json
 
 # Tokens per batch: enough to fill a GPU, few enough to stay in a CPU's cache.
 BUDGET = {"cuda": 32768, "cpu": 2048}
@@ -111,3 +119,99 @@ def warm_up(model: TaskModel, task: Any, device: torch.device | str) -> None:
 def make_store(encoder: Encoder, examples: Sequence[dict[str, Any]], fields: dict[str, Any]) -> Store:
     """A store of examples for this encoder."""
     return Store(examples, fields, encoder.config.position_offset, encoder.config.max_length)
+
+
+_WORD = "encoder.embeddings.word.weight"
+
+
+def save_tuned(
+    folder: str | Path, base: str | Path, model: TaskModel, task: Any, info: dict[str, Any], dtype: str = "fp32"
+) -> None:
+    """Write the head, the changed layers and the changed embedding rows; `dtype` bf16 halves the matrices' size."""
+    folder = Path(folder)
+    # Read again rather than kept since the start: files are mapped, so that mBERT takes 0.1 s of CPU time; a copy takes
+    # as long, and the memory of a whole model while training runs.
+    before = {f"encoder.{name}": value for name, value in load_weights(base).named_parameters()}
+    rows = model.encoder.rows
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        value = parameter.detach().float().cpu()
+        if name == _WORD:
+            rows = torch.arange(len(value)) if rows is None else rows.cpu()
+            changed = (value != before[name].detach()[rows]).any(1)
+            tensors[f"{name}.rows"] = rows[changed]
+            tensors[f"{name}.values"] = value[changed].contiguous()
+        elif name not in before or not torch.equal(value, before[name]):
+            low = dtype == "bf16" and value.dim() == 2 and name.startswith("encoder.layers.")
+            tensors[name] = (value.bfloat16() if low else value).contiguous()
+    config = {
+        **info,
+        "base": Path(base).name,
+        "base_identity": folder_identity(base),
+        "task": task.name,
+        "labels": list(task.labels),
+    }
+    with write_atomic(folder / "model.safetensors", "wb") as stream:
+        stream.write(save(tensors, metadata={"format": "pt"}))
+    write_json(folder / "config.json", config, ensure_ascii=False)
+
+
+def read_info(folder: str | Path, base: str | Path) -> dict[str, Any]:
+    """What is known of a tuned model without its weights, among it its `task` and `labels`."""
+    folder = Path(folder)
+    try:
+        info = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename} is missing: {folder} is not a tuned model") from None
+    except ValueError as error:
+        raise UserError(f"{folder} cannot be read: {error}") from None
+    if info.get("base_identity") != folder_identity(base):
+        raise UserError(f"{folder} was tuned from '{info.get('base')}'; {base} holds other weights")
+    return info
+
+
+def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskModel:
+    """Only the weights of a tuned model, laid over its base model."""
+    tensors = _read(Path(folder))
+    encoder = load_weights(base)
+    model = TaskModel(encoder, task.make_head(encoder.config.hidden, encoder.config.hidden_dropout))
+    _overlay(model, tensors, Path(folder))
+    return model.eval()
+
+
+def load_tuned_encoder(folder: str | Path, base: str | Path) -> Encoder:
+    """Only the encoder of a tuned model, for embeddings."""
+    read_info(folder, base)
+    tensors = _read(Path(folder))
+    model = TaskModel(load_weights(base), torch.nn.Identity())
+    _overlay(model, {name: value for name, value in tensors.items() if name.startswith("encoder.")}, Path(folder))
+    return model.encoder.eval()
+
+
+def _read(folder: Path) -> dict[str, Tensor]:
+    try:
+        return load((folder / "model.safetensors").read_bytes())
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename} is missing: {folder} is not a tuned model") from None
+    except (ValueError, SafetensorError) as error:
+        raise UserError(f"{folder} cannot be read: {error}") from None
+
+
+@torch.no_grad()
+def _overlay(model: TaskModel, tensors: dict[str, Tensor], folder: Path) -> None:
+    parameters = dict(model.named_parameters())
+    rows, values = tensors.pop(f"{_WORD}.rows", None), tensors.pop(f"{_WORD}.values", None)
+    if rows is not None:
+        parameters[_WORD][rows] = values
+    unknown = sorted(set(tensors) - set(parameters))
+    if unknown:
+        raise UserError(f"{folder}/model.safetensors has tensors that its task does not know: {', '.join(unknown)}")
+    missing = sorted(name for name in parameters if name.startswith("head.") and name not in tensors)
+    if missing:
+        raise UserError(f"{folder}/model.safetensors lacks {', '.join(missing)}")
+    for name, value in tensors.items():
+        if value.shape != parameters[name].shape:
+            raise UserError(
+                f"{folder}: {name} has shape {tuple(value.shape)} instead of {tuple(parameters[name].shape)}"
+            )
+        parameters[name].copy_(value)
