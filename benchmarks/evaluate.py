@@ -37,7 +37,7 @@ from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import TaskModel, load_tuned_model, predict_all, read_info, save_tuned
 from crossalign.runtime.stages import read_stages
-from crossalign.tasks import get_task, labels_from
+from crossalign.tasks import get_task
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = 17
@@ -94,7 +94,7 @@ def stages_of(said: str, seconds: float) -> dict[str, float]:
 
 def random_tagger(folder: Path, base: Path, encoder, records: list[dict]) -> None:
     """A tuned POS model without any tuning."""
-    task = get_task("pos", labels_from("pos", records))
+    task = get_task("pos").with_labels_of(records)
     head = task.make_head(encoder.config.hidden, 0.1)
     save_tuned(folder, base, TaskModel(encoder, head), task, {"settings": {"max_length": 256}})
 

@@ -14,7 +14,8 @@ import gc
 import logging
 from pathlib import Path
 
-from crossalign.runtime.errors import UserError, run_main
+from crossalign.engine.programs import named_sets
+from crossalign.runtime.errors import run_main
 from crossalign.runtime.stages import Stages
 
 log = logging.getLogger("evaluate")
@@ -35,23 +36,10 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def named_files(pairs: list[str]) -> dict[str, Path]:
-    """The files of `--sets` by name."""
-    files: dict[str, Path] = {}
-    for pair in pairs:
-        name, sign, file = pair.partition("=")
-        if not (name and sign and file):
-            raise UserError(f"--sets {pair}: NAME=FILE was expected, such as fr_pud=data/trees/fr_pud/test.conllu")
-        if name in files:
-            raise UserError(f"--sets {pair}: the name '{name}' is given twice")
-        files[name] = Path(file)
-    return files
-
-
 def main() -> None:
     """Load, predict, score, write."""
     args = parse_args()
-    files = named_files(args.sets)
+    files = named_sets(args.sets)
 
     from concurrent.futures import ThreadPoolExecutor
 

@@ -85,7 +85,7 @@ def main() -> None:
     from crossalign.engine.hyperparameters import Settings, folder_identity
     from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json
-    from crossalign.tasks import get_task, labels_from
+    from crossalign.tasks import get_task
 
     device = choose_device(args.device)
     awake = wake(device)
@@ -102,7 +102,7 @@ def main() -> None:
         if args.examples < 1:
             raise UserError(f"--examples {args.examples}: at least 1 is needed")
         train = train[: args.examples]
-    task = get_task(args.task, labels_from(args.task, train))
+    task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     stages.end("read")
     encoder, tokenizer = load_encoder(args.model)
@@ -148,7 +148,7 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
     from crossalign.engine.finetune import best_settings
     from crossalign.tasks import get_task
 
-    chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).selection_metric)
+    chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).metric)
     log.info("best of %d trials: batch %d, learning rate %g", len(trials), chosen["batch"], chosen["learning_rate"])
     return chosen, trials
 
@@ -163,12 +163,16 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
 
-    from crossalign.engine.adjust import ContinualSettings, continual_from_files
+    from crossalign.engine.adjust import ContinualSettings, continual, load_reference
+    from crossalign.engine.hyperparameters import folder_identity
+    from crossalign.engine.pairs import read_sample
 
-    return continual_from_files(
-        ContinualSettings(**settings), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,
-        precision=precision,
-    )  # fmt: skip
+    settings = ContinualSettings(**settings)
+    reference = load_reference(files["reference"], encoder)
+    # The sample is the one that an adjustment of the same seed and size used.
+    sample = read_sample(files["bitext"], files["links"], settings.pairs, args.seed)
+    auxiliary, account = continual(settings, sample, reference, tokenizer, args.seed, device, precision)
+    return auxiliary, account | {"reference": folder_identity(files["reference"])}
 
 
 if __name__ == "__main__":

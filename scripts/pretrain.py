@@ -15,7 +15,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import add_precision, add_run, add_settings, given
+from crossalign.engine.programs import add_precision, add_run, add_settings, given, named_files
 from crossalign.runtime.errors import UserError, run_main
 
 SETTINGS = {
@@ -79,7 +79,6 @@ def main() -> None:
         raise UserError("give either --steps or --epochs")
 
     from crossalign.engine.checkpoints import Saving, requeued
-    from crossalign.engine.corpus import named_texts
     from crossalign.engine.device import choose_device, choose_precision, join_team
     from crossalign.engine.pretrain import PretrainSettings
     from crossalign.engine.pretrain_job import Job, pretrain, starting_point
@@ -99,8 +98,8 @@ def main() -> None:
         shape |= given(args, ["dropout", "attention_dropout"])
     start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)
     job = Job(
-        named_texts(args.texts), settings, args.out, args.tokens, args.checkpoints, args.recipe, args.store,
-        Saving(steps=args.save_steps), named_texts(args.dev, "--dev"), args.epochs,
+        named_files(args.texts, "--texts"), settings, args.out, args.tokens, args.checkpoints, args.recipe, args.store,
+        Saving(steps=args.save_steps), named_files(args.dev, "--dev"), args.epochs,
     )  # fmt: skip
     try:
         with requeued(tell=team.first):

@@ -17,9 +17,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.engine.programs import add_run, circumstances
+from crossalign.engine.programs import add_run, circumstances, named_sets
 from crossalign.runtime.errors import UserError, run_main
-from evaluate import named_files
 
 log = logging.getLogger("train_bilstm")
 
@@ -53,7 +52,7 @@ def main() -> None:
     """Train, score, write."""
     args = parse_args()
     started = time.monotonic()
-    files = named_files(args.sets)
+    files = named_sets(args.sets)
 
     from crossalign.engine.bilstm import Sizes
     from crossalign.engine.bilstm_training import WordTraining, save_word_model
@@ -78,7 +77,7 @@ def main() -> None:
         seed=args.seed,
     )  # fmt: skip
     train = task.read(args.train)
-    task = get_word_task(args.task, task.labels_from(train))
+    task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     sets = {name: task.read(file) for name, file in sorted(files.items())}
     given, vectors = [], None
@@ -103,7 +102,7 @@ def main() -> None:
         "sizes": asdict(sizes),
         "task": task.name,
         "examples": len(training.train_store),
-        "steps": training.steps,
+        "steps": training.history.step,
         "passes_per_epoch": training.passes,
         **training.history.course(),
         **circumstances(training.history, device, started),

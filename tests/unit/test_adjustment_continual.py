@@ -15,7 +15,7 @@ from safetensors.torch import load
 from tests.engine_toys import ToyTask, die_at, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
-from crossalign.engine.adjust import ContinualSettings, continual, continual_from_files
+from crossalign.engine.adjust import ContinualSettings, continual, load_reference
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.huggingface import load_encoder, save_encoder
@@ -79,7 +79,7 @@ def objective(run, members):
 @pytest.mark.parametrize("scope", ["alignment", "both"])
 def test_what_alpha_weighs(place, scope, keep):
     run = tuning(place, keep=keep, alpha=0.01, alpha_scope=scope)
-    first = next(run.auxiliary.batches.endless(0))
+    first = run.auxiliary.batches.at(0)
     (aligned, held), loss = objective(run, first)
     assert aligned > 0.1
     assert held > 0.1
@@ -124,11 +124,8 @@ def test_resumed_equals_never_stopped(place, tmp_path):
 
 def test_the_reference_must_fit(place, tmp_path):
     save_encoder(tmp_path / "wide", toy_model(2, hidden=32), toy_tokenizer(tmp_path))
-    files = place / "pool.tsv", place / "pool.pharaoh"
     with pytest.raises(UserError, match=r"wide: hidden is 32, but the fine-tuned model has 16; give its original"):
-        continual_from_files(
-            ContinualSettings(), *files, tmp_path / "wide", toy_model(1), toy_tokenizer(tmp_path), 1, CPU, "fp32"
-        )
+        load_reference(tmp_path / "wide", toy_model(1))
 
 
 @pytest.mark.parametrize(

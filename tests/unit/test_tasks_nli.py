@@ -17,23 +17,6 @@ from crossalign.tasks.nli import share
 PAIR = {"id": "1", "premise": "the cat sat", "hypothesis": "John lives", "label": "neutral"}
 
 
-def test_bert_pair():
-    tokenizer = bert_tokenizer()
-    (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
-    tokens = [tokenizer.id_to_token(number) for number in example["input_ids"]]
-    assert tokens == ["[CLS]", "the", "cat", "sat", "[SEP]", "John", "lives", "[SEP]"]
-    assert example["token_type_ids"] == [0, 0, 0, 0, 0, 1, 1, 1]
-    assert example["label"] == 1 and example["cut"] == 0
-
-
-def test_xlmr_pair():
-    tokenizer = xlmr_tokenizer()
-    (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
-    tokens = [tokenizer.id_to_token(number) for number in example["input_ids"]]
-    assert tokens == ["<s>", "▁the", "▁cat", "▁sat", "</s>", "</s>", "▁John", "▁lives", "</s>"]
-    assert "token_type_ids" not in example
-
-
 @pytest.mark.parametrize(
     ("make", "template", "special"),
     [
@@ -50,6 +33,8 @@ def test_pairs_are_those_of_the_tokenizers_own_template(make, template, special)
     (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
     assert example["input_ids"] == encoding.ids
     assert example.get("token_type_ids", [0] * len(encoding.ids)) == encoding.type_ids
+    assert ("token_type_ids" in example) == (make is bert_tokenizer)
+    assert example["label"] == 1 and example["cut"] == 0
 
 
 def test_empty_side():

@@ -8,7 +8,7 @@ from tokenizers_for_tests import bert_tokenizer
 
 from crossalign.data.conllu import Sentence, write_sentences
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import get_task, labels_from, records
+from crossalign.tasks import get_task, records
 
 TREE = {
     "id": "1",
@@ -27,7 +27,7 @@ LONG = {
 
 
 def task_for(*records):
-    return get_task("parsing", labels_from("parsing", records))
+    return get_task("parsing").with_labels_of(records)
 
 
 def outputs_for(task, examples, heads, labels, noise=0.0):

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +15,15 @@ import torch
 from torch import Tensor
 
 from crossalign.engine.batches import Stream, by_length
-from crossalign.engine.checkpoints import Checkpoints, Saver, Saving
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
 from crossalign.engine.encoder import Encoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.heads import full_precision
 from crossalign.engine.huggingface import load_weights
-from crossalign.engine.hyperparameters import fingerprint, folder_identity
+from crossalign.engine.hyperparameters import fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
-from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs, read_sample
-from crossalign.engine.parts import Part, batch_inputs
+from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
+from crossalign.engine.parts import Part, run_encoder
 from crossalign.engine.seeds import derive
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import BUDGET, TaskModel
@@ -124,12 +123,8 @@ def freeze(
 @torch.no_grad()
 def english_vectors(encoder: Encoder, store: PairStore, device: torch.device):
     """Batch after batch the places of English units among those of all pairs, and their vectors."""
-    sequences = store.sequences
-    for members in by_length(SimpleNamespace(lengths=sequences.lengths[::2]), BUDGET[device.type]):
-        shape = sequences.exact_shape(2 * members)
-        views = sequences.views(torch.from_numpy(sequences.assemble(2 * members, shape)).to(device), shape)
-        layout, batch = batch_inputs(views, shape)
-        hidden = layout.to_grid(encoder.packed(views["ids"], views["positions"], None, layout))
+    for members in by_length(store.sequences.lengths[::2], BUDGET[device.type]):
+        batch, hidden = run_encoder(encoder, store.sequences, 2 * members, device)
         counts = store.counts[members]
         width = int(counts.max())
         vectors = unit_vectors(hidden, batch["unit"], width)
@@ -147,10 +142,6 @@ def _free(device: torch.device) -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
         return 4 << 30
-
-
-# Points of the loss curve in the report.
-_POINTS = 50
 
 
 @dataclass
@@ -189,15 +180,6 @@ class AdjustmentSettings:
         return Choice(self.aggregation, self.tokens)
 
 
-@dataclass
-class Progress:
-    """What a checkpoint notes beside the tensors."""
-
-    step: int = 0
-    seconds: float = 0.0
-    resumed: int = 0
-
-
 def make_store(
     sample: Sample, encoder: Encoder, tokenizer: Tokenizer, choice: Choice
 ) -> tuple[PairStore, dict[str, int]]:
@@ -226,7 +208,7 @@ class Adjusting:
         settings: AdjustmentSettings,
         device: torch.device | str = "cpu",
         checkpoints: str | Path | None = None,
-        recipe: str = "",
+        code_hash: str = "",
         saving: Saving | None = None,
         identity: Any = None,
         capture: bool | None = None,
@@ -235,8 +217,7 @@ class Adjusting:
         self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, settings.choice)
-        mark = fingerprint(recipe, settings, identity, *content(self.store))
-        self.checkpoints = Checkpoints(checkpoints, mark)
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, identity, *content(self.store)))
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
         self._full = encoder.embeddings.word.weight.data
         used = torch.from_numpy(np.unique(self.store.ids))
@@ -247,23 +228,27 @@ class Adjusting:
         self.stream = Stream(self.store, settings.batch, settings.seed, "sentence pairs in order")
         self.steps = settings.epochs * len(self.stream)
         rates = learning_rates(settings.learning_rate, self.steps, settings.warmup, "constant")
-        optimiser = AdamW((settings.beta1, settings.beta2), settings.eps, 0.0, settings.clip)
         part = Part(self.store, PullLoss(self.frozen), settings.batch)
-        self.engine = Engine(encoder, {}, [part], rates, optimiser, settings.precision, capture=capture)
+        self.engine = Engine(encoder, {}, [part], rates, AdamW.of(settings), settings.precision, capture)
         self.progress = Progress()
         self.saver = Saver(self.checkpoints, saving, self.progress)
 
     def run(self) -> Encoder:
         """Train, or go on from a checkpoint; the encoder ends on the CPU, in fp32 and with its whole vocabulary."""
-        with self.saver.running():
+        progress, saver = self.progress, self.saver
+        with saver.running():
             self.engine.seed_dropout(derive(self.settings.seed, "dropout"))
-            self._resume()
-            batches = self.stream.endless(self.progress.step)
-            while self.progress.step < self.steps:
-                self.engine.step(next(batches))
-                self.progress.step += 1
-                if self.progress.step < self.steps:
-                    self._maybe_save()
+            tensors = saver.resume()
+            if tensors is not None:
+                self.engine.load_state(tensors)
+                log.info("going on at step %d", progress.step + 1)
+            while progress.step < self.steps:
+                self.engine.step(self.stream.at(progress.step))
+                progress.step += 1
+                if progress.step < self.steps and saver.due():
+                    self._check()
+                    saver.save(self.engine.state())
+                    saver.stop_if_asked()
             self._check()
         self.engine.arena.detach()
         restore_vocabulary(self.encoder, self._full)
@@ -271,30 +256,10 @@ class Adjusting:
 
     def curve(self) -> list[list[float]]:
         """The loss: [step, mean since the point before]."""
-        losses = self.engine.losses.double().cpu().numpy()
-        parts = np.array_split(np.arange(len(losses)), min(_POINTS, len(losses)))
-        return [[int(part[-1]) + 1, round(float(losses[part].mean()), 6)] for part in parts]
+        return loss_curve(self.engine.losses.double().cpu().numpy(), points=50, digits=6)
 
     def _check(self) -> None:
-        losses = self.engine.losses[: self.progress.step].cpu().numpy()
-        bad = np.flatnonzero(~np.isfinite(losses))
-        if len(bad):
-            rate = float(self.engine.numbers[bad[0], 0])
-            raise UserError(
-                f"the loss is {losses[bad[0]]} at step {bad[0] + 1} (learning rate {rate:.3g}); "
-                "a smaller learning rate or --precision fp32 may help"
-            )
-
-    def _maybe_save(self) -> None:
-        if self.saver.due(self.progress.step):
-            self._check()
-            self.saver.save(self.progress.step, self.engine.state())
-
-    def _resume(self) -> None:
-        found = self.saver.resume()
-        if found is not None:
-            self.engine.load_state(found[0])
-            log.info("going on at step %d", self.progress.step + 1)
+        check_losses(self.engine.losses[: self.progress.step].cpu().numpy(), 0, self.engine.numbers[:, 0])
 
 
 def content(store: PairStore) -> list[np.ndarray]:
@@ -345,23 +310,11 @@ def continual(
     return Auxiliary(Stream(store, settings.batch, seed, "continual"), loss, 1.0, frozen.encoder), account
 
 
-def continual_from_files(
-    settings: ContinualSettings,
-    bitext: Path,
-    links: Path,
-    reference: Path,
-    model: Encoder,
-    tokenizer: Tokenizer,
-    seed: int,
-    device: torch.device,
-    precision: str,
-) -> tuple[Auxiliary, dict[str, Any]]:
-    """`continual` on files; the sample is the one that an adjustment of the same seed and size used."""
-    original = load_weights(reference)
+def load_reference(folder: Path, model: Encoder) -> Encoder:
+    """The original model in `folder`, which must fit the one that is fine-tuned."""
+    original = load_weights(folder)
     for name in ("vocab_size", "hidden", "family"):
         ours, theirs = getattr(model.config, name), getattr(original.config, name)
         if ours != theirs:
-            raise UserError(f"{reference}: {name} is {theirs}, but the fine-tuned model has {ours}; give its original")
-    sample = read_sample(bitext, links, settings.pairs, seed)
-    auxiliary, account = continual(settings, sample, original, tokenizer, seed, device, precision)
-    return auxiliary, {**account, "reference": folder_identity(reference)}
+            raise UserError(f"{folder}: {name} is {theirs}, but the fine-tuned model has {ours}; give its original")
+    return original

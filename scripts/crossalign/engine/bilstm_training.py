@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,15 +16,14 @@ from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, Stream, by_length
 from crossalign.engine.bilstm import BiLstm, Sizes, Words
-from crossalign.engine.checkpoints import Checkpoints, History, Saver, Saving
+from crossalign.engine.checkpoints import Checkpoints, Saver, Saving
+from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.lexicon import Lexicon
 from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
-
-log = logging.getLogger(__name__)
 
 # Words per batch of prediction.
 BUDGET = {"cuda": 16384, "cpu": 2048}
@@ -74,7 +72,7 @@ class WordModel(nn.Module):
         self.eval()
         try:
             with torch.inference_mode():
-                for members in by_length(store, BUDGET[device.type]):
+                for members in by_length(store.lengths, BUDGET[device.type]):
                     words, batch = self.batch(store, members, device)
                     for name, tensor in self.task.predict(self.head, self.encoder(words), batch).items():
                         for member, row in zip(members, tensor.cpu().numpy(), strict=True):
@@ -114,7 +112,7 @@ def load_word_model(folder: str | Path, make_task: Callable[[str, list[str]], An
     return model.eval()
 
 
-class WordTraining:
+class WordTraining(EpochTraining):
     """One training from fresh weights to the selected state. Random numbers depend on the seed and the step only.
 
     An epoch is one pass over the training set or, where that has fewer than `least_steps` steps, as many as needed: a
@@ -132,7 +130,7 @@ class WordTraining:
         vectors: np.ndarray | None = None,
         device: torch.device | str = "cpu",
         checkpoints: str | Path | None = None,
-        recipe: str = "",
+        code_hash: str = "",
         saving: Saving | None = None,
         least_steps: int = 1,
     ) -> None:
@@ -149,14 +147,14 @@ class WordTraining:
         self.dev_store = self.model.store(self.dev_examples)
         self.stream = Stream(store, settings.batch, settings.seed)
         self.passes = -(-least_steps // len(self.stream))
+        self.epoch_steps = self.passes * len(self.stream)
         words = [lexicon.words, lexicon.characters, lexicon.given, lexicon.forms]
         known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
         arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
         arrays += [] if vectors is None else [vectors]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, known, *arrays))
-        self.epoch_steps = self.passes * len(self.stream)
-        rates = (settings.learning_rate, settings.epochs * self.epoch_steps, settings.warmup, settings.decay)
-        self.rates = learning_rates(*rates)
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
+        steps = settings.epochs * self.epoch_steps
+        self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.decay)
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), betas=(settings.beta1, settings.beta2), eps=settings.eps,
             weight_decay=settings.weight_decay,
@@ -166,41 +164,22 @@ class WordTraining:
         self.losses: list[Tensor] = []
         self.best: dict[str, Tensor] = {}
 
-    @property
-    def steps(self) -> int:
-        """Steps done in the epochs so far."""
-        return len(self.history.loss) * self.epoch_steps
-
     def run(self) -> WordModel:
         """Train, or go on from a checkpoint; the model ends in the selected state."""
-        cards = [self.device] if self.device.type == "cuda" else []
-        with self.saver.running(), torch.random.fork_rng(devices=cards):
-            self._epochs(*self._resume())
+        gpus = [self.device] if self.device.type == "cuda" else []
+        with self.saver.running(), torch.random.fork_rng(devices=gpus):
+            self.train()
         if self.best:
             self.model.load_state_dict(self.best)
         return self.model.eval()
 
-    def _epochs(self, first: int, index: int) -> None:
-        for epoch in range(first, self.settings.epochs):
-            if self.history.out_of_patience(self.settings.patience):
-                log.info("no better dev score for %d epochs: stopping", self.settings.patience)
-                break
-            rounds = range(epoch * self.passes, (epoch + 1) * self.passes)
-            batches = [batch for number in rounds for batch in self.stream.epoch(number)]
-            for position in range(index, len(batches)):
-                self._step(epoch * len(batches) + position, batches[position])
-                if position + 1 < len(batches):
-                    self._maybe_save(epoch, position + 1)
-            self._end_of_epoch(epoch)
-            self._maybe_save(epoch + 1, 0)
-            index = 0
-
-    def _step(self, step: int, members: np.ndarray) -> None:
+    def step(self, number: int) -> None:
+        """One batch."""
         # Seeding every step leaves nothing to remember: a run that goes on draws what it would have drawn.
-        torch.manual_seed(derive(self.settings.seed, "dropout", step))
+        torch.manual_seed(derive(self.settings.seed, "dropout", number))
         for group in self.optimiser.param_groups:
-            group["lr"] = float(self.rates[step])
-        loss = self.model.loss(*self.model.batch(self.train_store, members, self.device))
+            group["lr"] = float(self.rates[number])
+        loss = self.model.loss(*self.model.batch(self.train_store, self.stream.at(number), self.device))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.settings.clip > 0:
@@ -208,41 +187,35 @@ class WordTraining:
         self.optimiser.step()
         self.losses.append(loss.detach())
 
-    def _end_of_epoch(self, epoch: int) -> None:
-        history, metric = self.history, self.task.selection_metric
-        history.loss.append(float(torch.stack(self.losses).double().mean()))
+    def epoch_loss(self, epoch: int) -> float:
+        """The mean loss of the epoch that just ended."""
+        loss = float(torch.stack(self.losses).double().mean())
         self.losses.clear()
-        if not np.isfinite(history.loss[-1]):
+        if not np.isfinite(loss):
             raise UserError(
-                f"the loss is {history.loss[-1]} in epoch {epoch + 1} (learning rate "
-                f"{self.settings.learning_rate:.3g}); a smaller learning rate may help"
+                f"the loss is {loss} in epoch {epoch + 1} (learning rate {self.settings.learning_rate:.3g}); "
+                "a smaller learning rate may help"
             )
-        log.info("epoch %d: loss %.4f", epoch + 1, history.loss[-1])
-        if not self.dev_records:
-            return
-        outputs = self.model.predict(self.dev_store, self.device)
-        scores = self.task.score(self.dev_records, self.task.decode(self.dev_examples, self.dev_records, outputs))
-        log.info("dev %s %.2f", metric, scores[metric])
-        if history.note(scores, metric) and self.settings.selection == "best":
-            self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        return loss
 
-    def _maybe_save(self, epoch: int, index: int) -> None:
-        step = epoch * self.epoch_steps + index
-        if not self.saver.due(step):
-            return
+    def predict_dev(self) -> list[dict[str, Any]]:
+        """Outputs for the examples of the dev set."""
+        return self.model.predict(self.dev_store, self.device)
+
+    def keep_best(self) -> None:
+        """Copy the weights."""
+        self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how training goes on."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
         for number, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{name}": value for name, value in state.items()}
-        if self.losses:
-            tensors["losses"] = torch.stack(self.losses)
-        self.saver.save(step, tensors, epoch=epoch, index=index)
+        return tensors | ({"losses": torch.stack(self.losses)} if self.losses else {})
 
-    def _resume(self) -> tuple[int, int]:
-        found = self.saver.resume()
-        if found is None:
-            return 0, 0
-        tensors, notes = found
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a `state()`."""
         self.losses = list(tensors.pop("losses", torch.zeros(0)).to(self.device))
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
         for name, value in tensors.items():
@@ -255,5 +228,3 @@ class WordTraining:
             number, _, rest = name.partition(".")
             state["state"].setdefault(int(number), {})[rest] = value
         self.optimiser.load_state_dict(state)
-        log.info("going on at epoch %d, batch %d", notes["epoch"] + 1, notes["index"] + 1)
-        return notes["epoch"], notes["index"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,17 +30,6 @@ if TYPE_CHECKING:
 # Sentences encoded at a time, and draws of languages that are made at a time.
 _LINES = 4096
 _DRAWS = 1 << 16
-
-
-def named_texts(pairs: list[str], option: str = "--texts") -> dict[str, list[Path]]:
-    """The files of NAME=FILE pairs; a name that comes again has several files."""
-    files: dict[str, list[Path]] = {}
-    for pair in pairs:
-        name, sign, file = pair.partition("=")
-        if not (name and sign and file):
-            raise UserError(f"{option} {pair}: NAME=FILE was expected, such as fr=data/text/fr/train.txt")
-        files.setdefault(name, []).append(Path(file))
-    return files
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -63,8 +53,6 @@ def encode_texts(texts: dict[str, list[Path]], tokenizer: Tokenizer, folder: Pat
 
 
 def _encode(name: str, paths: list[Path], tokenizer: Tokenizer, vocabulary: str, folder: Path) -> Path:
-    from crossalign.engine.tokens import Specials
-
     digest = hashlib.sha256(vocabulary.encode())
     for path in paths:
         if not path.is_file():
@@ -229,9 +217,8 @@ class Blocks(Packed):
     predicted: int
 
     def __init__(
-        self, corpus: Corpus, batch: int, start: int, seed: int, position_offset: int = 0,
-        rank: int = 0, world: int = 1,
-    ) -> None:  # fmt: skip
+        self, corpus: Corpus, batch: int, seed: int, start: int, position_offset: int = 0, rank: int = 0, world: int = 1
+    ) -> None:
         self.corpus, self.batch, self.start, self.seed = corpus, batch, start, seed
         self.block, self.position_offset = corpus.size + 1, position_offset
         self.rank, self.world = rank, world
@@ -312,10 +299,10 @@ class MaskedBlocks(Blocks):
     """Blocks with a share of their tokens hidden, which are to be predicted."""
 
     def __init__(
-        self, corpus: Corpus, batch: int, start: int, mask: int, specials: set[int], vocabulary: int, seed: int,
-        share: float = 0.15, position_offset: int = 0, rank: int = 0, world: int = 1,
+        self, corpus: Corpus, batch: int, seed: int, start: int, mask: int, specials: set[int], vocabulary: int,
+        share: float = 0.15, **place: int,
     ) -> None:  # fmt: skip
-        super().__init__(corpus, batch, start, seed, position_offset, rank, world)
+        super().__init__(corpus, batch, seed, start, **place)
         if not 0 < share < 1:
             raise UserError(f"a share of {share} hidden tokens is not between 0 and 1")
         self.predicted = max(1, round(share * self.block))
@@ -359,17 +346,11 @@ def block_maker(config: EncoderConfig, tokenizer: Tokenizer, share: float) -> tu
         raise UserError(
             f"the tokenizer has {size} pieces, the model {config.vocab_size} embeddings; they do not belong together"
         )
-    offset = config.position_offset
+    place = {"position_offset": config.position_offset}
     if config.causal:
         # Every text begins with what the one before it ends with.
-        def causal(corpus: Corpus, batch: int, seed: int, **team: int) -> CausalBlocks:
-            return CausalBlocks(corpus, batch, specials.sep, seed, offset, **team)
-
-        return causal, {specials.cls, specials.pad}
+        return partial(CausalBlocks, start=specials.sep, **place), {specials.cls, specials.pad}
     mask = mask_token(tokenizer)
     special = {specials.cls, specials.sep, specials.pad, specials.unk, mask}
-
-    def masked(corpus: Corpus, batch: int, seed: int, **team: int) -> MaskedBlocks:
-        return MaskedBlocks(corpus, batch, specials.cls, mask, special, size, seed, share, offset, **team)
-
-    return masked, special
+    masked = {"start": specials.cls, "mask": mask, "specials": special, "vocabulary": size, "share": share}
+    return partial(MaskedBlocks, **masked, **place), special

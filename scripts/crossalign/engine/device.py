@@ -85,16 +85,8 @@ class Team:
 
     def __init__(self, rank: int = 0, world: int = 1) -> None:
         self.rank, self.world = rank, world
-
-    @property
-    def first(self) -> bool:
-        """Whether this is the process that writes."""
-        return self.rank == 0
-
-    @property
-    def alone(self) -> bool:
-        """Whether there are no others."""
-        return self.world == 1
+        # The first is the process that writes.
+        self.first, self.alone = rank == 0, world == 1
 
     def part(self, batch: int) -> int:
         """The blocks of a batch that are one process's."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,6 +48,12 @@ class AdamW:
     eps: float = 1e-8
     weight_decay: float = 0.0
     clip: float = 1.0
+
+    @classmethod
+    def of(cls, settings: Any) -> AdamW:
+        """Those among the settings of a training; not all of them decay."""
+        decay = getattr(settings, "weight_decay", 0.0)
+        return cls((settings.beta1, settings.beta2), settings.eps, decay, settings.clip)
 
 
 @dataclass
@@ -222,9 +229,3 @@ class Arena:
         for name, buffer in self.state().items():
             buffer.copy_(state[name])
         self.refresh()
-
-    def values(self) -> dict[str, Tensor]:
-        """Each parameter's fp32 value, by name, as views."""
-        return {
-            name: self.master[start : start + shape.numel()].view(shape) for name, (start, shape) in self.places.items()
-        }

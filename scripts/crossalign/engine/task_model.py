@@ -19,7 +19,7 @@ from crossalign.engine.batches import Store, by_length
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.huggingface import load_weights
 from crossalign.engine.hyperparameters import folder_identity
-from crossalign.engine.parts import batch_inputs
+from crossalign.engine.parts import run_encoder
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -53,16 +53,8 @@ def iterate_batches(
     With `all_layers` the hidden states are a list, embeddings first. The longest examples come first, so that running
     out of memory shows at once.
     """
-    for members in by_length(store, budget or BUDGET[device.type]):
-        shape = store.exact_shape(members)
-        vector = torch.from_numpy(store.assemble(members, shape))
-        # From pinned memory, or the host would wait for the batch before.
-        vector = vector.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else vector.to(device)
-        views = store.views(vector, shape)
-        layout, batch = batch_inputs(views, shape)
-        states = encoder.packed(views["ids"], views["positions"], views.get("types"), layout, all_layers)
-        grid = [layout.to_grid(state) for state in states] if all_layers else layout.to_grid(states)
-        yield members, batch, grid
+    for members in by_length(store.lengths, budget or BUDGET[device.type]):
+        yield members, *run_encoder(encoder, store, members, device, all_layers)
 
 
 def predict_all(
