@@ -131,27 +131,8 @@ def test_read(tmp_path):
         get_task("parsing").read(path)
 
 
-CELLS = [
-    "",
-    " ",
-    "_",
-    "0",
-    "1",
-    "-1",
-    "9",
-    "2-3",
-    "2.1",
-    "x",
-    "CONJ",
-    "NOUN",
-    "a:b",
-    "\r",
-    "\ufeff",
-    "\t",
-    "\n",
-    "\n\n",
-    "#",
-]
+CELLS = ["", " ", "_", "0", "1", "-1", "9", "2-3", "2.1", "x", "CONJ", "NOUN", "a:b"]
+CELLS += ["\r", "\ufeff", "\t", "\n", "\n\n", "#"]
 LINES = ["", "# sent_id = s1", "# sent_id s2", "# note", "#", "1\ta\t_\tX\t_\t_\t0\troot\t_\t_", "\r"]
 
 

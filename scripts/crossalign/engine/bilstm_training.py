@@ -174,7 +174,6 @@ class WordTraining(EpochTraining):
         return self.model.eval()
 
     def step(self, number: int) -> None:
-        """One batch."""
         # Seeding every step leaves nothing to remember: a run that goes on draws what it would have drawn.
         torch.manual_seed(derive(self.settings.seed, "dropout", number))
         for group in self.optimiser.param_groups:
@@ -188,7 +187,6 @@ class WordTraining(EpochTraining):
         self.losses.append(loss.detach())
 
     def epoch_loss(self, epoch: int) -> float:
-        """The mean loss of the epoch that just ended."""
         loss = float(torch.stack(self.losses).double().mean())
         self.losses.clear()
         if not np.isfinite(loss):
@@ -199,15 +197,12 @@ class WordTraining(EpochTraining):
         return loss
 
     def predict_dev(self) -> list[dict[str, Any]]:
-        """Outputs for the examples of the dev set."""
         return self.model.predict(self.dev_store, self.device)
 
     def keep_best(self) -> None:
-        """Copy the weights."""
         self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that decides how training goes on."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
         for number, state in self.optimiser.state_dict()["state"].items():
@@ -215,7 +210,6 @@ class WordTraining(EpochTraining):
         return tensors | ({"losses": torch.stack(self.losses)} if self.losses else {})
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a `state()`."""
         self.losses = list(tensors.pop("losses", torch.zeros(0)).to(self.device))
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
         for name, value in tensors.items():

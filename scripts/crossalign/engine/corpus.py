@@ -260,7 +260,6 @@ class Blocks(Packed):
         return Shape(exact.batch, exact.tokens, exact.length, 0, filled=len(members) < batch)
 
     def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
-        """The batch of these examples as one vector."""
         vector = np.zeros(self.vector_size(shape), dtype=np.int64)
         views = self.views(vector, shape)
         ids, places, truth = self.rows(members)
@@ -284,7 +283,6 @@ class Blocks(Packed):
         return int(counts[self.rank * part : (self.rank + 1) * part].sum()), int(counts.sum())
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and sizes of the parts of a batch's vector."""
         for name in ("ids", "positions", "rows", "cells"):
             yield name, (shape.tokens,)
         yield "lengths", (shape.batch,)
@@ -332,7 +330,6 @@ class CausalBlocks(Blocks):
 
     @property
     def predicted(self) -> int:
-        """Targets of a block."""
         return self.block - 1
 
     def _prepare(self, ids: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

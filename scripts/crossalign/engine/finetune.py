@@ -129,12 +129,10 @@ class FineTuning(EpochTraining):
         return self.model
 
     def step(self, number: int) -> None:
-        """One batch of the task and, where there is a second loss, one of its own."""
         more = [] if self.auxiliary is None else [self.auxiliary.batches.at(number)]
         self.engine.step(self.stream.at(number), *more)
 
     def epoch_loss(self, epoch: int) -> float:
-        """The mean loss of an epoch."""
         return float(self._losses(epoch).astype(np.float64).mean())
 
     def _losses(self, epoch: int) -> np.ndarray:
@@ -149,20 +147,16 @@ class FineTuning(EpochTraining):
         return losses
 
     def predict_dev(self) -> list[dict[str, np.ndarray]]:
-        """Outputs for the examples of the dev set."""
         return predict_all(self.model, self.task, self.dev_store, self.device)
 
     def keep_best(self) -> None:
-        """Copy the weights."""
         self.best = self.engine.arena.master.clone()
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that decides how training goes on."""
         self._losses(self.history.step // self.epoch_steps)
         return self.engine.state() | ({} if self.best is None else {"best": self.best})
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a `state()`."""
         self.best = tensors.pop("best").to(self.device) if "best" in tensors else None
         self.engine.load_state(tensors)
 

@@ -78,7 +78,7 @@ def sample_lines(pool: int, pairs: int, seed: int) -> np.ndarray:
 
 def read_sample(bitext: str | Path, links: str | Path, pairs: int, seed: int) -> Sample:
     """The `pairs` sampled lines of a pool (`score TAB English TAB other`) with their links, line by line beside it."""
-    pool, linked = _count(bitext), _count(links)
+    pool, linked = (sum(1 for _ in _lines(path)) for path in (bitext, links))
     if not pool:
         raise UserError(f"{bitext} has no lines; each line must be 'score TAB English words TAB other words'")
     if pool != linked:
@@ -95,10 +95,6 @@ def read_sample(bitext: str | Path, links: str | Path, pairs: int, seed: int) ->
         if take
     ]
     return Sample(rows, pool, str(links))
-
-
-def _count(path: str | Path) -> int:
-    return sum(1 for _ in _lines(path))
 
 
 def _lines(path: str | Path) -> Iterator[bytes]:
@@ -158,8 +154,13 @@ def make_pairs(
     """The pairs of a sample that can be used, and how many were dropped for which reason."""
     specials = Specials.of(tokenizer)
     room = specials.room(max_length)
-    cut = _whole_pieces if choice.aggregation == "subword" else _by_word
-    sides = cut(tokenizer, [side for row in sample.rows for side in (row.english, row.other)], room)
+    sentences = [side for row in sample.rows for side in (row.english, row.other)]
+    if choice.aggregation == "subword":
+        sides = _whole_pieces(tokenizer, sentences)
+    else:
+        # One piece more than fits, so that a sentence with an endless word is seen to be too long.
+        table = word_pieces(tokenizer, sentences, room + 1)
+        sides = [[table[word] for word in words] for words in sentences]
     pairs, dropped = [], {"without links": 0, "too long": 0}
     for row, english, other in zip(sample.rows, sides[::2], sides[1::2], strict=True):
         if choice.aggregation == "subword":
@@ -177,14 +178,7 @@ def make_pairs(
     return pairs, dropped
 
 
-def _by_word(tokenizer: Tokenizer, sentences: Sequence[list[str]], room: int) -> list[list[list[int]]]:
-    """For each sentence the pieces of each word."""
-    # One piece more than fits, so that a sentence with an endless word is seen to be too long.
-    table = word_pieces(tokenizer, sentences, room + 1)
-    return [[table[word] for word in words] for words in sentences]
-
-
-def _whole_pieces(tokenizer: Tokenizer, sentences: Sequence[list[str]], room: int) -> list[list[list[int]]]:
+def _whole_pieces(tokenizer: Tokenizer, sentences: Sequence[list[str]]) -> list[list[list[int]]]:
     """For each sentence its pieces as the aligner counted them: a word of which nothing remains counts as none."""
     result = []
     for start in range(0, len(sentences), CHUNK):
@@ -248,16 +242,13 @@ class PairStore(Packed):
 
     @property
     def units(self) -> int:
-        """English units of all pairs."""
         return len(self.partners)
 
     @property
     def ids(self) -> np.ndarray:
-        """Tokens of all sentences."""
         return self.sequences.ids
 
     def remap(self, mapping: np.ndarray) -> None:
-        """Replace token ids, for a sliced vocabulary."""
         self.sequences.remap(mapping)
 
     def exact_shape(self, members: np.ndarray) -> Shape:
@@ -297,7 +288,6 @@ class PairStore(Packed):
         return vector
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """The parts of the sentences and, behind them, those of the links."""
         yield from self.sequences.sizes(replace(shape, words=0))
         pairs = shape.batch // 2
         yield from ((name, (pairs,)) for name in ("english", "count", "first"))

@@ -91,11 +91,8 @@ class Joint(Packed):
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)
-
-    @property
-    def store(self) -> Joint:
-        """What makes its batches."""
-        return self
+        # What makes its batches.
+        self.store = self
 
     def static_shape(self, members: Sequence[np.ndarray], pieces: int = 1) -> JointShape:
         """A shape out of a small set: all parts in one grid, filled up once."""
@@ -130,7 +127,6 @@ class Joint(Packed):
         return vector
 
     def sizes(self, shape: JointShape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and sizes of what the encoder reads, and behind it of what each loss reads."""
         own = [list(part.store.sizes(inner)) for part, inner in zip(self.parts, shape.parts, strict=True)]
         names = ["ids", "positions", "rows"]
         if any(name == "types" for sizes in own for name, _ in sizes):

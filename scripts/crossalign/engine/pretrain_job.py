@@ -84,9 +84,15 @@ def starting_point(
     objective: str | None = None,
 ) -> Start:
     """An existing model, or a new one of the given shape; its family says whether it is masked or causal."""
-    if objective == "clm" and init is None and family is None:
-        norm, family = "pre", XGLM
-    start = _begin(init, tokenizer, norm, family, shape, seed)
+    if init is None:
+        start = _new_start(tokenizer, norm, family, shape, seed, objective)
+    elif tokenizer is not None or shape:
+        raise UserError("--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out")
+    else:
+        encoder = load_weights(init)
+        # A folder without the head (an encoder only) gets a new one.
+        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
+        start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
     kind = "clm" if start.encoder.config.causal else "mlm"
     if objective is not None and objective != kind:
         raise UserError(
@@ -96,16 +102,9 @@ def starting_point(
     return start
 
 
-def _begin(init, tokenizer, norm, family, shape, seed) -> Start:
-    if init is not None:
-        if tokenizer is not None or shape:
-            raise UserError(
-                "--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out"
-            )
-        encoder = load_weights(init)
-        # A folder without the head (an encoder only) gets a new one.
-        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
-        return Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
+def _new_start(tokenizer, norm, family, shape, seed, objective) -> Start:
+    if objective == "clm" and family is None:
+        norm, family = "pre", XGLM
     if tokenizer is None:
         raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
     pieces = read_tokenizer(tokenizer)
