@@ -1,7 +1,7 @@
 r"""Adjust a model on word-linked sentence pairs: pull linked words together, hold English words where they were.
 
 Reads a model folder, a pool of sentence pairs and its links; writes a model folder to OUT (config.json,
-model.safetensors, tokenizer.json) and OUT/training.json. Goes on from the newest checkpoint, unless another recipe
+model.safetensors, tokenizer.json) and OUT/training.json. Goes on from the newest checkpoint, unless other code
 wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started again.
 
 Example:
@@ -68,14 +68,14 @@ def main() -> None:
     encoder, tokenizer = load_encoder(args.model)
     identity = folder_identity(args.model)
     adjusting = Adjusting(
-        encoder, tokenizer, sample, settings, device, args.checkpoints, args.recipe,
+        encoder, tokenizer, sample, settings, device, args.checkpoints, args.code_hash,
         Saving(steps=args.save_steps), identity,
     )  # fmt: skip
     with requeued():
         encoder = adjusting.run()
     save_encoder(args.out, encoder, tokenizer)
     report = {
-        "recipe": args.recipe,
+        "recipe": args.code_hash,
         "seed": args.seed,
         "settings": asdict(settings),
         "inputs": {"model": identity, "bitext": _sha256(args.bitext), "links": _sha256(args.links)},

@@ -1,7 +1,7 @@
 r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
-Goes on from the newest checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75,
+Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
 which asks to be started again.
 
 Example:
@@ -110,14 +110,14 @@ def main() -> None:
     awake()
     stages.end("load")
     training = FineTuning(
-        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.recipe, auxiliary,
+        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.code_hash, auxiliary,
         saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
     )  # fmt: skip
     stages.end("prepare")
     with requeued():
         model = training.run()
     stages.end("train")
-    info = {"init": args.init, "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
+    info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
     if continual:
         info["continual"] = continual
     if trials:

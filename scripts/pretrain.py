@@ -2,7 +2,7 @@ r"""Train a language model, masked or causal, on prepared texts, from scratch or
 
 In: texts as NAME=FILE, one sentence a line; a name that comes again has several files. Out: a Hugging Face folder
 (config.json, model.safetensors with the language-model head, tokenizer.json) and training.json beside it.
-Continues from the checkpoint, unless another recipe, other settings or other texts made it; SIGTERM writes one and ends
+Continues from the checkpoint, unless other code, settings or texts made it; SIGTERM writes one and ends
 with status 75. On several GPUs of one machine: torchrun --nproc-per-node N scripts/pretrain.py ...
 
 Example:
@@ -97,9 +97,10 @@ def main() -> None:
     elif args.init is None:
         shape |= given(args, ["dropout", "attention_dropout"])
     start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)
+    texts, dev = named_files(args.texts, "--texts"), named_files(args.dev, "--dev")
     job = Job(
-        named_files(args.texts, "--texts"), settings, args.out, args.tokens, args.checkpoints, args.recipe, args.store,
-        Saving(steps=args.save_steps), named_files(args.dev, "--dev"), args.epochs,
+        texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, args.store,
+        Saving(steps=args.save_steps), dev, args.epochs,
     )  # fmt: skip
     try:
         with requeued(tell=team.first):

@@ -2,7 +2,7 @@ r"""Train a BiLSTM on one task with one seed and score it on its target sets.
 
 Reads prepared train and dev sets and, as NAME=FILE, the sets to score. Writes OUT/scores.json,
 OUT/predictions.jsonl.gz, OUT/training.json and OUT/model, as a fine-tuned transformer has them. Goes on from the newest
-checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started
+checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started
 again.
 
 Example:
@@ -87,11 +87,11 @@ def main() -> None:
     device = choose_device(args.device)
     training = WordTraining(
         task, Lexicon.of(task.words(train), given), sizes, train, dev, settings, vectors, device, args.checkpoints,
-        args.recipe, Saving(steps=args.save_steps), args.least_steps,
+        args.code_hash, Saving(steps=args.save_steps), args.least_steps,
     )  # fmt: skip
     with requeued():
         model = training.run()
-    info = {"init": "ref", "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
+    info = {"init": "ref", "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
     save_word_model(args.out / "model", model, info)
     scores, rows = evaluate_sets(task, sets, model.lexicon, 0, lambda examples: model.predict(examples, device))
     for name, values in scores.items():

@@ -181,10 +181,10 @@ def test_the_original_has_no_dropout(sample, tokenizer):
 # ---- the whole adjustment -------------------------------------------------------------------------------------------
 
 
-def adjusting(sample, tokenizer, folder=None, saving=None, keep="auto", recipe="r", dropout=0.1, **more):
+def adjusting(sample, tokenizer, folder=None, saving=None, keep="auto", code_hash="r", dropout=0.1, **more):
     settings = AdjustmentSettings(**{"batch": 8, "learning_rate": 2e-3, "epochs": 6, **more})
     encoder = toy_model(1, hidden_dropout=dropout, attention_dropout=dropout)
-    return Adjusting(encoder, tokenizer, sample, settings, CPU, folder, recipe, saving, keep=keep)
+    return Adjusting(encoder, tokenizer, sample, settings, CPU, folder, code_hash, saving, keep=keep)
 
 
 def state(encoder):
@@ -262,7 +262,7 @@ def test_mixed_precision_follows_full_precision(sample, tokenizer):
 
 
 @pytest.mark.parametrize(
-    "change", [{"recipe": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"eps": 1e-8}]
+    "change", [{"code_hash": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"eps": 1e-8}]
 )
 def test_another_adjustment_does_not_continue(sample, tokenizer, tmp_path, caplog, change):
     first = adjusting(sample, tokenizer, tmp_path, Saving(steps=29))

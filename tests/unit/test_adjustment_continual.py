@@ -152,7 +152,7 @@ def run_program(name, arguments, monkeypatch):
 def adjust_arguments(place, out, *more):
     return [
         "--model", place / "original", "--bitext", place / "pool.tsv", "--links", place / "pool.pharaoh",
-        "--pairs", 30, "--batch", 8, "--out", out, "--checkpoints", out / "checkpoints", "--recipe", "abc",
+        "--pairs", 30, "--batch", 8, "--out", out, "--checkpoints", out / "checkpoints", "--code-hash", "abc",
         "--device", "cpu", "--learning-rate", "1e-3", *more,
     ]  # fmt: skip
 

@@ -210,7 +210,7 @@ def command(world, out, *more):
     program = Path(__file__).resolve().parents[2] / "scripts" / "finetune.py"
     return [
         sys.executable, program, "--model", world / "model", "--task", "pos", "--train", world / "train.conllu",
-        "--dev", world / "dev.conllu", "--out", out, "--checkpoints", out / "checkpoints", "--recipe", "abc",
+        "--dev", world / "dev.conllu", "--out", out, "--checkpoints", out / "checkpoints", "--code-hash", "abc",
         "--device", "cpu", "--batch", "4", "--epochs", "12", "--learning-rate", "1e-3", "--init", "random-1", *more,
     ]  # fmt: skip
 

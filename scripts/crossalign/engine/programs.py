@@ -21,7 +21,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=1)
     add("--out", required=True, type=Path)
     add("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
-    add("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
+    add("--code-hash", "--recipe", default="", help="identifies the code; checkpoints of other code are refused")
     add("--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes")
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
 
