@@ -79,7 +79,7 @@ class Checkpoints:
             if wrong := sorted({name for name, _ in crc.items() ^ read.items()}):
                 raise ValueError(f"checksum of {', '.join(wrong)}")
             return tensors, json.loads(metadata["notes"])
-        except (SafetensorError, OSError, KeyError, ValueError) as error:
+        except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
             log.warning("%s is damaged (%s): not used, training starts over", self.path, error)
             return None
 
