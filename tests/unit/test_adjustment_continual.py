@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load
 from tests.engine_toys import ToyTask, die_at, toy_records
-from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
+from tests.unit.adjustment_toys import VOCABULARY, batch_of, toy_files, toy_model, toy_tokenizer
 
 from crossalign.engine.adjust import ContinualSettings, continual, load_reference
 from crossalign.engine.checkpoints import Saving
@@ -21,7 +21,6 @@ from crossalign.engine.finetune import FineTuning
 from crossalign.engine.huggingface import load_encoder, save_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.pairs import read_sample
-from crossalign.engine.parts import batch_inputs
 from crossalign.runtime.errors import UserError, run_main
 
 CPU = torch.device("cpu")
@@ -62,14 +61,7 @@ def tuning(place, folder=None, saving=None, keep="auto", epochs=2, **more):
 
 def objective(run, members):
     """The terms of a batch of pairs for the model and the slices of a fine-tuning."""
-    store = run.auxiliary.batches.store
-    shape = store.exact_shape(members)
-    views = store.views(torch.from_numpy(store.assemble(members, shape)), shape)
-    layout, batch = batch_inputs(views, shape)
-
-    def encode(other=None):
-        return layout.to_grid((other or run.model.encoder).packed(views["ids"], views["positions"], None, layout))
-
+    _, batch, encode = batch_of(run.model.encoder, run.auxiliary.batches.store, members)
     with torch.no_grad():
         terms = run.auxiliary.loss.terms(encode, batch)
         return [float(term) for term in terms], float(run.auxiliary.loss(encode, batch))
