@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
@@ -22,6 +21,7 @@ from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.lexicon import Lexicon
 from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
+from crossalign.engine.task_model import collect, readable
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -67,19 +67,13 @@ class WordModel(nn.Module):
         """What `task.predict` gives for each example, in their order; rows are padded as their batch was."""
         store = examples if isinstance(examples, Store) else self.store(examples)
         device = torch.device(device)
-        outputs: list[dict[str, Any]] = [{} for _ in range(len(store))]
-        training = self.training
-        self.eval()
-        try:
-            with torch.inference_mode():
-                for members in by_length(store.lengths, BUDGET[device.type]):
-                    words, batch = self.batch(store, members, device)
-                    for name, tensor in self.task.predict(self.head, self.encoder(words), batch).items():
-                        for member, row in zip(members, tensor.cpu().numpy(), strict=True):
-                            outputs[member][name] = row
-        finally:
-            self.train(training)
-        return outputs
+
+        def batches() -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
+            for members in by_length(store.lengths, BUDGET[device.type]):
+                words, batch = self.batch(store, members, device)
+                yield members, self.task.predict(self.head, self.encoder(words), batch)
+
+        return collect(self, len(store), batches())
 
 
 def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) -> None:
@@ -96,7 +90,7 @@ def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) 
 def load_word_model(folder: str | Path, make_task: Callable[[str, list[str]], Any]) -> WordModel:
     """The model that `save_word_model` wrote, ready to predict; `make_task` is `tasks.words.get_word_task`."""
     folder = Path(folder)
-    try:
+    with readable(folder, "a BiLSTM"):
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         task, sizes = make_task(config["task"], config["labels"]), Sizes(**config["sizes"])
         tensors = load((folder / "model.safetensors").read_bytes())
@@ -105,10 +99,6 @@ def load_word_model(folder: str | Path, make_task: Callable[[str, list[str]], An
         given = None if vectors is None else vectors[1:].numpy()
         model = WordModel(task, Lexicon.load(folder / "vocabulary.json"), sizes, given)
         model.load_state_dict(tensors)
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename} is missing: {folder} is no BiLSTM") from None
-    except (ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise UserError(f"{folder} cannot be read as a BiLSTM: {error}") from None
     return model.eval()
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,31 +66,39 @@ def predict_all(
     """What `task.predict` gives for each example, in the examples' order; rows are padded as their batch was."""
     device = torch.device(device)
     store = examples if isinstance(examples, Store) else make_store(model.encoder, examples, task.fields)
-    outputs: list[dict[str, np.ndarray]] = [{} for _ in range(len(store))]
+    low = len(model.encoder.layers) and model.encoder.layers[0].qkv.weight.dtype == torch.bfloat16
+    with torch.autocast(device.type, torch.bfloat16) if low else contextlib.nullcontext():
+        batches = iterate_batches(model.encoder, store, device, budget)
+        return collect(model, len(store), ((who, task.predict(model.head, states, it)) for who, it, states in batches))
+
+
+@torch.inference_mode()
+def collect(
+    model: nn.Module, count: int, batches: Iterable[tuple[np.ndarray, dict[str, Tensor]]]
+) -> list[dict[str, np.ndarray]]:
+    """The outputs of each of `count` examples from those of batches, which the model, without dropout, computes now."""
+    outputs: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+
+    def fetch(members: np.ndarray, tensors: dict[str, Tensor]) -> None:
+        for name, tensor in tensors.items():
+            tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+            for member, row in zip(members, tensor.cpu().numpy(), strict=True):
+                outputs[member][name] = row
+
     training = model.training
     model.eval()
-    low = len(model.encoder.layers) and model.encoder.layers[0].qkv.weight.dtype == torch.bfloat16
-    mixed = torch.autocast(device.type, torch.bfloat16) if low else contextlib.nullcontext()
     try:
-        with torch.inference_mode(), mixed:
-            waiting: Callable[[], None] | None = None
-            for members, batch, hidden in iterate_batches(model.encoder, store, device, budget):
-                # A GPU computes this batch while the host fetches the one before.
-                before, waiting = waiting, partial(_fetch, outputs, members, task.predict(model.head, hidden, batch))
-                if before is not None:
-                    before()
-            if waiting is not None:
-                waiting()
+        waiting: list[tuple[np.ndarray, dict[str, Tensor]]] = []
+        for batch in batches:
+            # A GPU computes this batch while the host fetches the one before.
+            waiting.append(batch)
+            if len(waiting) > 1:
+                fetch(*waiting.pop(0))
+        for batch in waiting:
+            fetch(*batch)
     finally:
         model.train(training)
     return outputs
-
-
-def _fetch(outputs: list[dict[str, np.ndarray]], members: np.ndarray, tensors: dict[str, Tensor]) -> None:
-    for name, tensor in tensors.items():
-        tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-        for member, row in zip(members, tensor.cpu().numpy(), strict=True):
-            outputs[member][name] = row
 
 
 def warm_up(model: TaskModel, task: Any, device: torch.device | str) -> None:
@@ -150,13 +157,8 @@ def save_tuned(
 
 def read_info(folder: str | Path, base: str | Path) -> dict[str, Any]:
     """What is known of a tuned model without its weights, among it its `task` and `labels`."""
-    folder = Path(folder)
-    try:
-        info = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename} is missing: {folder} is not a tuned model") from None
-    except ValueError as error:
-        raise UserError(f"{folder} cannot be read: {error}") from None
+    with readable(folder, "a tuned model"):
+        info = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
     if info.get("base_identity") != folder_identity(base):
         raise UserError(f"{folder} was tuned from '{info.get('base')}'; {base} holds other weights")
     return info
@@ -180,13 +182,20 @@ def load_tuned_encoder(folder: str | Path, base: str | Path) -> Encoder:
     return model.encoder.eval()
 
 
-def _read(folder: Path) -> dict[str, Tensor]:
+@contextlib.contextmanager
+def readable(folder: str | Path, kind: str) -> Iterator[None]:
+    """Errors of reading a model folder as UserErrors."""
     try:
-        return load((folder / "model.safetensors").read_bytes())
+        yield
     except FileNotFoundError as error:
-        raise UserError(f"{error.filename} is missing: {folder} is not a tuned model") from None
-    except (ValueError, SafetensorError) as error:
-        raise UserError(f"{folder} cannot be read: {error}") from None
+        raise UserError(f"{error.filename} is missing: {folder} is not {kind}") from None
+    except (ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise UserError(f"{folder} cannot be read as {kind}: {error}") from None
+
+
+def _read(folder: Path) -> dict[str, Tensor]:
+    with readable(folder, "a tuned model"):
+        return load((folder / "model.safetensors").read_bytes())
 
 
 @torch.no_grad()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # record no example shows to the model) and are not part of a batch.
 Example = dict[str, Any]
 Record = dict[str, Any]
+Examples = Sequence[Example]
+Records = Sequence[Record]
 
 
 class Task:
@@ -73,7 +75,7 @@ class Task:
         return type(self)(self.labels_from(records))
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         """Numbers for the model. In training what is too long is cut; otherwise every record is shown in full
         wherever the task allows, if need be as several examples."""
@@ -91,18 +93,18 @@ class Task:
         """What decoding needs, one row per example."""
         raise NotImplementedError
 
-    def decode(self, examples: Sequence[Example], records: Sequence[Record], outputs: Outputs) -> list[Any]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[Any]:
         """One prediction per record from the rows that `predict` gave for each example, in the examples' order.
 
         Rows may be padded to any length.
         """
         raise NotImplementedError
 
-    def score(self, records: Sequence[Record], predictions: Sequence[Any]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[Any]) -> dict[str, float]:
         """All metrics of the task."""
         raise NotImplementedError
 
-    def details(self, records: Sequence[Record], predictions: Sequence[Any]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[Any]) -> list[dict[str, Any]]:
         """Per record, what significance tests need, small enough to keep for every run."""
         raise NotImplementedError
 
@@ -115,7 +117,7 @@ def mean_loss(scores: Tensor, targets: Tensor) -> Tensor:
     return mean_cross_entropy(scores, targets)
 
 
-def group_by_record(examples: Sequence[Example], count: int) -> list[list[int]]:
+def group_by_record(examples: Examples, count: int) -> list[list[int]]:
     """For each of `count` records the numbers of its examples, in order."""
     groups: list[list[int]] = [[] for _ in range(count)]
     for number, example in enumerate(examples):

@@ -11,7 +11,7 @@ from crossalign.analysis.metrics import percent
 from crossalign.engine.batches import IGNORE, Field
 from crossalign.engine.tokens import Specials, text_ids
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import Example, Record, Task, mean_loss
+from crossalign.tasks.base import Example, Examples, Record, Records, Task, mean_loss
 from crossalign.tasks.records import read_json
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class NliTask(Task):
         return read_json(path, {"id": str, "premise": str, "hypothesis": str, "label": str}, "NLI", check)
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         """Pairs longer than `max_length` lose the end of their longer sentence, as in the papers; `cut` counts it."""
         specials = Specials.of(tokenizer)
@@ -68,14 +68,14 @@ class NliTask(Task):
     def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
         return {"label": head(states).argmax(dim=-1)}
 
-    def decode(self, examples: Sequence[Example], records: Sequence[Record], outputs: Outputs) -> list[int]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[int]:
         return [int(output["label"]) for output in outputs]
 
-    def score(self, records: Sequence[Record], predictions: Sequence[int]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[int]) -> dict[str, float]:
         right = sum(row["right"] for row in self.details(records, predictions))
         return {"accuracy": percent(right, len(records)), "n": len(records)}
 
-    def details(self, records: Sequence[Record], predictions: Sequence[int]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[int]) -> list[dict[str, Any]]:
         return [
             {"label": guess, "right": int(self.numbers.get(record["label"]) == guess)}
             for record, guess in zip(records, predictions, strict=True)

@@ -12,7 +12,7 @@ from crossalign.analysis.metrics import attachment
 from crossalign.engine.batches import IGNORE, Field
 from crossalign.engine.mst import decode_trees
 from crossalign.engine.tokens import Specials, word_pieces
-from crossalign.tasks.base import Example, Record, Task, mean_loss
+from crossalign.tasks.base import Example, Examples, Record, Records, Task, mean_loss
 from crossalign.tasks.records import read_trees
 from crossalign.tasks.tagging import make_example, windows
 
@@ -54,7 +54,7 @@ class ParsingTask(Task):
         return sorted({relation for record in records for relation in record["relations"]})
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         specials = Specials.of(tokenizer)
         room = specials.room(max_length)
@@ -103,7 +103,7 @@ class ParsingTask(Task):
                 which.append(label.to(kind))
             return {"weights": arcs.log_softmax(dim=-1) + torch.cat(best), "labels": torch.cat(which)}
 
-    def decode(self, examples: Sequence[Example], records: Sequence[Record], outputs: Outputs) -> list[Tree]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[Tree]:
         predictions = [([NONE] * len(record["words"]), [NONE] * len(record["words"])) for record in records]
         counts = [len(example["word_starts"]) for example in examples]
         weights = [
@@ -116,7 +116,7 @@ class ParsingTask(Task):
             predictions[example["record"]][1][:count] = labels.tolist()
         return predictions
 
-    def score(self, records: Sequence[Record], predictions: Sequence[Tree]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[Tree]) -> dict[str, float]:
         gold_heads = np.array([head for record in records for head in record["heads"]], dtype=np.int64)
         relations = (relation for record in records for relation in record["relations"])
         gold_labels = np.array([self.numbers.get(relation, IGNORE) for relation in relations], dtype=np.int64)
@@ -130,7 +130,7 @@ class ParsingTask(Task):
             "unseen_labels": int((gold_labels == IGNORE).sum()),
         }
 
-    def details(self, records: Sequence[Record], predictions: Sequence[Tree]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[Tree]) -> list[dict[str, Any]]:
         rows = []
         for record, (heads, labels) in zip(records, predictions, strict=True):
             gold = zip(record["heads"], record["relations"], strict=True)

@@ -12,7 +12,7 @@ from crossalign.analysis.metrics import answer_scores
 from crossalign.engine.batches import IGNORE, Field
 from crossalign.engine.tokens import Specials, text_ids, text_spans
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import Example, Record, Task, group_by_record, mean_loss
+from crossalign.tasks.base import Example, Examples, Record, Records, Task, group_by_record, mean_loss
 from crossalign.tasks.records import read_json
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class QaTask(Task):
         return read_json(path, {"id": str, "question": str, "context": str, "answers": list}, "QA", check)
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         """One example per window of the context. A window that does not hold the whole answer points at [CLS].
 
@@ -108,7 +108,7 @@ class QaTask(Task):
         starts, ends = head(states, batch["attention_mask"]).unbind(dim=1)
         return {"start": starts, "end": ends}
 
-    def decode(self, examples: Sequence[Example], records: Sequence[Record], outputs: Outputs) -> list[list[Answer]]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[list[Answer]]:
         predictions = []
         for numbers in group_by_record(examples, len(records)):
             found: dict[tuple[int, int], float] = {}
@@ -125,19 +125,19 @@ class QaTask(Task):
             predictions.append([Answer(*span, -negative) for negative, span in ranked[: self.n_best]])
         return predictions
 
-    def score(self, records: Sequence[Record], predictions: Sequence[list[Answer]]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[list[Answer]]) -> dict[str, float]:
         rows = self._compare(records, predictions)
         f1, exact = np.array(rows, dtype=np.float64).reshape(-1, 2).mean(axis=0) if rows else (0.0, 0.0)
         return {"F1": float(f1), "EM": float(exact), "n": len(records)}
 
-    def details(self, records: Sequence[Record], predictions: Sequence[list[Answer]]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[list[Answer]]) -> list[dict[str, Any]]:
         rows = self._compare(records, predictions)
         return [
             {"f1": round(f1, 6), "exact": round(exact), "span": list(answers[0][:2]) if answers else None}
             for (f1, exact), answers in zip(rows, predictions, strict=True)
         ]
 
-    def _compare(self, records: Sequence[Record], predictions: Sequence[list[Answer]]) -> list[tuple[float, float]]:
+    def _compare(self, records: Records, predictions: Sequence[list[Answer]]) -> list[tuple[float, float]]:
         return [
             answer_scores(best_text(record, answers), [answer["text"] for answer in record["answers"]])
             for record, answers in zip(records, predictions, strict=True)

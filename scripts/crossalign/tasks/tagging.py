@@ -14,7 +14,7 @@ from crossalign.data.conllu import UPOS
 from crossalign.engine.batches import IGNORE, Field
 from crossalign.engine.tokens import Specials, word_pieces
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import Example, Record, Task, group_by_record, mean_loss
+from crossalign.tasks.base import Example, Examples, Record, Records, Task, group_by_record, mean_loss
 from crossalign.tasks.records import read_json, read_trees
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class TaggingTask(Task):
         return sorted({tag for record in records for tag in record[self.tags_key]})
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         specials = Specials.of(tokenizer)
         room = specials.room(max_length)
@@ -64,7 +64,7 @@ class TaggingTask(Task):
     def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
         return {"labels": head(states, batch["word_starts"]).argmax(dim=-1)}
 
-    def decode(self, examples: Sequence[Example], records: Sequence[Record], outputs: Outputs) -> list[list[int]]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[list[int]]:
         predictions = []
         for numbers in group_by_record(examples, len(records)):
             tags: list[int] = []
@@ -73,19 +73,19 @@ class TaggingTask(Task):
             predictions.append(tags)
         return predictions
 
-    def score(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[list[int]]) -> dict[str, float]:
         right = sum(row["right"] for row in self.details(records, predictions))
         sizes = self.sizes(records)
         return {"accuracy": percent(right, sizes["words"]), **sizes}
 
-    def details(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
         rows = []
         for record, tags in zip(records, predictions, strict=True):
             gold = (self.numbers.get(tag) for tag in record[self.tags_key])
             rows.append({"tags": list(tags), "right": sum(a == b for a, b in zip(gold, tags, strict=True))})
         return rows
 
-    def sizes(self, records: Sequence[Record]) -> dict[str, int]:
+    def sizes(self, records: Records) -> dict[str, int]:
         """Sentences and words, and how many words have a gold label that the model cannot give: each is an error."""
         tags = [tag for record in records for tag in record[self.tags_key]]
         unseen = sum(tag not in self.numbers for tag in tags)
@@ -138,13 +138,13 @@ class NerTask(TaggingTask):
     def labels_from(self, records: Iterable[Record]) -> list[str]:
         return ["O", *(label for label in super().labels_from(records) if label != "O")]
 
-    def score(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[list[int]]) -> dict[str, float]:
         gold, guess = self._tags(records, predictions)
         tokens = f1_scores(*token_counts(gold, guess).sum(axis=0))
         by_token = {f"token_{name}": value for name, value in tokens.items()}
         return {**EntityCounts(gold, guess).scores(), **by_token, **self.sizes(records)}
 
-    def details(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
         gold, guess = self._tags(records, predictions)
         counts = EntityCounts(gold, guess).by_sentence.tolist(), token_counts(gold, guess).tolist()
         return [
@@ -152,7 +152,7 @@ class NerTask(TaggingTask):
             for tags, entities, tokens in zip(predictions, *counts, strict=True)
         ]
 
-    def _tags(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> tuple[list, list]:
+    def _tags(self, records: Records, predictions: Sequence[list[int]]) -> tuple[list, list]:
         return [record["tags"] for record in records], [[self.labels[tag] for tag in tags] for tags in predictions]
 
 

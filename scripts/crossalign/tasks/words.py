@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from crossalign.engine.batches import IGNORE
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import Example, Record, Task
+from crossalign.tasks.base import Example, Records, Task
 from crossalign.tasks.parsing import ParsingTask
 from crossalign.tasks.tagging import NerTask, PosTask
 
@@ -28,7 +28,7 @@ class WholeWords(Task):
     tags_key: str
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Lexicon, max_length: int = 0, training: bool = False
+        self, records: Records, tokenizer: Lexicon, max_length: int = 0, training: bool = False
     ) -> list[Example]:
         """One example per record; the lexicon takes the tokenizer's place."""
         examples = []
@@ -41,7 +41,7 @@ class WholeWords(Task):
             examples.append(example | {"record": index, "cut": 0})
         return examples
 
-    def words(self, records: Sequence[Record]) -> list[list[str]]:
+    def words(self, records: Records) -> list[list[str]]:
         """The words of each record."""
         return [record[self.words_key] for record in records]
 
