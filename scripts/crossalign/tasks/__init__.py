@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from crossalign.runtime.errors import UserError
-
-if TYPE_CHECKING:
-    from crossalign.tasks.base import Task
 
 _CLASS = re.compile(r"^class (\w+).*:\n((?:(?: {4}.*)?\n)*)", re.MULTILINE)
 _LINE = re.compile(r'^ {4}(name|label|data|metric) = "(.+)"$', re.MULTILINE)
@@ -49,8 +46,8 @@ def file_of(name: str) -> str:
     return f"crossalign/tasks/{declared()[name].module}.py"
 
 
-def get_task(name: str, labels: Sequence[str] | None = None) -> "Task":
-    """The task `name`; NER and parsing need `labels` (see `Task.labels_from`) before a head can be made."""
+def get_task(name: str, labels: Sequence[str] | None = None) -> Any:
+    """The task `name`, a `tasks.base.Task`; NER and parsing need `labels` before a head can be made."""
     if name not in declared():
         raise UserError(f"unknown task '{name}'; the tasks are {', '.join(declared())}")
     task = declared()[name]
