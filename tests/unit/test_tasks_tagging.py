@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,13 +13,23 @@ from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
 from crossalign.engine.tokens import Specials, word_pieces
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import get_task
+from crossalign.tasks import declared, file_of, get_task
 from crossalign.tasks.tagging import windows
 
 NER = [
     {"id": "1", "tokens": ["John", "lives", "in", "Paris"], "tags": ["B-PER", "O", "O", "B-LOC"]},
     {"id": "2", "tokens": ["the", "cat"], "tags": ["O", "O"]},
 ]
+
+
+def test_tasks_declare_themselves(root):
+    for name, said in declared().items():
+        task = get_task(name)
+        assert (task.name, task.label, task.data, task.metric) == (said.name, said.label, said.data, said.metric)
+        assert task.metric in task.counts and (root / "scripts" / file_of(name)).is_file()
+    # The catalog asks when a workflow is planned, and must not wait for large libraries.
+    code = "import sys; import crossalign.catalog.targets; sys.exit(bool({'numpy', 'torch'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=root / "scripts").returncode == 0
 
 
 def perfect(examples):
