@@ -14,7 +14,7 @@ from crossalign.catalog.config import check, load, merge
 from crossalign.catalog.runs import Catalog, count
 from crossalign.catalog.search import trials_of
 from crossalign.catalog.targets import evaluation_sets
-from crossalign.engine.trials import best_settings
+from crossalign.engine.finetune import best_settings
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import remaining, wanted
 from crossalign.runtime.errors import UserError
