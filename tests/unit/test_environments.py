@@ -61,7 +61,7 @@ LISTED_AS = {"yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
 # Packages that come with one of the environment's own.
 BROUGHT = {
     "httpx": "huggingface-hub",  # its own client, whose errors are told apart
-    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels.py)
+    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels)
 }
 # Imported inside functions that no rule of the environment calls.
 NOT_CALLED = {

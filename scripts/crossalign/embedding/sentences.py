@@ -20,9 +20,8 @@ from torch import Tensor
 
 from crossalign.data.lines import numbered
 from crossalign.embedding.arrays import ArrayWriter
-from crossalign.embedding.special import Frame
-from crossalign.embedding.states import States, embed, make_store
-from crossalign.embedding.weights import Loaded
+from crossalign.embedding.model import Loaded
+from crossalign.embedding.states import Frame, States, embed, make_store
 from crossalign.engine.batches import Store
 from crossalign.runtime.errors import UserError
 

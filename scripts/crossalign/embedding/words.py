@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from crossalign.alignment.bitext import read_pool
-from crossalign.embedding.special import Frame
-from crossalign.embedding.states import States, embed, make_store
-from crossalign.embedding.weights import Loaded
+from crossalign.embedding.model import Loaded
+from crossalign.embedding.states import Frame, States, embed, make_store
 from crossalign.engine.pairs import Row, Sample, sample_lines
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import word_pieces
@@ -182,4 +181,4 @@ def _encode(
 def write_array(path: Path, array: np.ndarray) -> None:
     """A .npy file in little-endian fp32."""
     with write_atomic(path, "wb") as stream:
-        np.lib.format.write_array(stream, np.ascontiguousarray(array, dtype="<f4"), allow_pickle=False)
+        np.save(stream, np.ascontiguousarray(array, dtype="<f4"), allow_pickle=False)

@@ -18,8 +18,8 @@ from crossalign.engine.batches import Stream, by_length
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
 from crossalign.engine.encoder import Encoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
+from crossalign.engine.folders import load_weights
 from crossalign.engine.heads import full_precision
-from crossalign.engine.huggingface import load_weights
 from crossalign.engine.hyperparameters import fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
