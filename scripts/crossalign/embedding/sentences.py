@@ -114,15 +114,11 @@ def _window_size(model: Loaded) -> int:
 
 def count_lines(path: Path) -> int:
     """Lines of a file; the last one may lack its end."""
-    count, last = 0, b"\n"
     try:
         with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                count += block.count(b"\n")
-                last = block[-1:]
+            return sum(1 for _ in stream)
     except OSError as error:
         raise UserError(f"{path}: cannot read: {error.strerror}") from None
-    return count + (last != b"\n")
 
 
 def _windows(path: Path, size: int) -> Iterator[list[tuple[int, str]]]:
