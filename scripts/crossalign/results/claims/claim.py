@@ -15,7 +15,7 @@ from crossalign.results.claims.evidence import Evidence, NotRun, Outside
 from crossalign.results.claims.predicates import Facts, Predicate, Truth, equals
 from crossalign.results.claims.quantities import Quantity, examples, examples_of_each, setting
 from crossalign.results.claims.tolerances import tolerance
-from crossalign.results.claims.values import Value
+from crossalign.results.claims.values import Group, Value
 from crossalign.results.names import TASKS, language
 from crossalign.results.published import PAPERS
 from crossalign.runtime.errors import UserError
@@ -159,15 +159,12 @@ def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PAPERS) -> 
 def judge_all(claims: Mapping[str, Mapping[str, Claim]], evidence: Evidence) -> list[Judged]:
     """A verdict on every claim of some papers; claims that state one fact get the worst verdict among them."""
     controlled = evidence.controlled()
-    facts: dict[str, list[Judged]] = defaultdict(list)
-    judged = [
-        judge(paper, row, claim, evidence, controlled)
-        for paper in claims
-        for row, claim in declared(paper, claims[paper])
-    ]
-    for claim in judged:
-        facts[claim.fact].append(claim)
-    return [shared(claim, facts[claim.fact]) for claim in judged]
+    rows = [(paper, *pair) for paper in claims for pair in declared(paper, claims[paper])]
+    verdicts = [judge(*row, evidence, controlled) for row in rows]
+    facts = defaultdict(list)
+    for judged in verdicts:
+        facts[judged.fact].append(judged)
+    return [shared(judged, facts[judged.fact]) for judged in verdicts]
 
 
 def shared(claim: Judged, members: list[Judged]) -> Judged:
@@ -247,7 +244,7 @@ def not_learnt(claim: Claim, evidence: Evidence) -> str:
     told = []
     for task, quantity in claim.learnt.items():
         floor, value = tolerance(f"floor_{task}"), quantity(evidence)
-        members = dict(getattr(value, "members", {"": value}))
+        members = value.members if isinstance(value, Group) else {"": value}
         below = {name: number for name, number in members.items() if number.value - number.noise <= floor}
         if below:
             scores = ", ".join(f"{name} {number} ± {number.noise:.2f}".strip() for name, number in below.items())
