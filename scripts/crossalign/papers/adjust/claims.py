@@ -5,7 +5,7 @@ from functools import partial
 
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.sets import DataSet
-from crossalign.papers.adjust.arms import FAMILIES
+from crossalign.papers.adjust.arms import FAMILIES, size_variant
 from crossalign.papers.adjust.claims_studies import (
     ALL,
     CONTINUAL,
@@ -18,7 +18,10 @@ from crossalign.papers.adjust.claims_studies import (
     T2,
     T3,
     T4,
+    T8,
+    T9,
     TEST_SET,
+    entity_metric,
     gains_in,
     ner_metric,
 )
@@ -26,8 +29,9 @@ from crossalign.papers.adjust.significance import LEVEL
 from crossalign.results.claims.claim import background, claim, each_sized, made_with, sized, stated
 from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.groups import count, every, most, only, some
-from crossalign.results.claims.predicates import all_of, equals, near, negative, positive
+from crossalign.results.claims.predicates import all_of, at_least, at_most, equals, near, negative, positive
 from crossalign.results.claims.quantities import (
+    Quantity,
     cells,
     chosen,
     derived,
@@ -37,6 +41,8 @@ from crossalign.results.claims.quantities import (
     parameters,
     quantity,
     runs,
+    sizes,
+    smallest,
 )
 from crossalign.results.claims.values import Group, Number
 
@@ -64,6 +70,55 @@ on_ner = partial(on_all, T3, learnt={"ner": NER_BEFORE})
 on_qa = partial(on_all, T4, learnt={"qa": QA_BEFORE})
 on_cross_qa = partial(on_all, T4, learnt={"qa": CROSS_BEFORE})
 about = partial(near, within="about", relative=True)
+
+
+@quantity
+def monolingual(evidence: Evidence) -> Group:
+    """Adjusted minus original in table 8; the original SQuAD score is one number for all languages."""
+    numbers = cells(T8, ["dataset", "model", "language"])(evidence).members
+    members = {}
+    for name, number in numbers.items():
+        dataset, model, *lang = name.split(" ")
+        before = numbers.get(" ".join([dataset, "original", *lang])) or numbers.get(f"{dataset} original")
+        if model == "adjusted" and before is not None:
+            members[" ".join([*lang, dataset])] = number.minus(before)
+    if not members:
+        raise evidence.absent(T8, "has no pair of models to compare")
+    return Group(members)
+
+
+@quantity
+def extended_metrics(evidence: Evidence, *tasks: str) -> list[str]:
+    """The scores of table 9 that are judged."""
+    metrics = {"nli": "accuracy", "ner": ner_metric(T9)(evidence), "qa": "F1"}
+    return [metrics[task] for task in tasks]
+
+
+def extended_gains(*tasks: str) -> Quantity:
+    """Gains by adjustment in table 9, by test set and number of pairs."""
+    return gains(T9, "adjusted", "original", ["dataset"], ["variant"], metric=extended_metrics(*tasks))
+
+
+# The extended model before adjustment, to be compared with the floors.
+EXTENDED_BEFORE = {
+    task: cells(
+        T9, ["dataset"], model="original", task=task, **({"metric": entity_metric(T9)} if task == "ner" else {})
+    )
+    for task in ALL
+}
+
+
+@quantity
+def extended_leads(evidence: Evidence) -> Group:
+    """The extended model minus mBERT, both original or both adjusted on as many pairs, by test set."""
+    paper = evidence.config[PAPER]
+    lang, main = paper["extended"]["lang"], size_variant(paper["pairs"])
+    members = {}
+    for item, task, setting in ((T2, "nli", "original"), (T3, "ner", "monolingual"), (T4, "qa", "monolingual")):
+        keys = {"task": task, "setting": setting, "language": lang, "metric": extended_metrics(task)}
+        ours, theirs = (cells(table, ["dataset", "model"], **keys, variant=["", main]) for table in (T9, item))
+        members |= (ours - theirs)(evidence).members
+    return Group(members)
 
 
 @derived
@@ -239,6 +294,39 @@ CLAIMS = {
     ),
     "qa-cross-some": on_cross_qa(
         "adjustment changes cross-lingual QA by {gains:+} points", some("gains", positive), gains=QA_CROSS
+    ),
+    # Tables 8 and 9: English again, and another model.
+    "mono-diff": claim(
+        T8,
+        "original and adjusted models differ by {differences:+} points, {most} at most",
+        every("differences", lambda name: all_of(at_least(name, "points", -1), at_most(name, "points"))),
+        number=at_most("most"),
+        learnt={"qa": cells(T8, ["dataset", "language"], model="original")},
+        differences=monolingual(),
+        most=largest(sizes(monolingual())),
+    ),
+    "embert-gain": claim(
+        T9,
+        "adjustment changes extended mBERT by {gains:+} points, {least:+} at least",
+        every("gains", positive),
+        number=at_least("least"),
+        learnt=EXTENDED_BEFORE,
+        gains=extended_gains(*ALL),
+        least=smallest(extended_gains(*ALL)),
+    ),
+    "embert-qa": claim(
+        T9,
+        "adjustment changes QA of extended mBERT by {gains:+} points",
+        some("gains", positive),
+        learnt={"qa": EXTENDED_BEFORE["qa"]},
+        gains=extended_gains("qa"),
+    ),
+    "embert-better": claim(
+        T9,
+        "extended mBERT is ahead of mBERT by {leads:+} points",
+        every("leads", positive),
+        learnt=EXTENDED_BEFORE,
+        leads=extended_leads(),
     ),
     **STUDIES,
     # How the experiments were made.

@@ -1,4 +1,4 @@
-"""The claims of `adjust` on its studies of one language (tables 5 to 9) and on its histograms, and what all of its
+"""The claims of `adjust` on its studies of one language (tables 5 to 7) and on its histograms, and what all of its
 claims share: scores before any change, and gains."""
 
 import math
@@ -7,23 +7,12 @@ from functools import partial
 from itertools import pairwise
 
 from crossalign.catalog.config import pair_count
-from crossalign.papers.adjust.arms import FAMILIES, METRICS, size_variant
+from crossalign.papers.adjust.arms import FAMILIES, METRICS
 from crossalign.results.claims.claim import Claim, claim
 from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.groups import every, some
 from crossalign.results.claims.predicates import all_of, at_least, at_most, near, negative, positive
-from crossalign.results.claims.quantities import (
-    Quantity,
-    cells,
-    derived,
-    gains,
-    largest,
-    leads_of,
-    merged,
-    quantity,
-    sizes,
-    smallest,
-)
+from crossalign.results.claims.quantities import Quantity, cells, derived, gains, leads_of, merged, quantity
 from crossalign.results.claims.values import Group, Number
 from crossalign.results.names import TASKS, language
 
@@ -154,55 +143,6 @@ def the_one(group: Group) -> Number | Group:
     """The member of a group that has no other."""
     [member] = group.members.values()
     return member
-
-
-@quantity
-def monolingual(evidence: Evidence) -> Group:
-    """Adjusted minus original in table 8; the original SQuAD score is one number for all languages."""
-    numbers = cells(T8, ["dataset", "model", "language"])(evidence).members
-    members = {}
-    for name, number in numbers.items():
-        dataset, model, *lang = name.split(" ")
-        before = numbers.get(" ".join([dataset, "original", *lang])) or numbers.get(f"{dataset} original")
-        if model == "adjusted" and before is not None:
-            members[" ".join([*lang, dataset])] = number.minus(before)
-    if not members:
-        raise evidence.absent(T8, "has no pair of models to compare")
-    return Group(members)
-
-
-@quantity
-def extended_metrics(evidence: Evidence, *tasks: str) -> list[str]:
-    """The scores of table 9 that are judged."""
-    metrics = {"nli": "accuracy", "ner": ner_metric(T9)(evidence), "qa": "F1"}
-    return [metrics[task] for task in tasks]
-
-
-def extended_gains(*tasks: str) -> Quantity:
-    """Gains by adjustment in table 9, by test set and number of pairs."""
-    return gains(T9, "adjusted", "original", ["dataset"], ["variant"], metric=extended_metrics(*tasks))
-
-
-# The extended model before adjustment, to be compared with the floors.
-EXTENDED_BEFORE = {
-    task: cells(
-        T9, ["dataset"], model="original", task=task, **({"metric": entity_metric(T9)} if task == "ner" else {})
-    )
-    for task in ALL
-}
-
-
-@quantity
-def extended_leads(evidence: Evidence) -> Group:
-    """The extended model minus mBERT, both original or both adjusted on as many pairs, by test set."""
-    paper = evidence.config[PAPER]
-    lang, main = paper["extended"]["lang"], size_variant(paper["pairs"])
-    members = {}
-    for item, task, setting in ((T2, "nli", "original"), (T3, "ner", "monolingual"), (T4, "qa", "monolingual")):
-        keys = {"task": task, "setting": setting, "language": lang, "metric": extended_metrics(task)}
-        ours, theirs = (cells(table, ["dataset", "model"], **keys, variant=["", main]) for table in (T9, item))
-        members |= (ours - theirs)(evidence).members
-    return Group(members)
 
 
 def learnt(study: str, *tasks: str) -> dict[str, Quantity]:
@@ -338,7 +278,7 @@ separates_worse = partial(at_most, bound="separation", sign=-1)
 on_histograms = partial(claim, F2, over=f"{PAPER}.languages")
 
 STUDIES: dict[str, Claim] = {
-    # Tables 5 to 9: one language, one setting varied, or another model.
+    # Tables 5 to 7: one language, one setting varied.
     "qa-peak-size": claim(
         T5,
         "QA gains most from so many sentence pairs: {best}; with the most pairs it gains less by {falls} points",
@@ -394,38 +334,6 @@ STUDIES: dict[str, Claim] = {
         learnt=learnt("token_choices", "qa"),
         cls=leads(T7, "all", "[CLS]", "qa"),
         words=leads(T7, "all", "words", "qa"),
-    ),
-    "mono-diff": claim(
-        T8,
-        "original and adjusted models differ by {differences:+} points, {most} at most",
-        every("differences", lambda name: all_of(at_least(name, "points", -1), at_most(name, "points"))),
-        number=at_most("most"),
-        learnt={"qa": cells(T8, ["dataset", "language"], model="original")},
-        differences=monolingual(),
-        most=largest(sizes(monolingual())),
-    ),
-    "embert-gain": claim(
-        T9,
-        "adjustment changes extended mBERT by {gains:+} points, {least:+} at least",
-        every("gains", positive),
-        number=at_least("least"),
-        learnt=EXTENDED_BEFORE,
-        gains=extended_gains(*ALL),
-        least=smallest(extended_gains(*ALL)),
-    ),
-    "embert-qa": claim(
-        T9,
-        "adjustment changes QA of extended mBERT by {gains:+} points",
-        some("gains", positive),
-        learnt={"qa": EXTENDED_BEFORE["qa"]},
-        gains=extended_gains("qa"),
-    ),
-    "embert-better": claim(
-        T9,
-        "extended mBERT is ahead of mBERT by {leads:+} points",
-        every("leads", positive),
-        learnt=EXTENDED_BEFORE,
-        leads=extended_leads(),
     ),
     # Histograms.
     "dims-10": claim(

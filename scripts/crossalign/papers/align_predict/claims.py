@@ -4,6 +4,7 @@ and how the experiments were made. The talk repeats some of them."""
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
+from statistics import median
 
 from crossalign.catalog.sets import DataSet
 from crossalign.results.claims.claim import Claim, background, claim, each_sized, made_with, sized, stated
@@ -54,6 +55,11 @@ SOURCES = {"en": "English", "ru": "Russian", "ar": "Arabic"}
 LOWER, BELOW, UPPER = (3, 6), (1, 6), (7, 12)
 # Of table 5, without those of table 1.
 LOWER_SETS, UPPER_SETS = ("1", "2", "1-3", "1-4"), ("10-12", "9-12")
+SPREADS = {
+    "min": ("smallest", min, "spread"),
+    "median": ("median", median, "spread"),
+    "max": ("largest", max, "spread_largest"),
+}
 TRANSLATION = "translation of in-domain test"
 
 
@@ -277,13 +283,9 @@ SPANS = spans(by_layer("fine-tuned"), 1, 12)
 
 def spread_claim(task: str, which: str) -> Claim:
     """The caption of table 5 on standard deviations over seeds."""
-    words = {"min": "smallest", "median": "median", "max": "largest"}[which]
-    return claim(
-        T5,
-        f"the {words} standard deviation over seeds is {{std}} points",
-        number=near("std", "spread_largest" if which == "max" else "spread"),
-        std=spread(T5, which, task=task),
-    )
+    words, summary, within = SPREADS[which]
+    says = f"the {words} standard deviation over seeds is {{std}} points"
+    return claim(T5, says, number=near("std", within), std=spread(T5, summary, task=task))
 
 
 @quantity
@@ -403,7 +405,7 @@ CLAIMS = {
     "domain-parse": domain_claim("parsing", ["literature"], [TRANSLATION]),
     "domain-pos": domain_claim("pos"),
     "domain-ner": domain_claim("ner"),
-    **{f"std-{task}-{which}": spread_claim(task, which) for task in TASKS for which in ("min", "median", "max")},
+    **{f"std-{task}-{which}": spread_claim(task, which) for task in TASKS for which in SPREADS},
     "spearman-n": stated(
         T4, "{ours} languages stand behind the larger correlation, English itself included", languages_correlated()
     ),

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce, wraps
 from operator import attrgetter, getitem
-from statistics import median
 from typing import Any
 
 from crossalign.catalog.addresses import Base
@@ -157,18 +156,15 @@ def sizes(group: Group) -> Group:
     return Group({name: number.times(-1.0 if number.value < 0 else 1.0, number.scale) for name, number in group})
 
 
-SUMMARIES: dict[str, Callable[[list[float]], float]] = {"min": min, "median": median, "max": max}
-
-
 @quantity
-def spread(evidence: Evidence, item: str, which: str, **keys: Keys) -> Number:
-    """The least, the median or the largest standard deviation of some records."""
+def spread(evidence: Evidence, item: str, summary: Callable[[list[float]], float], **keys: Keys) -> Number:
+    """A standard deviation that sums up those of some records: the least, the median or the largest."""
     rows = evidence.select(item, **keys)
     for row in rows:
         evidence.number(item, row, "points")
     if not all(row.get("std") for row in rows):
         raise evidence.absent(item, "has single runs; a standard deviation needs two seeds at least")
-    return Number(SUMMARIES[which]([float(row["std"]) for row in rows]), "points", 0.0)
+    return Number(summary([float(row["std"]) for row in rows]), "points", 0.0)
 
 
 @quantity
