@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossalign.alignment.bitext import read_pool
-from crossalign.data.bitext import filter_links
+from crossalign.alignment.bitext import filter_links, read_pool
 from crossalign.engine.batches import Field, Packed, Shape, Store, round_up
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import CHUNK, Specials, word_pieces
@@ -30,7 +29,7 @@ log = logging.getLogger(__name__)
 
 Links = list[tuple[int, int]]
 
-# As in `alignment.pharaoh`, which would bring the aligner's compiler along.
+# As in `alignment.links`, which would bring the aligner's compiler along.
 _LINE = re.compile(rb"(?:\d+-\d+(?: +\d+-\d+)*)? *")
 
 
