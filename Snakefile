@@ -23,6 +23,7 @@ include: "rules/finetune.smk"
 include: "rules/evaluate.smk"
 include: "rules/embed.smk"
 include: "rules/compare.smk"
+include: "rules/results.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
@@ -37,6 +38,7 @@ rule all:
     default_target: True
     input:
         products(),
+        f"{RESULTS}/scores.csv",
         f"{RESULTS}/report/index.html",
 
 

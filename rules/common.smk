@@ -34,6 +34,8 @@ from crossalign.runtime.errors import UserError
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.runtime.files import write_json
+from crossalign.papers import PAPERS
+from crossalign.papers import file_of as file_of_paper
 from crossalign.papers.adjust.items import knows, pool_set
 from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
 from crossalign.catalog.code_hash import recipe
@@ -135,6 +137,12 @@ def item_inputs(item):
     return [f"{RESULTS}/{path}" for path in sorted(files)]
 
 
+def measured_files():
+    """The scores and similarities behind all chosen items."""
+    files = {file for item in items_of() for file in item_inputs(item)}
+    return sorted(file for file in files if file.startswith((f"{RESULTS}/tuned/", f"{RESULTS}/similarity/")))
+
+
 def printed_numbers(item):
     """What the paper printed, and the spread it states, by which its numbers are judged; an item of one's own has none."""
     paper = item.split("/")[0]
@@ -219,6 +227,11 @@ def code(*scripts):
     """A param: the recipe of programs. Worked out only for rules that have jobs, which matters when each submitted job plans
     the workflow again."""
     return lambda wildcards: recipe(*scripts)
+
+
+def paper_code(script, part):
+    """A param: the recipe of a program that makes an item, with the one paper of the job."""
+    return lambda wildcards: recipe(script, file_of_paper(wildcards.paper, part))
 
 
 def task_code(script):

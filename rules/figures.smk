@@ -19,13 +19,13 @@ rule make_figure:
     log:
         f"{LOGS}/make_figure/{{paper}}-{{item}}.log",
     wildcard_constraints:
-        paper="align-predict|anc|adjust|talk",
+        paper="|".join(PAPERS),
         item=r"figure\d+",
     conda:
         "../envs/data.yaml"
     params:
         program=program("make_figure.py"),
-        recipe=code("make_figure.py"),
+        recipe=paper_code("make_figure.py", "figures"),
         settings=lambda wildcards: item_settings(wildcards.paper),
         draw_control=config["similarity"].get("draw_control", False),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.

@@ -18,13 +18,13 @@ rule make_table:
     log:
         f"{LOGS}/make_table/{{paper}}-{{item}}.log",
     wildcard_constraints:
-        paper="align-predict|anc|adjust|talk",
+        paper="|".join(PAPERS),
         item=r"table\d+",
     conda:
         "../envs/data.yaml"
     params:
         program=program("make_table.py"),
-        recipe=code("make_table.py"),
+        recipe=paper_code("make_table.py", "tables"),
         settings=lambda wildcards: item_settings(wildcards.paper),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
         caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),

@@ -9,7 +9,7 @@ from crossalign.catalog.addresses import Tuned, continual_init, is_continual, pa
 from crossalign.catalog.commands import continual_options, finetune_options
 from crossalign.catalog.config import check
 from crossalign.catalog.runs import Catalog
-from crossalign.papers.all_tables import make
+from crossalign.papers import make
 from crossalign.papers.common.context import Context
 from crossalign.plan.jobs import Jobs
 from crossalign.results.reading import Results

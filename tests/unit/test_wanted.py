@@ -7,14 +7,13 @@ import pytest
 from made_results import load
 
 from crossalign.analysis.similarity import INDEXES
-from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog import wanted
+from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.wanted import wanted_indexes, wanted_languages
-from crossalign.papers.all_figures import FIGURES, make
-from crossalign.papers.all_tables import make as make_table
+from crossalign.papers import all_of, make
+from crossalign.papers.align_predict.correlation import similarity_targets
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.correlation import similarity_targets
 from crossalign.results.reading import Curve, Results
 
 
@@ -66,11 +65,12 @@ def test_whatever_is_drawn_is_wanted(root, tmp_path):
             # The correlations look at every language with parallel sentences.
             pairs = [f"en-{lang}" for lang in similarity_targets(context)]
             asked.update((run, corpus, pair, config["similarity"]["index"]) for pair in pairs)
+            return {}
 
     context = Context(config, Asked(tmp_path))
-    for item in FIGURES:
+    for item in all_of("figures"):
         make(item, context)
-    make_table("align-predict/table4", context)
+    make("align-predict/table4", context)
     assert len(asked) > 300
     for run, corpus, pair, index in asked:
         assert index in wanted_indexes(catalog, run, corpus), (run, corpus, index)

@@ -158,7 +158,17 @@ class Estimate:
 
 
 _ORDER = ("make_world", "download", "prepare", "align", "train_vocabulary", "pretrain", "adapt", "adjust", "finetune")
-_LATER = ("train_bilstm", "evaluate", "embed", "compare", "measure", "make_table", "make_figure", "make_verdicts")
+_LATER = (
+    "train_bilstm",
+    "evaluate",
+    "embed",
+    "compare",
+    "measure",
+    "gather",
+    "make_table",
+    "make_figure",
+    "make_verdicts",
+)
 
 
 def _stage(rule: str) -> tuple[int, str]:

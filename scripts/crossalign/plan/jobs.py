@@ -255,9 +255,17 @@ class Jobs:
             self._add(Job("make_table" if table else "make_figure", outputs, tuple(needs), item))
         return outputs[0]
 
+    def gathered(self, items: tuple[str, ...]) -> str:
+        """All scores and similarities behind the items as tidy files."""
+        measured = tuple(self._path(kind, "") for kind in ("tuned", "similarity"))
+        needs = {need for item in items for need in self.found[item].needs if need.startswith(measured)}
+        files = tuple(self._path(f"{name}.{form}") for name in ("scores", "similarity") for form in ("csv", "parquet"))
+        return self._add(Job("gather_results", files, tuple(sorted(needs))))
+
     def page(self) -> str:
         """The verdicts and the page over all items."""
         items = tuple(map(self.item, self.catalog.items))
+        self.gathered(items)
         files = tuple(self._path(name) for name in ("verdicts.csv", "claims.csv", "claims.json"))
         verdicts = self._add(Job("make_verdicts", files, items))
         pages = tuple(self._path("report", name) for name in ("index.html", "provenance.json"))
