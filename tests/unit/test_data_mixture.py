@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from crossalign.catalog import mixtures
+from crossalign.catalog import sets
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.data.mixture import read_pairs, read_text
 from crossalign.fetch.register import read_datasets
@@ -81,7 +81,7 @@ def test_programs(root, tmp_path):
 
 def test_every_mixture_is_registered(root):
     known = read_datasets(root / "resources" / "datasets.tsv")
-    lines = mixtures.MIXTURES.read_text(encoding="utf-8").splitlines()[1:]
+    lines = sets.MIXTURES.read_text(encoding="utf-8").splitlines()[1:]
     assert len(lines) > 50
     for line in lines:
         name, path = line.split("\t")
@@ -101,6 +101,6 @@ def test_every_mixture_is_registered(root):
     ],
 )
 def test_mistakes_in_the_list_are_told(tmp_path, monkeypatch, text, message):
-    monkeypatch.setattr(mixtures, "MIXTURES", put(tmp_path, "mixtures.tsv", text))
+    monkeypatch.setattr(sets, "MIXTURES", put(tmp_path, "mixtures.tsv", text))
     with pytest.raises(UserError, match=message):
-        mixtures.mixture("text/mix_wo")
+        sets.mixture("text/mix_wo")
