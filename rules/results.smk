@@ -7,17 +7,17 @@ paper again.
 
 rule gather_results:
     input:
-        lambda wildcards: measured_files(),
+        unpack(reads(INPUTS.gathered[0])),
     output:
-        expand(f"{RESULTS}/{{name}}.{{form}}", name=["scores", "similarity"], form=["csv", "parquet"]),
+        INPUTS.gathered,
     log:
         f"{LOGS}/gather_results.log",
     conda:
         "../envs/data.yaml"
     params:
         program=program("gather_results.py"),
-        recipe=code("gather_results.py"),
-        config=lambda wildcards, output: f"{RESULTS}/config.json",
-        results=lambda wildcards, output: RESULTS,
+        code_hash=code("gather_results.py"),
+        results=lambda wildcards, input: parent(input.config),
+        out=lambda wildcards, output: parent(output),
     shell:
-        "{params.program} --config {params.config:q} --results {params.results:q} --out {params.results:q} > {log:q} 2>&1"
+        "{params.program} --config {input.config:q} --results {params.results:q} --out {params.out:q} > {log:q} 2>&1"

@@ -6,7 +6,7 @@ A run need not be finished: what is not there yet has no rows. docs/analysis.md 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import read_config
 from crossalign.results.frames import write_frames
 from crossalign.runtime.errors import UserError, run_main
@@ -29,7 +29,7 @@ def parse_args() -> Namespace:
 def main() -> None:
     """Ask the catalog which models each paper has, read them, write."""
     args = parse_args()
-    catalog = Catalog(read_config(args.config))
+    catalog = catalog_of(read_config(args.config))
     if not args.results.is_dir():
         raise UserError(f"--results {args.results}: no such folder; it is made by the first job of a run")
     papers: dict[str, set] = {}

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from tests.unit.made_results import load, make_results
 
-from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_items import catalog_of
 from crossalign.results.frames import SCORES, SIMILARITY, write_frames
 
 
@@ -19,7 +19,7 @@ def test_the_examples(page, root, tmp_path, monkeypatch, capsys):
     config = load(root, "config.yaml", "config.demo.yaml", items=["align-predict/table6", "align-predict/figure1"])
     folder = tmp_path / "results/demo"
     make_results(folder, config)
-    runs = set().union(*(Catalog(config).needs(item).runs for item in config["items"]))
+    runs = set().union(*(catalog_of(config).needs(item).runs for item in config["items"]))
     write_frames(folder, {"align-predict": runs}, ["pud"], folder)
     monkeypatch.chdir(tmp_path)
     names = {}

@@ -9,6 +9,7 @@ from tests.unit.paper_results import write_model
 
 from crossalign.papers import make
 from crossalign.papers.all_claims import judge_all
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import write_figure
 from crossalign.papers.common.table import write_csv
@@ -20,7 +21,7 @@ from crossalign.results.reading import Results
 def render(config, folder):
     """The tidy files of all items, without their pictures."""
     context = Context(config, Results(folder))
-    for item in context.catalog.items:
+    for item in catalog_of(context.config).items:
         if "/table" in item:
             write_csv(make(item, context), folder / f"tables/{item}.csv")
         else:

@@ -16,7 +16,7 @@ from tests.unit.made_results import load, make_results
 from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.papers import all_of, make
 from crossalign.papers.align_predict.correlation import Correlations, spearman
-from crossalign.papers.all_items import ITEMS
+from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common import colours
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.draw import draw, spread
@@ -50,7 +50,7 @@ def check_asked(item, config, folder):
     """A figure asks for the runs that the catalog declares, and finds them."""
     context = Context(config, Results(folder))
     figure = make(item, context)
-    assert context.results.asked == context.catalog.needs(item).runs
+    assert context.results.asked == catalog_of(context.config).needs(item).runs
     assert not figure.missing
     return figure
 

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.made_results import load, make_results
 
 from crossalign.catalog.addresses import Adapted, Mlm, Tuned
-from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
+from crossalign.papers.all_items import catalog_of
 from crossalign.results.frames import SCORES, SIMILARITY, write_frames
 from crossalign.results.published import Published, published
 from crossalign.results.reading import Results
@@ -198,7 +198,7 @@ def test_printed_values_are_found_once():
 def test_the_tidy_files_of_a_run(root, tmp_path):
     config = load(root, items=["align-predict/figure4", "talk/table1", "anc/figure3"])
     make_results(tmp_path / "run", config)
-    needs = {item: Catalog(config).needs(item) for item in config["items"]}
+    needs = {item: catalog_of(config).needs(item) for item in config["items"]}
     papers = {item.partition("/")[0]: need.runs for item, need in needs.items()}
     papers["talk"] |= {*papers["align-predict"], Adapted("mbert", Mlm("wo"), 1)}
     frames = write_frames(tmp_path / "run", papers, ["pud", "xnliext"], tmp_path)

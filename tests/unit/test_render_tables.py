@@ -19,7 +19,7 @@ from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.papers import all_of, make
 from crossalign.papers.adjust.arms import Mark, mark_note, marks
-from crossalign.papers.all_items import ITEMS
+from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, SETS, Cell, Column, Row, Table, number, write_csv
 from crossalign.papers.common.table_html import fragment, stylesheet
@@ -104,7 +104,7 @@ def test_tables_of_finished_runs(item, made):
     """Runs, verdicts, and the structure of HTML and LaTeX."""
     context = Context(made.config, Results(made.results.folder))
     table = make(item, context)
-    needed, asked = context.catalog.needs(item).runs, context.results.asked
+    needed, asked = catalog_of(context.config).needs(item).runs, context.results.asked
     # The talk shows the fine-tuned half of a table that needs the pretrained model too.
     assert asked <= needed and needed - asked <= ({Base("mbert")} if item == "talk/table5" else set())
     assert not table.missing
@@ -124,7 +124,7 @@ def test_tables_without_results_say_not_run(item, made, tmp_path):
     for cell in table.cells():
         if not cell.fact:
             assert cell.shown == "not run" and cell.verdict.label in ("", "not run")
-    runs = [run for run in made.catalog.needs(item).runs if isinstance(run, Tuned)]
+    runs = [run for run in catalog_of(made.config).needs(item).runs if isinstance(run, Tuned)]
     if runs:
         stems = {address.rpartition("/seed")[0] for address in table.missing}
         assert {run.path().rpartition("/seed")[0] for run in runs} <= stems

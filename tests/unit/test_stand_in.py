@@ -12,6 +12,7 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 from crossalign.papers import make
 from crossalign.papers.all_claims import judge_all, write_claims
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.report.bars import kind_of
 from crossalign.report.checksums import registered
@@ -128,7 +129,7 @@ def test_the_base_of_every_kind_of_run():
 def test_numbers_of_own_models_are_not_judged_and_facts_are(small):
     config, folder = small
     judged, spared = set(), 0
-    for item in Context(config, Results(folder)).catalog.items:
+    for item in catalog_of(config).items:
         for row in records(config, folder, item):
             assert row["verdict"] in ("", OWN, OTHER, *ABSENT, *JUDGED), item
             spared += row["verdict"] == OWN
@@ -266,7 +267,7 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
 def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small, tmp_path):
     config, folder = small
     paths = [path for kind in ("tables", "figures") for path in folder.glob(f"{kind}/*/*.csv")]
-    found = write_verdicts(paths, Context(config, Results(folder)).catalog.items, folder / "verdicts.csv")
+    found = write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
     write_claims(judge_all(Evidence(config, folder)), folder / "claims.csv", folder / "claims.json")
     shown = page(gather(config, folder, tmp_path / "index.html"))
     # A few facts about languages are judged; that all of them are right says nothing of a thousand numbers.

@@ -4,7 +4,7 @@ from functools import partial
 
 from crossalign.catalog.addresses import Tuned, format_rate, trial_init
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.targets import recipe
+from crossalign.catalog.targets import preset
 from crossalign.papers.align_predict.items import PAPER, train_set
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
@@ -129,7 +129,7 @@ def bounds(context: Context, parameter: str, values: list[float]) -> list[Cell]:
 
 def epochs(context: Context, search: Search, keys: dict[str, str]) -> Cell:
     """How many epochs are run, of which the best is taken."""
-    return not_judged(context, keys, str(recipe(context.config, search.task)["epochs"]), "a setting, not a result")
+    return not_judged(context, keys, str(preset(context.config, search.task)["epochs"]), "a setting, not a result")
 
 
 def minutes(context: Context, search: Search, keys: dict[str, str]) -> Cell:

@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from crossalign.catalog.addresses import Run
-from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import artificial, stand_in
 from crossalign.results.published import Published, published, readings
 from crossalign.results.reading import Results
@@ -21,11 +19,6 @@ class Context:
     results: Results
     item: str = ""
     printed: Published = field(default_factory=lambda: Published([]))
-
-    @cached_property
-    def catalog(self) -> Catalog:
-        """What the config chooses."""
-        return Catalog(self.config)
 
     @property
     def artificial(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from crossalign.catalog.sets import text_set
 from crossalign.papers.align_predict.items import PAPER as STUDY
 from crossalign.papers.align_predict.random_init import (
     DELTA_NOTE,
@@ -16,7 +17,7 @@ from crossalign.papers.align_predict.random_init import (
 from crossalign.papers.align_predict.tables import DETAIL, correlation_table, overview_rows
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, Cell, Column, Row, Table, number
-from crossalign.papers.talk.items import PAPER, text_set
+from crossalign.papers.talk.items import PAPER
 from crossalign.results.names import METRICS, language, task
 from crossalign.results.published import languages, published
 from crossalign.results.values import Value
