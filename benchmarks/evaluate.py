@@ -7,7 +7,7 @@
    start and the end of the process.
 3. Predictions alone, in tokens per second, against a padded loop of 32 examples at a time over the library's model.
 
-Usage: [python scripts/warm.py --] python3 benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu]
+Usage: [python tools/warm.py --] python3 benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu]
        [--epochs N] [--tiny]
 With the first half of the command programs start warm, as `make` has it; without it they import everything anew.
 DIR holds, anywhere below it, *ewt*train.conllu[.gz], *ewt*dev.conllu[.gz], *_pud-*.conllu[.gz] and vocab.txt[.gz].
@@ -32,13 +32,13 @@ import train_step_data as data
 import train_step_peer as peer
 
 from crossalign.engine.device import choose_device, choose_precision
-from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
-from crossalign.engine.predict import TaskModel, predict_all
+from crossalign.engine.folders import save_encoder
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tuned import load_tuned, save_tuned
+from crossalign.engine.task_model import TaskModel, load_tuned_model, predict_all, read_info, save_tuned
+from crossalign.engine.tokenizer import load_tokenizer, wordpiece_tokenizer
 from crossalign.runtime.stages import read_stages
-from crossalign.tasks import get_task, labels_from
+from crossalign.tasks import get_task
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = 17
@@ -77,7 +77,7 @@ def write_sets(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Path],
 def run(program: str, *arguments: str) -> tuple[float, str]:
     """Seconds that a program of the workflow takes, from its start to its end, and what it says."""
     started = time.perf_counter()
-    # The first `python` there is, as in the rules: below scripts/warm.py that is the one with the warm start.
+    # The first `python` there is, as in the rules: below tools/warm.py that is the one with the warm start.
     command = [shutil.which("python") or sys.executable, str(ROOT / "scripts" / program), *map(str, arguments)]
     # One thread, as in the rules; without that there is no warm start.
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
@@ -95,7 +95,7 @@ def stages_of(said: str, seconds: float) -> dict[str, float]:
 
 def random_tagger(folder: Path, base: Path, encoder, records: list[dict]) -> None:
     """A tuned POS model without any tuning."""
-    task = get_task("pos", labels_from("pos", records))
+    task = get_task("pos").with_labels_of(records)
     head = task.make_head(encoder.config.hidden, 0.1)
     save_tuned(folder, base, TaskModel(encoder, head), task, {"settings": {"max_length": 256}})
 
@@ -127,15 +127,16 @@ def predictions(tuned: Path, base: Path, tests: dict[str, Path], device: torch.d
     """Tokens per second of predictions for all test sets, ours and padded."""
     from transformers import BertModel
 
-    loaded = load_tuned(tuned, base)
-    task = loaded.task
+    info = read_info(tuned, base)
+    task = get_task(info["task"], info["labels"])
+    model = load_tuned_model(tuned, base, task)
     records = [record for path in tests.values() for record in task.read(path)]
-    examples = task.examples(records, loaded.tokenizer, 256)
+    examples = task.examples(records, load_tokenizer(base, model.encoder.config.vocab_size), 256)
     tokens = sum(len(example["input_ids"]) for example in examples)
-    library = BertModel(peer.library_config(loaded.model.encoder.config), add_pooling_layer=False).to(device).eval()
-    loaded.model.head.to(device).eval()
-    result = {"tokens": tokens, "padded_tokens_per_s": padded(loaded.model, library, task, examples, device)}
-    model = loaded.model.place(device, choose_precision("auto", device))
+    library = BertModel(peer.library_config(model.encoder.config), add_pooling_layer=False).to(device).eval()
+    model.head.to(device).eval()
+    result = {"tokens": tokens, "padded_tokens_per_s": padded(model, library, task, examples, device)}
+    model = model.place(device, choose_precision("auto", device))
     for _ in range(2):
         started = time.perf_counter()
         predict_all(model, task, examples, device)

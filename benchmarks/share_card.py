@@ -1,7 +1,7 @@
 """Several fine-tunings on one card at the same time against the same ones after each other.
 
 Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
-one card and share it by CROSSALIGN_CARD_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
+one card and share it by CROSSALIGN_GPU_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
 as long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend
 on them.
 
@@ -61,9 +61,10 @@ def parse_args() -> argparse.Namespace:
 
 def make_model(folder: Path, shape: dict, words: int) -> None:
     """A model folder with random weights."""
-    from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+    from crossalign.engine.folders import save_encoder
     from crossalign.engine.random_init import fresh_encoder
     from crossalign.engine.shape import EncoderConfig
+    from crossalign.engine.tokenizer import wordpiece_tokenizer
 
     folder.mkdir()
     vocabulary = folder / "vocab.txt"
@@ -124,7 +125,7 @@ def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs:
     out = folder / f"{share}-at-once" / f"seed{seed}"
     out.mkdir(parents=True)
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    environment |= {"CROSSALIGN_CARDS": args.card, "CROSSALIGN_CARD_SHARE": str(share), "OMP_NUM_THREADS": "1"}
+    environment |= {"CROSSALIGN_GPUS": args.card, "CROSSALIGN_GPU_SHARE": str(share), "OMP_NUM_THREADS": "1"}
     # A benchmark inside of a job of a scheduler chooses its card all the same.
     environment.pop("SLURM_JOB_ID", None)
     command = [

@@ -1,7 +1,7 @@
 r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
-Goes on from the newest checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75,
+Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
 which asks to be started again.
 
 Example:
@@ -78,14 +78,14 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
+    from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision, wake
     from crossalign.engine.finetune import FineTuning
-    from crossalign.engine.huggingface import load_encoder
+    from crossalign.engine.folders import load_encoder
     from crossalign.engine.hyperparameters import Settings, folder_identity
-    from crossalign.engine.saving import Saving, requeued
-    from crossalign.engine.tuned import save_tuned
+    from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json
-    from crossalign.tasks import get_task, labels_from
+    from crossalign.tasks import get_task
 
     device = choose_device(args.device)
     awake = wake(device)
@@ -102,7 +102,7 @@ def main() -> None:
         if args.examples < 1:
             raise UserError(f"--examples {args.examples}: at least 1 is needed")
         train = train[: args.examples]
-    task = get_task(args.task, labels_from(args.task, train))
+    task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     stages.end("read")
     encoder, tokenizer = load_encoder(args.model)
@@ -110,14 +110,14 @@ def main() -> None:
     awake()
     stages.end("load")
     training = FineTuning(
-        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.recipe, auxiliary,
+        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.code_hash, auxiliary,
         saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
     )  # fmt: skip
     stages.end("prepare")
     with requeued():
         model = training.run()
     stages.end("train")
-    info = {"init": args.init, "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
+    info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
     if continual:
         info["continual"] = continual
     if trials:
@@ -145,10 +145,10 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
     if args.batch is not None or args.learning_rate is not None:
         raise UserError("give either --trials or --batch and --learning-rate")
 
-    from crossalign.engine.trials import best_settings
+    from crossalign.engine.finetune import best_settings
     from crossalign.tasks import get_task
 
-    chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).selection_metric)
+    chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).metric)
     log.info("best of %d trials: batch %d, learning rate %g", len(trials), chosen["batch"], chosen["learning_rate"])
     return chosen, trials
 
@@ -163,12 +163,16 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
 
-    from crossalign.engine.continual import ContinualSettings, continual_from_files
+    from crossalign.engine.adjust import ContinualSettings, continual, load_reference
+    from crossalign.engine.hyperparameters import folder_identity
+    from crossalign.engine.pairs import read_sample
 
-    return continual_from_files(
-        ContinualSettings(**settings), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,
-        precision=precision,
-    )  # fmt: skip
+    settings = ContinualSettings(**settings)
+    reference = load_reference(files["reference"], encoder)
+    # The sample is the one that an adjustment of the same seed and size used.
+    sample = read_sample(files["bitext"], files["links"], settings.pairs, args.seed)
+    auxiliary, account = continual(settings, sample, reference, tokenizer, args.seed, device, precision)
+    return auxiliary, account | {"reference": folder_identity(files["reference"])}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import argparse
 from itertools import chain, islice
 from pathlib import Path
 
+from crossalign.engine.programs import named_files
 from crossalign.runtime.errors import run_main
 
 
@@ -28,11 +29,11 @@ def main() -> None:
     """Read, count, write."""
     args = parse_args()
 
-    from crossalign.engine.corpus import lines_of, named_texts
-    from crossalign.engine.vocabulary import train_vocabulary
+    from crossalign.engine.corpus import lines_of
+    from crossalign.engine.tokenizer import train_vocabulary
     from crossalign.runtime.files import write_atomic
 
-    files = [path for paths in named_texts(args.texts).values() for path in paths]
+    files = [path for paths in named_files(args.texts, "--texts").values() for path in paths]
     tokenizer = train_vocabulary(
         lambda: chain.from_iterable(islice(lines_of(path), args.most_lines) for path in files),
         args.size,

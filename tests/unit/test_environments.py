@@ -11,7 +11,7 @@ import yaml
 from tests.rule_texts import Rule, rules
 
 from crossalign.catalog import code_hash as recipe
-from crossalign.tasks import NAMES, file_of
+from crossalign.tasks import declared, file_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,13 +61,11 @@ LISTED_AS = {"yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
 # Packages that come with one of the environment's own.
 BROUGHT = {
     "httpx": "huggingface-hub",  # its own client, whose errors are told apart
-    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels.py)
+    "urllib3": "requests",  # likewise
+    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels)
 }
 # Imported inside functions that no rule of the environment calls.
-NOT_CALLED = {
-    # Training and embedding filter the links of sentences that are tokenised already (crossalign/engine/linked.py).
-    ("torch.yaml", "sacremoses"),
-}
+NOT_CALLED: set[tuple[str, str]] = set()
 
 
 def at_runtime(node):
@@ -112,7 +110,7 @@ def imported(program):
 def unlisted(root, rule):
     """What the programs of a rule import and the list of its environment lacks."""
     # Tasks are looked up by name, so that no import leads to them.
-    tasks = {file_of(name) for name in NAMES} if "task_code(" in rule.body else set()
+    tasks = {file_of(name) for name in declared()} if "task_code(" in rule.body else set()
     packages = set().union(*(imported(recipe.SCRIPTS / file) for file in {*rule.programs, *tasks}))
     return {LISTED_AS.get(name, name) for name in packages} - conda_versions(root, rule.environment).keys()
 

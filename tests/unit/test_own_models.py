@@ -10,11 +10,12 @@ from crossalign.catalog.commands import finetune_options, own_model_options, pre
 from crossalign.catalog.config import check, load
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.trained_models import own_models
+from crossalign.papers.all_claims import evidence_of
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.plan.jobs import planned
 from crossalign.report.gather import gather
 from crossalign.report.item_html import article
-from crossalign.results.claims.evidence import Evidence, Outside
+from crossalign.results.claims.evidence import Outside
 from crossalign.runtime.errors import UserError
 
 
@@ -116,7 +117,7 @@ def test_the_small_run_stays_small(small):
 
 def test_what_is_left_out_says_why(small, root, tmp_path):
     with pytest.raises(Outside, match="adjust/table9 is not part of this run: no small model"):
-        Evidence(small, tmp_path).rows("adjust/table9")
+        evidence_of(small, tmp_path).rows("adjust/table9")
     report = gather(small, tmp_path, tmp_path / "report" / "index.html")
     shown = {entry.name: article(entry) for entry in report.entries}
     assert "Not part of this run: no small model with a vocabulary" in shown["adjust/table9"]

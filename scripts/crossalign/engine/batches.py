@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from crossalign.engine.seeds import numpy_generator
 from crossalign.runtime.errors import UserError
+
+# A target that no loss counts: padding, a label unseen in training, a head beyond the cut.
+IGNORE = -100
+
+
+@dataclass(frozen=True)
+class Field:
+    """How a field is padded: as long as `input_ids`, as long as the number of words, or a single number."""
+
+    pad: int
+    shape: Literal["sequence", "words", "scalar"]
 
 
 @dataclass(frozen=True)
@@ -79,26 +90,23 @@ class Store(Packed):
         counts = [len(example[words[0]]) if words else 0 for example in examples]
         self.words = np.array(counts, dtype=np.int64)
         self.word_starts = _starts(self.words)
-        self.values = {}
-        for name, field in fields.items():
-            if field.shape == "scalar":
-                self.values[name] = np.array([example[name] for example in examples], dtype=np.int64)
-            else:
-                self.values[name] = _flat(examples, name)
+        self.values = {
+            name: np.array([example[name] for example in examples], dtype=np.int64)
+            if field.shape == "scalar"
+            else _flat(examples, name)
+            for name, field in fields.items()
+        }
         # Targets that a loss counts, per example: the weight of a part of a batch in the whole. Without any: examples.
-        counting = any(field.pad < 0 for field in fields.values())
-        self.targets = np.full(len(examples), 0 if counting else 1, dtype=np.int64)
-        for name, field in fields.items():
-            if field.pad < 0:
-                counted = (self.values[name] != field.pad).astype(np.int64)
-                if field.shape == "scalar":
-                    self.targets += counted
-                else:
-                    starts, sizes = (
-                        (self.starts, self.lengths) if field.shape == "sequence" else (self.word_starts, self.words)
-                    )
-                    sums = np.concatenate([[0], np.cumsum(counted)])
-                    self.targets += sums[starts + sizes] - sums[starts]
+        counted = {name: field.shape for name, field in fields.items() if field.pad < 0}
+        self.targets = np.full(len(examples), 0 if counted else 1, dtype=np.int64)
+        places = {"sequence": (self.starts, self.lengths), "words": (self.word_starts, self.words)}
+        for name, shape in counted.items():
+            real = (self.values[name] != fields[name].pad).astype(np.int64)
+            if shape != "scalar":
+                starts, sizes = places[shape]
+                sums = np.concatenate([[0], np.cumsum(real)])
+                real = sums[starts + sizes] - sums[starts]
+            self.targets += real
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -182,6 +190,7 @@ class Stream:
         if len(store) == 0:
             raise UserError("there are no examples to train on")
         self.store, self.batch_size, self.seed, self.purpose = store, batch_size, seed, purpose
+        self._current: tuple[int, list[np.ndarray]] = (-1, [])
 
     def __len__(self) -> int:
         return -(-len(self.store) // self.batch_size)
@@ -194,20 +203,20 @@ class Stream:
         order = numpy_generator(self.seed, self.purpose, number).permutation(len(self.store))
         return [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
 
-    def endless(self, start: int) -> Iterator[np.ndarray]:
-        """Batch number `start` and all that follow, epoch after epoch."""
-        epoch, index = divmod(start, len(self))
-        while True:
-            yield from self.epoch(epoch)[index:]
-            epoch, index = epoch + 1, 0
+    def at(self, step: int) -> np.ndarray:
+        """The batch of a step, counted from 0, epoch after epoch."""
+        epoch, index = divmod(step, len(self))
+        if self._current[0] != epoch:
+            self._current = (epoch, self.epoch(epoch))
+        return self._current[1][index]
 
 
-def by_length(store: Store, budget: int) -> Iterator[np.ndarray]:
+def by_length(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
     """All examples, the longest first, in batches whose padded size stays within `budget` tokens."""
-    order = np.argsort(-store.lengths, kind="stable")
+    order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        count = max(1, budget // int(store.lengths[order[start]]))
+        count = max(1, budget // int(lengths[order[start]]))
         yield order[start : start + count]
         start += count
 

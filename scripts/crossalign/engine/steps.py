@@ -16,12 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crossalign.engine import sinks
-from crossalign.engine.arena import AdamW, Arena
+from crossalign.engine import ops
 from crossalign.engine.batches import Shape
 from crossalign.engine.encoder import Encoder
-from crossalign.engine.joint import Joint, join
-from crossalign.engine.parts import Part, batch_inputs
+from crossalign.engine.optimiser import AdamW, Arena
+from crossalign.engine.parts import Joint, Part, batch_inputs, join
 from crossalign.runtime.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -184,7 +183,7 @@ class Engine:
             except RuntimeError as error:
                 log.warning("the step cannot be captured as a CUDA graph (%s): steps run eagerly, slower", error)
                 self.capture = False
-                sinks.forget()
+                ops.forget()
                 self._work(*key, vector.to(self.device))
                 return
         graph, static = self._graphs[key]
@@ -230,7 +229,7 @@ class Engine:
         self._graphs.clear()
         self._warm.clear()
         self._pool = None
-        sinks.forget()
+        ops.forget()
         for parameter in self.arena.parameters.values():
             parameter.grad = None
         if self.device.type == "cuda":
