@@ -12,13 +12,12 @@ from tests.unit.claim_mutants import DECLARED, Edited, same
 from tests.unit.made_results import load, make_results
 from tests.unit.paper_results import read, write_model
 
-from crossalign.papers import all_figures as figures
-from crossalign.papers import all_tables as tables
+from crossalign.papers import make
 from crossalign.papers.all_claims import CLAIMS, judge_run
-from crossalign.papers.all_items import ITEMS
+from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.figure_write import write_data
-from crossalign.papers.common.table_csv import write_csv
+from crossalign.papers.common.figure import write_figure
+from crossalign.papers.common.table import write_csv
 from crossalign.results.claims.claim import (
     COLUMNS,
     FAILS,
@@ -59,11 +58,11 @@ def verdicts(config, folder, edit=same):
 def render(config, folder):
     """The tidy files of all items, without their pictures."""
     context = Context(config, Results(folder))
-    for item in context.catalog.items:
-        if item in tables.TABLES:
-            write_csv(tables.make(item, context), folder / f"tables/{item}.csv")
+    for item in catalog_of(config).items:
+        if "/table" in item:
+            write_csv(make(item, context), folder / f"tables/{item}.csv")
         else:
-            write_data(figures.make(item, context), folder / f"figures/{item}.csv")
+            write_figure(make(item, context), {"csv": folder / f"figures/{item}.csv"})
 
 
 def test_every_claim_is_declared_once():

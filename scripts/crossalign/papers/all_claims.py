@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from crossalign.catalog.runs import Catalog
 from crossalign.papers.adjust import claims as adjust
 from crossalign.papers.align_predict import claims as align_predict
-from crossalign.papers.all_items import PAPERS
+from crossalign.papers.all_items import PAPERS, catalog_of
 from crossalign.papers.anc import claims as anc
 from crossalign.papers.talk import claims as talk
 from crossalign.results.claims.claim import Claim, Judged, judge_all
@@ -16,7 +15,7 @@ CLAIMS: dict[str, dict[str, Claim]] = {module.PAPER: module.CLAIMS for module in
 
 def evidence_of(config: dict, folder: str | Path) -> Evidence:
     """What a run has made; its catalog also has the items that the config does not choose."""
-    return Evidence(config, folder, Catalog(config | {"papers": list(PAPERS), "items": "all"}))
+    return Evidence(config, folder, catalog_of(config | {"papers": list(PAPERS), "items": "all"}))
 
 
 def judge_run(config: dict, folder: str | Path) -> list[Judged]:

@@ -5,7 +5,7 @@ from functools import partial
 
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.sets import DataSet
-from crossalign.papers.adjust.arms import FAMILIES, size_variant
+from crossalign.papers.adjust.arms import FAMILIES, LEVEL, size_variant
 from crossalign.papers.adjust.claims_studies import (
     ALL,
     CONTINUAL,
@@ -25,7 +25,6 @@ from crossalign.papers.adjust.claims_studies import (
     gains_in,
     ner_metric,
 )
-from crossalign.papers.adjust.significance import LEVEL
 from crossalign.results.claims.claim import background, claim, each_sized, made_with, sized, stated
 from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.groups import count, every, most, only, some

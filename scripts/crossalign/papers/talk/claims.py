@@ -3,7 +3,7 @@ and what another script does."""
 
 from collections.abc import Callable, Sequence
 
-from crossalign.catalog.sets import DataSet
+from crossalign.catalog.sets import DataSet, text_set
 from crossalign.papers.align_predict.claims import (
     LOWER,
     SOURCES,
@@ -17,7 +17,6 @@ from crossalign.papers.align_predict.claims import (
     upper_claim,
 )
 from crossalign.papers.align_predict.claims import PAPER as ALIGN
-from crossalign.papers.talk.items import text_set
 from crossalign.results.claims.claim import Claim, background, claim, papers_config, stated
 from crossalign.results.claims.curves import curve, curves, kept
 from crossalign.results.claims.evidence import Evidence, Outside
