@@ -10,8 +10,8 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from crossalign.catalog.runs import Catalog
 from crossalign.papers.all_claims import judge_all, write_claims
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import read_config
 from crossalign.report.gather import gather
 from crossalign.report.page import page
@@ -41,7 +41,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="crossalign-") as name:
         folder = Path(name)
         paths = [path for kind in ("tables", "figures") for path in args.results.glob(f"{kind}/*/*.csv")]
-        write_verdicts(paths, Catalog(config).items, folder / "verdicts.csv")
+        write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
         write_claims(judge_all(Evidence(config, args.results)), folder / "claims.csv", folder / "claims.json")
         report = gather(config, args.results, args.page or args.out, folder)
     with write_atomic(args.out, "wb") as stream:

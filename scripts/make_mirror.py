@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from crossalign.catalog.config import ROOT, load
-from crossalign.catalog.runs import Catalog
 from crossalign.fetch.local_mirror import lay_out
 from crossalign.fetch.register import read_datasets
+from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import run_main
 
 
@@ -34,7 +34,7 @@ def main() -> None:
     args = parse_args()
     rows = read_datasets(ROOT / "resources" / "datasets.tsv")
     if args.config:
-        wanted = Catalog(load(args.config)).files()
+        wanted = catalog_of(load(args.config)).files()
         rows = {path: rows[path] for path in wanted}
     laid, absent = lay_out(rows, args.folder, args.out)
     for file in laid:

@@ -12,19 +12,19 @@ from crossalign.progress.words import TARGETS, WORDS, item_words, job_words
     [
         (
             "finetune_random",
-            {"model": "mbert", "recipe": "pos", "source": "ru_gsd", "init": "random-1-2", "seed": "1"},
+            {"model": "mbert", "preset": "pos", "source": "ru_gsd", "init": "random-1-2", "seed": "1"},
             "fine-tuning POS on Russian, layers 1-2 re-initialised (mBERT)",
         ),
         (
             "finetune",
-            {"model": "mbert", "recipe": "unseen-parsing", "source": "ug_udt+latn", "init": "ref", "seed": "2"},
+            {"model": "mbert", "preset": "unseen-parsing", "source": "ug_udt+latn", "init": "ref", "seed": "2"},
             "fine-tuning parsing on Uyghur in Latin script (mBERT)",
         ),
         (
             "finetune",
             {
                 "model": "mbert+adjust-hi-30k-avg-all",
-                "recipe": "adjust-nli",
+                "preset": "adjust-nli",
                 "source": "multinli_en",
                 "init": "continual",
                 "seed": "1",
@@ -33,17 +33,17 @@ from crossalign.progress.words import TARGETS, WORDS, item_words, job_words
         ),
         (
             "finetune_random",
-            {"model": "mbert", "recipe": "parsing", "source": "en_ewt", "init": "grid-16-2.5e-5", "seed": "1"},
+            {"model": "mbert", "preset": "parsing", "source": "en_ewt", "init": "grid-16-2.5e-5", "seed": "1"},
             "fine-tuning parsing on English, batch 16, learning rate 2.5e-5 (mBERT)",
         ),
         (
             "evaluate",
-            {"model": "mono-gsw", "recipe": "ner", "source": "wikiann_de", "init": "ref", "seed": "1"},
+            {"model": "mono-gsw", "preset": "ner", "source": "wikiann_de", "init": "ref", "seed": "1"},
             "testing NER learnt on German (monolingual model of Swiss German)",
         ),
         (
             "train_bilstm",
-            {"recipe": "unseen-parsing", "source": "wo_wtb", "seed": "1"},
+            {"preset": "unseen-parsing", "source": "wo_wtb", "seed": "1"},
             "training parsing on Wolof (BiLSTM)",
         ),
         ("prepare_trees", {"name": "ru_gsd", "split": "train"}, "preparing treebank ru_gsd (train)"),

@@ -1,9 +1,10 @@
 """Every table and figure of the four papers, each declared once: its name, its title and what it needs."""
 
+from crossalign.catalog.items import Item
+from crossalign.catalog.runs import Catalog
 from crossalign.papers.adjust import items as adjust
 from crossalign.papers.align_predict import items as align_predict
 from crossalign.papers.anc import items as anc
-from crossalign.papers.common.needs import Item
 from crossalign.papers.talk import items as talk
 
 PAPERS: dict[str, list[Item]] = {
@@ -14,3 +15,8 @@ PAPERS: dict[str, list[Item]] = {
 }
 
 ITEMS: dict[str, Item] = {f"{paper}/{item.id}": item for paper, items in PAPERS.items() for item in items}
+
+
+def catalog_of(config: dict) -> Catalog:
+    """The catalog of a checked config, with the items of all papers."""
+    return Catalog(config, ITEMS)

@@ -27,22 +27,23 @@ def failure(rule: str, words: str, outputs: Iterable[str], logs: Iterable[str], 
 def items_behind(config: Path, outputs: set[str]) -> list[str]:
     """The tables and figures of a run that need one of some files; none where that cannot be worked out."""
     # Slow to load, and needed for failures alone.
-    from crossalign.catalog.runs import Catalog
+    from crossalign.papers.all_items import catalog_of
     from crossalign.papers.common.command import read_config
-    from crossalign.plan.jobs import Jobs
+    from crossalign.plan.jobs import planned
 
     try:
-        jobs = Jobs(Catalog(read_config(config)))
-        ends = {item: jobs.item(item) for item in jobs.catalog.items}
+        catalog = catalog_of(read_config(config))
+        graph = planned(catalog)
     except (UserError, KeyError):
         return []
-    makers = {name for name, job in jobs.found.items() if outputs.intersection(job.outputs)}
+    makers = {graph.maker[file] for file in outputs if file in graph.maker}
 
     @cache
     def needs(name: str) -> bool:
-        return name in makers or any(map(needs, jobs.found[name].needs))
+        return name in makers or any(map(needs, graph.needs[name]))
 
-    return [item for item, name in ends.items() if makers and needs(name)]
+    items = {job.subject: name for name, job in graph.jobs.items() if job.rule in ("make_table", "make_figure")}
+    return [item for item in catalog.items if makers and needs(items[item])]
 
 
 def tail(log: Path, lines: int = LINES) -> list[str]:

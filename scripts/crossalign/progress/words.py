@@ -84,7 +84,7 @@ def run_words(run: Run) -> str:
 
 def tuned_at(wildcards: Wildcards) -> Tuned:
     """The run of a job; UserError where the wildcards are no address."""
-    path = "tuned/{model}/{recipe}-{source}/{init}/seed{seed}"
+    path = "tuned/{model}/{preset}-{source}/{init}/seed{seed}"
     return parse(path.format_map({"model": "bilstm", "init": "ref", **wildcards}))
 
 
@@ -151,6 +151,7 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "measure_distances": address("distances between words in"),
     "make_table": item_at,
     "make_figure": item_at,
+    "write_config": lambda wildcards: "writing the config",
     "make_verdicts": lambda wildcards: "judging the claims",
     "make_report": lambda wildcards: "writing the page",
 }

@@ -10,7 +10,7 @@ from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import base_name
 from crossalign.catalog.trained_models import own_models
-from crossalign.papers.all_items import ITEMS, PAPERS
+from crossalign.papers.all_items import ITEMS, PAPERS, catalog_of
 from crossalign.plan.measured import Measured, measured
 from crossalign.report.checksums import known_checksums
 from crossalign.report.claims import Claim, read_claims
@@ -95,7 +95,7 @@ class Report:
     def own_models(self) -> list[str]:
         """The models of its own that stand behind the run's tables and figures."""
         own = own_models(self.config)
-        return sorted({base_name(run) for run in Catalog(self.config).runs()} & own.keys())
+        return sorted({base_name(run) for run in catalog_of(self.config).runs()} & own.keys())
 
     @property
     def states(self) -> dict[str, int]:
@@ -147,7 +147,7 @@ def read_verdicts(results: Path) -> dict[str, dict[str, int]]:
 def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None) -> Report:
     """All that is known of the run in `results`, for a page at `out`; `verdicts` is their folder if it is another."""
     # Every item is shown, also those that this config leaves out.
-    catalog = Catalog(config | {"papers": list(PAPERS), "items": "all", "skip": {}})
+    catalog = catalog_of(config | {"papers": list(PAPERS), "items": "all", "skip": {}})
     sources = Sources(catalog, results)
     claims = read_claims(verdicts or results)
     counts = read_verdicts(verdicts or results)
@@ -185,5 +185,5 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
         commit=commit(ROOT),
         machine=machine(),
         period=period(written),
-        measured=measured(Catalog(config), results),
+        measured=measured(catalog_of(config), results),
     )

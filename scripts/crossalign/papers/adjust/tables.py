@@ -160,7 +160,7 @@ def table8(context: Context) -> Table:
         arms = systems(context, "qa", lang)
         pair = {}
         for name in ("original", "adjusted"):
-            runs = [Tuned(run.model, run.recipe, f"squadmt_{lang}", run.init, run.seed) for run in arms[name].runs]
+            runs = [Tuned(run.model, run.preset, f"squadmt_{lang}", run.init, run.seed) for run in arms[name].runs]
             pair[name] = board.score(Arm(name, runs, arms[name].variant), data, lang, "F1", changes=changes)
         others = [pair["adjusted"] if other == lang else None for other in paper["languages"]]
         rows.append(Row(f"MLQA, {language(lang)} (translated SQuAD)", [pair["original"], *others]))

@@ -2,7 +2,7 @@
 
 from crossalign.catalog.addresses import Tuned, format_rate, trial_init
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.targets import recipe
+from crossalign.catalog.targets import preset
 from crossalign.papers.align_predict.items import PAPER, train_set
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
@@ -129,7 +129,7 @@ def epochs(context: Context, printed: Published, task: str) -> Cell:
     """How many epochs are run, of which the best is taken."""
     keys = {"parameter": "epochs (best)", "column": task}
     match = printed.find(keys)
-    number = recipe(context.config, task)["epochs"]
+    number = preset(context.config, task)["epochs"]
     verdict = Verdict(OTHER, "a setting, not a result") if match else Verdict()
     return Cell(keys, text=str(number), printed=match, verdict=verdict, fact=True)
 

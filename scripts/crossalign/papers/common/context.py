@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from crossalign.catalog.addresses import Run
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import artificial, stand_in
-from crossalign.papers.all_items import ITEMS
+from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.results.reading import Results
 from crossalign.results.verdict import POINTS, Judge, Scale
 
@@ -20,7 +20,7 @@ class Context:
     catalog: Catalog = field(init=False)
 
     def __post_init__(self) -> None:
-        self.catalog = Catalog(self.config)
+        self.catalog = catalog_of(self.config)
 
     @property
     def artificial(self) -> bool:

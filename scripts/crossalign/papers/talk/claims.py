@@ -1,12 +1,11 @@
 """The claims of `talk`; those on unseen languages are in `talk_unseen.py`."""
 
-from crossalign.catalog.sets import DataSet
+from crossalign.catalog.sets import DataSet, text_set
 from crossalign.papers.align_predict.claims import lower_claim, small, upper_claim
 from crossalign.papers.align_predict.claims_shared import PAPER as ALIGN
 from crossalign.papers.align_predict.claims_shared import SOURCES, STUDIED, T6, TASKS
 from crossalign.papers.align_predict.claims_similarity import LOWER, correlation_claim, strong_claim
 from crossalign.papers.talk.claims_unseen import PAPER, UNSEEN
-from crossalign.papers.talk.items import text_set
 from crossalign.results.claims.claim import Claim, background, stated
 from crossalign.results.claims.curves import curve, curves, kept
 from crossalign.results.claims.evidence import Evidence

@@ -88,17 +88,17 @@ def figure3(context: Context) -> Figure:
     )
 
 
-def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...], recipe: str) -> Panel:
+def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...], study: str) -> Panel:
     """One language and task. The baseline, and MLM on a language that mBERT knows, exist in one script only."""
     names = system_names(context.config[PAPER]["base"])
     series = []
     for script, suffix in (("original", ""), ("latin", "+latn")):
         values = {}
         for system in models:
-            if (system == "bilstm" and suffix) or (not recipe and system == "mlm" and not suffix):
+            if (system == "bilstm" and suffix) or (not study and system == "mlm" and not suffix):
                 values[names[system]] = Value()
                 continue
-            runs = systems(context.config, lang, [task], [system], suffix, recipe=recipe)
+            runs = systems(context.config, lang, [task], [system], suffix, study=study)
             values[names[system]] = score(context, runs, task)
         label = "original script" if script == "original" else "Latin script"
         series.append(bars(label, SCRIPTS[script], values))

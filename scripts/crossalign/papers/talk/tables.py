@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from crossalign.catalog.sets import text_set
 from crossalign.papers.align_predict.items import PAPER as STUDY
 from crossalign.papers.align_predict.tables import DETAIL, correlation_table, overview_rows
 from crossalign.papers.common.context import Context
@@ -10,7 +11,7 @@ from crossalign.papers.common.random_init import DELTA_NOTE, MEAN_NOTE, columns,
 from crossalign.papers.common.shades import PAIRS
 from crossalign.papers.common.table import Cell, Column, Row, Table, number
 from crossalign.papers.common.tested import counted_languages, tested_on
-from crossalign.papers.talk.items import PAPER, text_set
+from crossalign.papers.talk.items import PAPER
 from crossalign.results.names import METRICS, language, task
 from crossalign.results.published import languages, published
 from crossalign.results.values import Value

@@ -10,7 +10,7 @@ from typing import Any
 from crossalign.catalog.runs import Catalog
 from crossalign.results.claims.values import Curve, Number, student
 from crossalign.runtime.errors import UserError
-from crossalign.papers.all_items import PAPERS
+from crossalign.papers.all_items import PAPERS, catalog_of
 from crossalign.catalog.remake import command_of
 from crossalign.results.reading import Results
 from crossalign.catalog.sets import DataSet, raw_files
@@ -54,7 +54,7 @@ class Evidence:
     @cached_property
     def catalog(self) -> Catalog:
         """Of all items that this config can make, also those that it does not choose."""
-        return Catalog(self.config | {"papers": list(PAPERS), "items": "all"})
+        return catalog_of(self.config | {"papers": list(PAPERS), "items": "all"})
 
     def stand_in(self, item: str) -> StandIn | None:
         """What stands here for what the paper measured in an item; own models where there are no others.

@@ -1,10 +1,12 @@
-"""A recipe changes with the code behind a program, and with nothing else."""
+"""A code hash changes with the code behind a program, and with nothing else."""
 
 import shutil
 
 import pytest
 
 from crossalign.catalog import code_hash as module
+
+PROGRAM = "from crossalign.first import go\n\ngo()\n"
 
 
 @pytest.fixture
@@ -13,7 +15,7 @@ def scripts(tmp_path, monkeypatch):
     package = tmp_path / "crossalign"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (tmp_path / "program.py").write_text("from crossalign.first import go\n\ngo()\n")
+    (tmp_path / "program.py").write_text(PROGRAM)
     (package / "first.py").write_text(
         '"""First."""\n\n\ndef go():\n    from crossalign import second\n\n    return second.N\n'
     )
@@ -24,49 +26,45 @@ def scripts(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in (module.recipe, module.imports, module.programs, module.parsed, module.tree):
+    for cached in (module.code_hash, module.imports, module.programs, module.parsed, module.tree):
         cached.cache_clear()
 
 
 def fresh(script="program.py"):
     forget()
-    return module.recipe(script)
+    return module.code_hash(script)
+
+
+HELP = "from argparse import ArgumentParser{more}\n\nArgumentParser(description='It goes.'{epilog})\n"
+PLAIN = HELP.format(more="", epilog="")
+EXAMPLE = HELP.format(
+    more=", RawDescriptionHelpFormatter",
+    epilog=", formatter_class=RawDescriptionHelpFormatter, epilog='Example: go'",
+)
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "changes"),
+    ("file", "before", "after", "changes"),
     [
-        ("crossalign/second.py", "N = 1  # another comment\n\n", False),
-        ("crossalign/second.py", '"""Now with a docstring."""\n\nN = 1\n', False),
-        ("crossalign/second.py", "N = 2\n", True),
-        ("crossalign/third.py", "M = 2\n", False),
-        ("crossalign/__init__.py", "X = 1\n", True),
-        ("program.py", "from crossalign.first import go\n\ngo(1)\n", True),
+        ("crossalign/second.py", "N = 1\n", "N = 1  # another comment\n\n", False),
+        ("crossalign/second.py", "N = 1\n", '"""Now with a docstring."""\n\nN = 1\n', False),
+        ("crossalign/second.py", "N = 1\n", "N = 2\n", True),
+        ("crossalign/third.py", "M = 1\n", "M = 2\n", False),
+        ("crossalign/__init__.py", "", "X = 1\n", True),
+        ("program.py", PROGRAM, PROGRAM.replace("go()", "go(1)"), True),
+        # Examples of the help do not count.
+        ("program.py", PLAIN, EXAMPLE, False),
+        ("program.py", PLAIN, EXAMPLE.replace("epilog", "add_help=False, epilog"), True),
     ],
 )
-def test_what_changes_a_recipe(scripts, file, text, changes):
-    before = fresh()
-    (scripts / file).write_text(text)
-    assert (fresh() != before) == changes
+def test_what_changes_a_hash(scripts, file, before, after, changes):
+    (scripts / file).write_text(before)
+    old = fresh()
+    (scripts / file).write_text(after)
+    assert (fresh() != old) == changes
 
 
-def test_examples_of_the_help_do_not_count(scripts):
-    (scripts / "program.py").write_text(
-        "from argparse import ArgumentParser\n\nArgumentParser(description='It goes.')\n"
-    )
-    before = fresh()
-    (scripts / "program.py").write_text(
-        "from argparse import ArgumentParser, RawDescriptionHelpFormatter\n\n"
-        "ArgumentParser(description='It goes.', formatter_class=RawDescriptionHelpFormatter, epilog='Example: go')\n"
-    )
-    assert fresh() == before
-    (scripts / "program.py").write_text(
-        "from argparse import ArgumentParser\n\nArgumentParser(description='It goes.', add_help=False, epilog='Go')\n"
-    )
-    assert fresh() != before
-
-
-def test_a_recipe_does_not_depend_on_the_folder(scripts, tmp_path_factory, monkeypatch):
+def test_a_hash_does_not_depend_on_the_folder(scripts, tmp_path_factory, monkeypatch):
     before = fresh()
     moved = tmp_path_factory.mktemp("elsewhere") / "moved"
     shutil.copytree(scripts, moved)
@@ -74,18 +72,18 @@ def test_a_recipe_does_not_depend_on_the_folder(scripts, tmp_path_factory, monke
     assert fresh() == before
 
 
-def test_a_recipe_does_not_depend_on_the_version_of_python(scripts):
+def test_a_hash_does_not_depend_on_the_version_of_python(scripts):
     (scripts / "program.py").write_text(
         'class Box:\n    size: int = 1\n\n\ndef show(x, form=None, *more):\n    return f"{x!r} {x:{form}}" f"{x:>3}"\n'
     )
     assert fresh() == "33f8e5e2e083"  # of Python 3.11, 3.12 and 3.13
 
 
-def test_every_program_has_a_recipe(root):
+def test_every_program_has_a_hash(root):
     forget()
     programs = sorted(file.name for file in (root / "scripts").glob("*.py"))
     assert programs
-    assert all(len(module.recipe(program)) == 12 for program in programs)
+    assert all(len(module.code_hash(program)) == 12 for program in programs)
 
 
 @pytest.mark.parametrize("line", ["import helper", "from helper import x", "def late():\n    from helper import x"])
