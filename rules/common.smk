@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 # The library lies beside the Snakefile, wherever the workflow is called from.
@@ -102,12 +102,15 @@ wildcard_constraints:
 
 def reads(file):
     """An input function: what the job reads that makes a file. The file's wildcards are those of the rule."""
-    return lambda wildcards: {
-        name: flagged(files) if isinstance(files, str) else list(map(flagged, files))
-        for name, files in INPUTS.job(file.format(**wildcards)).inputs.items()
-    }
+
+    def inputs(wildcards):
+        found = INPUTS.job(file.format(**wildcards)).inputs.items()
+        return {name: flagged(files) if isinstance(files, str) else list(map(flagged, files)) for name, files in found}
+
+    return inputs
 
 
+@cache
 def flagged(file):
     """An input. Params say which keys of the config matter; what is not a result is never taken from remote storage."""
     if file == INPUTS.config_file:

@@ -26,7 +26,7 @@ def scripts(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in (module.code_hash, module.imports, module.programs, module.parsed, module.tree):
+    for cached in (module.code_hash, module.scanned, module.programs, module.modules):
         cached.cache_clear()
 
 

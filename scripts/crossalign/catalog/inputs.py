@@ -109,10 +109,16 @@ class Inputs:
         self.config_file = self.at("config.json")
         self.verdicts = {name: self.at(file) for name, file in VERDICTS.items()}
         self.page = {"page": self.at("report/index.html"), "provenance": self.at("report/provenance.json")}
+        self._jobs: dict[str, Job | None] = {}
         self._model_folders: dict[str, list[str]] = {}
 
     def job(self, file: str) -> Job | None:
-        """The job that makes a file; None of a file that is there from the start."""
+        """The job that makes a file; None of a file that is there from the start. Snakemake asks many times."""
+        if file not in self._jobs:
+            self._jobs[file] = self._find_job(file)
+        return self._jobs[file]
+
+    def _find_job(self, file: str) -> Job | None:
         if file.startswith(f"{self.downloads}/"):
             path = file.removeprefix(f"{self.downloads}/")
             return self.download_model(path.split("/")[1]) if path.startswith("models/") else self.download_file(path)
