@@ -8,7 +8,19 @@ from pathlib import Path
 # The library lies beside the Snakefile, wherever the workflow is called from.
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from crossalign.catalog.addresses import CONTINUAL, INIT, MODEL, RECIPE, SET, WORD, Adapted, Base, Tuned, is_continual, model_of
+from crossalign.catalog.addresses import (
+    CONTINUAL,
+    INIT,
+    MODEL,
+    RECIPE,
+    SET,
+    WORD,
+    Adapted,
+    Base,
+    Tuned,
+    is_continual,
+    model_of,
+)
 from crossalign.catalog.addresses import parse as run_at
 from crossalign.catalog.wanted import wanted_indexes, wanted_languages
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
@@ -21,11 +33,9 @@ from crossalign.catalog.commands import (
     file_options,
     finetune_options,
     mlm_options,
-    monolingual_options,
     options,
-    own_model_options,
     prepare_options,
-    pretraining_options,
+    pretrain_options,
     vocabulary_options,
     way_options,
 )
@@ -35,7 +45,13 @@ from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.runtime.files import write_json
 from crossalign.papers.adjust.items import knows, pool_set
-from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.trained_models import (
+    texts_of,
+    trained_model,
+    trained_models,
+    trained_vocabularies,
+    trained_vocabulary,
+)
 from crossalign.catalog.code_hash import recipe
 from crossalign.catalog.search import trials_of
 from crossalign.catalog.sets import EXTENSIONS, DataSet, raw_files
@@ -57,8 +73,6 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
-OWN_MODELS = own_models(config)
-OWN_VOCABULARIES = own_vocabularies(config)
 RESULTS = f"results/{config['run']}"
 LOGS = f"{RESULTS}/logs"
 BENCHMARKS = f"{RESULTS}/benchmarks"

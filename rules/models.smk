@@ -70,10 +70,11 @@ def tuned_of(wildcards):
 
 
 def vocabulary_file(name):
-    """A file beside which the vocabulary of a base model lies: one's own is there before the model is trained."""
-    if name in OWN_MODELS:
-        return f"{RESULTS}/vocabularies/{OWN_MODELS[name]['vocabulary']}/tokenizer.json"
-    return model_file(Base(name))
+    """A file beside which the vocabulary of a base model lies, which is there before the model is trained."""
+    vocabulary = (trained_model(config, name) or {}).get("vocabulary", name)
+    if trained_vocabulary(config, vocabulary):
+        return f"{RESULTS}/vocabularies/{vocabulary}/tokenizer.json"
+    return model_file(Base(vocabulary))
 
 
 def model_file(start):
@@ -132,6 +133,11 @@ def adapted_at(wildcards):
 def text_files(run, split="train"):
     """The prepared texts that a model is trained on, or those held out."""
     return [f"{RESULTS}/{data.path()}" for data in CATALOG.sets_of(run) if data.split == split]
+
+
+def prepared(sets):
+    """The files of prepared sets."""
+    return [f"{RESULTS}/{data.path()}" for data in sets]
 
 
 def named_texts(files):

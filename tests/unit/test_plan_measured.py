@@ -27,7 +27,7 @@ TUNED = Tuned("small", "pos", "en_ewt", "ref", 1)
 JOBS = {
     job.name: job
     for job in (
-        Job("pretrain_own", ("model",), (), BASE, gpus=1, benchmark="pretrain_own/small.tsv"),
+        Job("pretrain", ("model",), (), BASE, gpus=1, benchmark="pretrain/small.tsv"),
         Job("finetune", ("tuned",), ("model",), TUNED, gpus=1, benchmark="finetune/a.tsv"),
         Job("evaluate", ("scores",), ("tuned",), TUNED, gpus=1, benchmark="evaluate/a.tsv"),
         Job("embed_sentences", ("vectors",), ("tuned",), TUNED, "pud", gpus=1, benchmark="embed_sentences/a.tsv"),

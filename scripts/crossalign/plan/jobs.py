@@ -13,7 +13,7 @@ from crossalign.catalog.runs import Catalog
 from crossalign.catalog.search import trials_of
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.targets import evaluation_sets, training_sets
-from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.catalog.wanted import wanted_languages
 from crossalign.papers.adjust.items import knows, pool_set
 
@@ -115,32 +115,25 @@ class Jobs:
             return [name]
         if isinstance(run, Adapted):
             return [self._adapted(name, run)]
-        if run.name.startswith("mono-"):
-            return [self._monolingual(name, run)]
-        if run.name in own_models(self.config):
+        if entry := trained_model(self.config, run.name):
             needs = (*self.vocabulary_of(run.name), *self._texts(run))
-            return [
-                self._add(Job("pretrain_own", (name,), needs, run, gpus=1, benchmark=f"pretrain_own/{run.name}.tsv"))
-            ]
-        if run.name in self.catalog.pretrained:
-            vocabulary = self.vocabulary_of(self.config["pretraining"]["vocabulary"])
-            needs = (*vocabulary, *self._texts(run))
-            gpus = self.config["pretraining"]["gpus"]
-            benchmark = f"pretrain_norm_scheme/{run.name}.tsv"
-            return [self._add(Job("pretrain_norm_scheme", (name,), needs, run, gpus=gpus, benchmark=benchmark))]
+            benchmark = f"pretrain/{run.name}.tsv"
+            return [self._add(Job("pretrain", (name,), needs, run, gpus=entry["gpus"], benchmark=benchmark))]
         return self.published(run.name)
 
     def vocabulary_of(self, model: str) -> list[str]:
-        """The job behind a base model's vocabulary: a model of one's own has it before it is trained."""
-        own = own_models(self.config)
-        return [self.vocabulary(own[model]["vocabulary"])] if model in own else self.model(Base(model))
+        """The job behind a base model's vocabulary, which is there before the model is trained."""
+        entry = trained_model(self.config, model)
+        if entry and trained_vocabulary(self.config, entry["vocabulary"]):
+            return [self.vocabulary(entry["vocabulary"])]
+        return self.model(Base(entry["vocabulary"] if entry else model))
 
     def vocabulary(self, vocabulary: str) -> str:
-        """A vocabulary of one's own."""
+        """A vocabulary that is trained here."""
         name = self._path("vocabularies", vocabulary, "tokenizer.json")
         if name not in self.found:
-            texts = map(self.prepared, texts_of(own_vocabularies(self.config)[vocabulary]))
-            self._add(Job("train_own_vocabulary", (name,), tuple(texts), vocabulary))
+            texts = map(self.prepared, texts_of(trained_vocabulary(self.config, vocabulary)))
+            self._add(Job("train_vocabulary", (name,), tuple(texts), vocabulary))
         return name
 
     def _texts(self, run: Run) -> tuple[str, ...]:
@@ -158,15 +151,6 @@ class Jobs:
         pool = pool_set(self.config, run.adaptation.lang)
         links = self.links(pool, pieces=run.adaptation.aggregation == "subword")
         return (*self.model(Base(run.base)), self.prepared(pool), links)
-
-    def _monolingual(self, name: str, run: Base) -> str:
-        texts = self._texts(run)
-        vocabulary = self._add(
-            Job("train_vocabulary", (self._path("vocabularies", run.name, "tokenizer.json"),), texts, run)
-        )
-        needs = (vocabulary, *texts)
-        benchmark = f"pretrain_monolingual/{run.name}.tsv"
-        return self._add(Job("pretrain_monolingual", (name,), needs, run, gpus=1, benchmark=benchmark))
 
     def tuned(self, run: Tuned) -> str:
         """A fine-tuned model."""
