@@ -1,4 +1,4 @@
-"""A wrong config is refused before any job starts, and the message says what to write. Page and schema are up to date."""
+"""A wrong config is refused before any job starts, and told how to be right. Its page and its schema are up to date."""
 
 import copy
 import re
