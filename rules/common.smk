@@ -17,11 +17,9 @@ from crossalign.catalog.commands import (
     file_options,
     finetune_options,
     mlm_options,
-    monolingual_options,
     options,
-    own_model_options,
     prepare_options,
-    pretraining_options,
+    pretrain_options,
     vocabulary_options,
     way_options,
 )
@@ -46,7 +44,7 @@ from crossalign.catalog.params import (
     trial_files,
 )
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.trained_models import own_models, own_vocabularies
+from crossalign.catalog.trained_models import trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.papers.all_items import catalog_of
@@ -72,8 +70,6 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 INPUTS = Inputs(CATALOG)
-OWN_MODELS = own_models(config)
-OWN_VOCABULARIES = own_vocabularies(config)
 RESULTS = INPUTS.results
 DOWNLOADS = INPUTS.downloads
 LOGS = f"{RESULTS}/logs"

@@ -104,7 +104,7 @@ def test_bad_vectors(tmp_path, text, message):
 
 @pytest.mark.parametrize("name", ["layers", "hidden", "characters", "words"])
 def test_sizes_must_be_positive(name):
-    with pytest.raises(UserError, match=f"{name} is 0; a BiLSTM needs at least 1"):
+    with pytest.raises(UserError, match=f"--{name} 0: expected a whole number from 1"):
         Sizes(**{name: 0})
 
 

@@ -1,6 +1,8 @@
 """The command lines that the rules hand to the programs."""
 
+import argparse
 import shlex
+from dataclasses import asdict
 
 import pytest
 import yaml
@@ -8,6 +10,7 @@ import yaml
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.commands import file_options, finetune_options, options, prepare_options, way_options
 from crossalign.catalog.sets import DataSet
+from crossalign.engine.hyperparameters import Settings, add_flags, given
 from crossalign.fetch.register import Dataset
 
 
@@ -65,15 +68,20 @@ def test_a_trial_of_the_grid_changes_two_values(config):
     assert trial == changed != ref
 
 
-def test_recipes_reach_the_program(config):
-    words = shlex.split(finetune_options(config, Tuned("mbert", "adjust-qa", "squad_en", "random-1-2", 3)))
-    given = dict(zip(words[::2], words[1::2], strict=True))
-    assert given["--task"] == "qa"
-    assert given["--init"] == "random-1-2"
-    assert given["--seed"] == "3"
-    assert (given["--batch"], given["--epochs"], given["--max-length"]) == ("32", "2", "384")
-    assert float(given["--warmup"]) == 0.0
-    assert given["--selection"] == "last"
+def test_presets_reach_the_program(config):
+    """From the config through flags to the settings of the engine, under one name and unchanged; 0 is a value too."""
+    run = Tuned("mbert", "adjust-qa", "squad_en", "random-1-2", 3)
+    parser = argparse.ArgumentParser()
+    for name in ("--task", "--init", "--seed"):
+        parser.add_argument(name)
+    add_flags(parser, Settings)
+    args = parser.parse_args(shlex.split(finetune_options(config, run)))
+    assert (args.task, args.init, args.seed) == ("qa", "random-1-2", "3")
+    preset = config["finetune"]["defaults"] | config["finetune"]["adjust-qa"]
+    assert given(args, Settings) == preset | {"betas": tuple(preset["betas"])}
+    assert (
+        asdict(Settings(**given(args, Settings))).items() >= {"warmup": 0.0, "patience": 0, "max_length": 384}.items()
+    )
 
 
 def test_what_a_file_is_and_how_it_comes_are_told_apart(config):

@@ -143,7 +143,7 @@ def test_every_rule_is_read():
     texts = [file.read_text(encoding="utf-8") for file in (ROOT / "rules").glob("*.smk")]
     assert all(rule.environment for rule in RULES)
     assert len({rule.name for rule in RULES}) == len(RULES)
-    assert {"finetune", "finetune_random", "prepare_trees", "pretrain_own", "make_world"} <= {r.name for r in RULES}
+    assert {"finetune", "finetune_random", "prepare_trees", "pretrain", "make_world"} <= {r.name for r in RULES}
     # Two loops stand for seven rules.
     assert len(RULES) == sum(text.count("conda:\n") for text in texts) + 5
 

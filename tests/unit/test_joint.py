@@ -210,7 +210,7 @@ def tuning(place, static=True, keep="table", task=None, folder=None, saving=None
     run = FineTuning(
         toy_model(1, hidden_dropout=dropout, attention_dropout=dropout), None, task or ToyTask(),
         toy_records(30, vocabulary=len(VOCABULARY)), [],
-        Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", eps=1e-4),
+        Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", epsilon=1e-4),
         auxiliary=auxiliary(place, keep), checkpoints=folder, saving=saving,
     )  # fmt: skip
     run.engine.static = static

@@ -60,8 +60,8 @@ def test_a_small_vocabulary_is_cheaper():
 @pytest.mark.parametrize(("layers", "neurons", "pieces", "milliseconds"), [(12, 64, 900, 6.2), (12, 768, 37500, 30.3)])
 def test_pretraining_steps_that_were_measured_come_out(root, layers, neurons, pieces, milliseconds):
     # docs/performance.md, Planning: 16,384 tokens a step.
-    row = read_costs(root / "resources" / "costs.tsv")["h200", "pretrain_own", ""]
-    price = row.price(Work("pretrain_own", units=16.384, shape=(layers, neurons), pieces=pieces), gpu=True)
+    row = read_costs(root / "resources" / "costs.tsv")["h200", "pretrain", ""]
+    price = row.price(Work("pretrain", units=16.384, shape=(layers, neurons), pieces=pieces), gpu=True)
     assert 1000 * (price.seconds - price.idle) == pytest.approx(milliseconds, rel=0.2)
 
 
@@ -87,7 +87,7 @@ def test_sharing_cards_shortens_the_small_run(root, registers, tmp_path):
 
 def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path):
     plan = estimate(root, registers, tmp_path, ["config.small.yaml"])
-    made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain_own"}
+    made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain"}
     assert made["small-6x192"] < made["small-8x256"] < made["small"]
     # Fewer steps of a smaller model, but all tokens are guessed.
     assert made["small-causal-4x128"] > made["small-6x192"] / 2

@@ -203,9 +203,9 @@ def test_positions_may_begin_as_waves(place, tmp_path):
     ("change", "message"),
     [
         ({"steps": 0}, "--steps 0"),
-        ({"learning_rate": 0.0}, "learning rate 0.0 is not positive"),
+        ({"learning_rate": 0.0}, "--learning-rate 0.0: expected a number above 0"),
         ({"dropout": 1.0}, "dropout 1.0"),
-        ({"hidden_share": 1.5}, "share of 1.5"),
+        ({"masking": 1.5}, "--masking 1.5: expected a number above 0 and below 1"),
         ({"block": 64}, "positions for 32 only"),
     ],
 )

@@ -122,7 +122,7 @@ def test_epochs_in_place_of_steps(place, tmp_path):
 def test_bad_settings_and_texts(place, tmp_path):
     with pytest.raises(UserError, match="--selection best chooses by the loss on dev texts"):
         pretrain(start(place), Job(place[1], settings(selection="best"), tmp_path / "m"), CPU)
-    with pytest.raises(UserError, match="--selection first is not one of last, best"):
+    with pytest.raises(UserError, match="--selection first: expected one of last, best"):
         settings(selection="first")
     (tmp_path / "short.txt").write_text("abcd\n")
     job = Job(place[1], settings(), tmp_path / "m", dev={"aa": [tmp_path / "short.txt"]})

@@ -15,7 +15,7 @@ from crossalign.engine.arena import AdamW
 from crossalign.engine.batches import Stream
 from crossalign.engine.checkpoints import Checkpoints
 from crossalign.engine.encoder import Encoder, restore_vocabulary, slice_vocabulary
-from crossalign.engine.hyperparameters import fingerprint
+from crossalign.engine.hyperparameters import AdjustmentSettings, fingerprint
 from crossalign.engine.linked import Sample
 from crossalign.engine.pairs import Choice, PairStore, make_pairs
 from crossalign.engine.parts import Part
@@ -33,42 +33,6 @@ log = logging.getLogger(__name__)
 
 # Points of the loss curve in the report.
 _POINTS = 50
-
-
-@dataclass
-class AdjustmentSettings:
-    """Hyper-parameters of an adjustment; the defaults are the authors' (`adjust`, equation 1 and section 5.1).
-
-    Differs from the authors' scripts: they add the losses of groups of 4 pairs, here a step is one mean over its 32
-    pairs. Adam ignores the scale, so what differs is that groups with few links no longer weigh as much as others.
-    """
-
-    pairs: int = 30000
-    aggregation: str = "avg"
-    tokens: str = "all"
-    batch: int = 32
-    epochs: int = 1
-    learning_rate: float = 5e-5
-    warmup: float = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.98
-    eps: float = 1e-9
-    clip: float = 0.0
-    seed: int = 1
-    precision: str = "fp32"
-
-    def __post_init__(self) -> None:
-        for name in ("pairs", "batch", "epochs"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} {getattr(self, name)}: at least 1 is needed")
-        if self.learning_rate <= 0:
-            raise UserError(f"learning rate {self.learning_rate} is not positive")
-        _ = self.choice
-
-    @property
-    def choice(self) -> Choice:
-        """Aggregation and tokens, checked."""
-        return Choice(self.aggregation, self.tokens)
 
 
 @dataclass
@@ -116,7 +80,7 @@ class Adjusting:
     ) -> None:
         self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
-        self.store, self.account = make_store(sample, encoder, tokenizer, settings.choice)
+        self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
         mark = fingerprint(recipe, settings, identity, *content(self.store))
         self.checkpoints = Checkpoints(checkpoints, mark)
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
@@ -129,7 +93,7 @@ class Adjusting:
         self.stream = Stream(self.store, settings.batch, settings.seed, "sentence pairs in order")
         self.steps = settings.epochs * len(self.stream)
         rates = learning_rates(settings.learning_rate, self.steps, settings.warmup, "constant")
-        optimiser = AdamW((settings.beta1, settings.beta2), settings.eps, 0.0, settings.clip)
+        optimiser = AdamW(settings.betas, settings.epsilon, 0.0, settings.clip)
         part = Part(self.store, PullLoss(self.frozen), settings.batch)
         self.engine = Engine(encoder, {}, [part], rates, optimiser, settings.precision, capture=capture)
         self.progress = Progress()

@@ -69,10 +69,10 @@ class WordTraining:
         arrays += [] if vectors is None else [vectors]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, known, *arrays))
         self.epoch_steps = self.passes * len(self.stream)
-        rates = (settings.learning_rate, settings.epochs * self.epoch_steps, settings.warmup, settings.decay)
+        rates = (settings.learning_rate, settings.epochs * self.epoch_steps, settings.warmup, settings.schedule)
         self.rates = learning_rates(*rates)
         self.optimiser = torch.optim.AdamW(
-            self.model.parameters(), betas=(settings.beta1, settings.beta2), eps=settings.eps,
+            self.model.parameters(), betas=settings.betas, eps=settings.epsilon,
             weight_decay=settings.weight_decay,
         )  # fmt: skip
         self.history = History()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from crossalign.engine.batches import Stream
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.huggingface import load_weights
-from crossalign.engine.hyperparameters import fingerprint, folder_identity
+from crossalign.engine.hyperparameters import ContinualSettings, fingerprint, folder_identity
 from crossalign.engine.linked import Sample, read_sample
 from crossalign.engine.pairs import Choice
 from crossalign.engine.pull import PullLoss, freeze
@@ -21,29 +20,6 @@ from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-SCOPES = ("alignment", "both")
-
-
-@dataclass
-class ContinualSettings:
-    """The second loss of a fine-tuning; the defaults are the authors' (`adjust`, section 5.1).
-
-    `alpha` weighs the alignment term alone, as in the authors' scripts, or `both` terms, as the paper prints it.
-    """
-
-    pairs: int = 30000
-    aggregation: str = "avg"
-    tokens: str = "all"
-    batch: int = 16
-    alpha: float = 0.01
-    alpha_scope: str = "alignment"
-
-    def __post_init__(self) -> None:
-        if self.alpha_scope not in SCOPES:
-            raise UserError(f"alpha scope '{self.alpha_scope}' is not one of {', '.join(SCOPES)}")
-        if self.alpha < 0:
-            raise UserError(f"alpha {self.alpha} is negative")
 
 
 def continual(

@@ -116,8 +116,8 @@ class FineTuning:
                 TaskModel(self.auxiliary.reference, torch.nn.Identity()).place(self.device, settings.precision)
                 self.auxiliary.reference.requires_grad_(False)
         steps = settings.epochs * len(self.stream)
-        rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.decay)
-        optimiser = AdamW((settings.beta1, settings.beta2), settings.eps, settings.weight_decay, settings.clip)
+        rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)
+        optimiser = AdamW(settings.betas, settings.epsilon, settings.weight_decay, settings.clip)
         engine = Engine(
             self.model.encoder, {"head": head}, parts, rates, optimiser, settings.precision, capture=capture
         )

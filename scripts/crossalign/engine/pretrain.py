@@ -82,7 +82,7 @@ class Pretraining:
         self.team.part(settings.batch)
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         self.corpus = Corpus(files, settings.block - 1, settings.exponent, settings.seed)
-        blocks, leave_out = block_maker(config, tokenizer, settings.hidden_share)
+        blocks, leave_out = block_maker(config, tokenizer, settings.masking)
         self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
         self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
         self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
@@ -119,8 +119,8 @@ class Pretraining:
             # Each process counts by its share of the targets: the sum over the team is the mean over the batch.
             return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
 
-        rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.decay)
-        optimiser = AdamW((settings.beta1, settings.beta2), settings.eps, settings.weight_decay, settings.clip)
+        rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.schedule)
+        optimiser = AdamW(settings.betas, settings.epsilon, settings.weight_decay, settings.clip)
         part = Part(self.store, loss, team.part(settings.batch))
         engine = Engine(encoder, {"head": head}, [part], rates, optimiser, settings.precision, capture=capture)
         engine.reduce = None if team.alone else team.add

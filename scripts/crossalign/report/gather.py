@@ -9,7 +9,7 @@ from crossalign.catalog.addresses import TASKS, Tuned
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import base_name
-from crossalign.catalog.trained_models import own_models
+from crossalign.catalog.trained_models import stand_ins
 from crossalign.papers.all_items import ITEMS, PAPERS, catalog_of
 from crossalign.plan.measured import Measured, measured
 from crossalign.report.checksums import known_checksums
@@ -93,9 +93,8 @@ class Report:
 
     @property
     def own_models(self) -> list[str]:
-        """The models of its own that stand behind the run's tables and figures."""
-        own = own_models(self.config)
-        return sorted({base_name(run) for run in catalog_of(self.config).runs()} & own.keys())
+        """The models trained here that stand behind the run's tables and figures."""
+        return sorted({base_name(run) for run in catalog_of(self.config).runs()} & stand_ins(self.config))
 
     @property
     def states(self) -> dict[str, int]:

@@ -23,14 +23,14 @@ def spread_claim(task: str, which: str) -> Claim:
 
 def languages_counted(evidence: Evidence) -> Number:
     """The languages of the study, without those shown beside it."""
-    beside = evidence.config[PAPER]["beside"]
+    beside = evidence.config[PAPER]["extra_targets"]
     return different(T6, "target", ["X", *beside], layers="ref")(evidence)
 
 
 def further_targets(evidence: Evidence) -> Number:
     """The languages that are no source."""
     paper = evidence.config[PAPER]
-    return different(T6, "target", ["X", *paper["beside"], *paper["sources"]], layers="ref")(evidence)
+    return different(T6, "target", ["X", *paper["extra_targets"], *paper["sources"]], layers="ref")(evidence)
 
 
 SETUP: dict[str, Claim] = {

@@ -127,4 +127,4 @@ def arrow(source: str, target: str) -> str:
 
 def target_name(context: Context, lang: str) -> str:
     """A target's name; a language beside the table says so."""
-    return language(lang) + (" (beside)" if lang in context.config[PAPER]["beside"] else "")
+    return language(lang) + (" (beside)" if lang in context.config[PAPER]["extra_targets"] else "")

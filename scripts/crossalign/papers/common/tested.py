@@ -22,4 +22,4 @@ def own_set(config: dict, task: str, lang: str, split: str = "test") -> DataSet:
 def counted_languages(config: dict) -> list[str]:
     """The languages that count in the means: those beside them do not."""
     paper = config[PAPER]
-    return [lang for lang in paper["languages"] if lang not in paper["beside"]]
+    return [lang for lang in paper["languages"] if lang not in paper["extra_targets"]]

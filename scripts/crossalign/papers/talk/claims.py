@@ -45,7 +45,7 @@ def zero_shot(target: str, doubt: str) -> Claim:
 
 def all_targets(evidence: Evidence) -> Group:
     """LAS from English on every other language; those beside the study are left out."""
-    without = ("en", "X", *evidence.config[ALIGN]["beside"])
+    without = ("en", "X", *evidence.config[ALIGN]["extra_targets"])
     found = cells(T6, ("target",), source="en", layers="ref")(evidence)
     return Group({language(name): number for name, number in found if name not in without})
 
