@@ -56,8 +56,8 @@ plan: environment
 paper: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/gpu $(TARGETS)
 
-# Jobs that share the card, as `gpu` of profiles/small says; make small TARGETS=data needs no GPU at all.
-small: export CROSSALIGN_CARD_SHARE ?= 6
+# Jobs that share the GPU, as `gpu` of profiles/small says; make small TARGETS=data needs no GPU at all.
+small: export CROSSALIGN_GPU_SHARE ?= 6
 small: environment
 	@mkdir -p results/small
 	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
@@ -65,7 +65,7 @@ small: environment
 		-- --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
 
 small-mirror: environment
-	python scripts/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml
+	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml
 
 slurm: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/slurm $(TARGETS)
@@ -75,13 +75,13 @@ report: environment
 	python scripts/make_report.py --config results/$(RUN)/config.json --results results/$(RUN) --out results/$(RUN)/report/index.html
 
 publish: environment
-	python scripts/publish_run.py --results results/$(RUN) --out $(or $(TO),$(error TO=folder is needed))
+	python tools/publish_run.py --results results/$(RUN) --out $(or $(TO),$(error TO=folder is needed))
 
 snakemake-report: environment
 	snakemake --profile profiles/demo --report results/demo/report/snakemake.html all
 
 demo-models: environment
-	python scripts/make_demo_models.py --out resources/demo/models
+	python tools/make_demo_models.py --out resources/demo/models
 
 bench: dev-environment
 	python benchmarks/plan.py

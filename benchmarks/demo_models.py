@@ -20,14 +20,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import demo_models_score as scoring
 import torch
+from tools import demo_models
+from tools.demo_models import write_provenance
 
-from crossalign import demo_models
-from crossalign.demo_provenance import write_provenance
 from crossalign.engine.corpus import encode_texts
 from crossalign.engine.device import choose_device, choose_precision
 from crossalign.engine.huggingface import load_encoder

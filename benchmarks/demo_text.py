@@ -16,15 +16,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 import yaml
+from tools.demo_models import clean_text, read_plan
 
 from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
-from crossalign.demo_models import read_plan
-from crossalign.demo_text import clean_text
 from crossalign.engine.vocabulary import train_vocabulary
 from crossalign.world.settings import load_settings
 from crossalign.world.world import default_jobs, write_world

@@ -7,7 +7,7 @@
    start and the end of the process.
 3. Predictions alone, in tokens per second, against a padded loop of 32 examples at a time over the library's model.
 
-Usage: [python scripts/warm.py --] python3 benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu]
+Usage: [python tools/warm.py --] python3 benchmarks/evaluate.py --data DIR [--out FILE.json] [--device cuda|cpu]
        [--epochs N] [--tiny]
 With the first half of the command programs start warm, as `make` has it; without it they import everything anew.
 DIR holds, anywhere below it, *ewt*train.conllu[.gz], *ewt*dev.conllu[.gz], *_pud-*.conllu[.gz] and vocab.txt[.gz].
@@ -77,7 +77,7 @@ def write_sets(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Path],
 def run(program: str, *arguments: str) -> tuple[float, str]:
     """Seconds that a program of the workflow takes, from its start to its end, and what it says."""
     started = time.perf_counter()
-    # The first `python` there is, as in the rules: below scripts/warm.py that is the one with the warm start.
+    # The first `python` there is, as in the rules: below tools/warm.py that is the one with the warm start.
     command = [shutil.which("python") or sys.executable, str(ROOT / "scripts" / program), *map(str, arguments)]
     # One thread, as in the rules; without that there is no warm start.
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})

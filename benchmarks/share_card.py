@@ -1,7 +1,7 @@
 """Several fine-tunings on one card at the same time against the same ones after each other.
 
 Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
-one card and share it by CROSSALIGN_CARD_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
+one card and share it by CROSSALIGN_GPU_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
 as long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend
 on them.
 
@@ -124,7 +124,7 @@ def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs:
     out = folder / f"{share}-at-once" / f"seed{seed}"
     out.mkdir(parents=True)
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    environment |= {"CROSSALIGN_CARDS": args.card, "CROSSALIGN_CARD_SHARE": str(share), "OMP_NUM_THREADS": "1"}
+    environment |= {"CROSSALIGN_GPUS": args.card, "CROSSALIGN_GPU_SHARE": str(share), "OMP_NUM_THREADS": "1"}
     # A benchmark inside of a job of a scheduler chooses its card all the same.
     environment.pop("SLURM_JOB_ID", None)
     command = [

@@ -1,7 +1,8 @@
-"""Write config/README.md, with every key of the config, its meaning, its values and its default, and the schema for
-editors, resources/schemas/config.schema.json.
+"""Write the tables of config/README.md, with every key of the config, its meaning, its values and its default, and the
+schema for editors, resources/schemas/config.schema.json.
 
-Meanings and values come from the classes in crossalign/catalog/settings.py, defaults and notes from config.yaml.
+Meanings and values come from the classes in crossalign/catalog/settings.py, defaults and notes from config.yaml. What
+stands above the tables is written by hand.
 
 Example:
     python scripts/document_config.py
@@ -19,35 +20,7 @@ from crossalign.catalog.settings import json_schema
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_atomic
 
-INTRODUCTION = """\
-# Configuration
-
-<!-- Made by python scripts/document_config.py from scripts/crossalign/catalog/settings.py and config.yaml. -->
-
-The settings are in `config.yaml`, at the top of the repository. It describes the four papers at full scale. Leave it as
-it is: write the keys that differ into a file of your own, and Snakemake merges that file over `config.yaml`.
-
-```yaml
-run: mine
-items: [align-predict/table1, align-predict/table6]
-seeds: [1, 2]
-```
-
-```
-snakemake --profile profiles/gpu --configfile mine.yaml all
-```
-
-- Mappings are merged key by key. Lists and single values are replaced.
-- `run` names the folder of the results. Runs with different names do not mix.
-- A wrong key or value stops the run before its first job. The message says what is allowed.
-- When a key changes, only the jobs that depend on it run again.
-- `config.demo.yaml` and `config.small.yaml` are such files, too.
-- An editor that knows JSON Schema completes and checks keys as you type: `resources/schemas/config.schema.json`.
-
-In the tables below, AP is *First Align, then Predict*, ANC is *Cross-lingual Similarity of Multilingual Representations
-Revisited* and ADJ is *The Impact of Cross-Lingual Adjustment*. "AP 3" is section 3 of that paper. "Our choice" marks
-values that the papers do not state. A key without a default may be left out.
-"""
+MARK = "<!-- Below: made by python scripts/document_config.py. -->"
 HEAD = "| key | meaning | values | default |\n|---|---|---|---|"
 FOLLOWS = "a mapping, as follows"
 
@@ -152,7 +125,7 @@ class Page:
         keys = self.schema["properties"].items()
         plain = [self.row((key,), key, part) for key, part in keys if "$ref" not in part]
         sections = [self.section(key, part) for key, part in keys if "$ref" in part]
-        return "\n".join([INTRODUCTION, "\n".join(["## The run\n", HEAD, *plain, ""]), *sections])
+        return "\n".join(["\n".join(["## The run\n", HEAD, *plain, ""]), *sections])
 
 
 def cell(text: str) -> str:
@@ -166,12 +139,11 @@ def sentence(text: str) -> str:
 
 def documents() -> dict[str, str]:
     """Both files, by their place in the repository."""
-    schema = json_schema()
-    page = Page(schema, (ROOT / "config.yaml").read_text(encoding="utf-8")).text()
-    return {
-        "config/README.md": page,
-        "resources/schemas/config.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
-    }
+    schema, page = json_schema(), "config/README.md"
+    above = (ROOT / page).read_text(encoding="utf-8").partition(MARK)[0]
+    tables = Page(schema, (ROOT / "config.yaml").read_text(encoding="utf-8")).text()
+    text = json.dumps(schema, indent=1, ensure_ascii=False)
+    return {page: f"{above}{MARK}\n\n{tables}", "resources/schemas/config.schema.json": f"{text}\n"}
 
 
 def main() -> None:

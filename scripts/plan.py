@@ -28,7 +28,7 @@ from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.measured import measured
 from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, taken, times
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.gpus import jobs_per_card
+from crossalign.runtime.gpus import jobs_per_gpu
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -47,7 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--share",
         type=number,
-        help="jobs on one GPU; default: CROSSALIGN_CARD_SHARE, or as in the profile of the run's name, or 1",
+        help="jobs on one GPU; default: CROSSALIGN_GPU_SHARE, or as in the profile of the run's name, or 1",
     )
     parser.add_argument("--cores", type=number, help="default: 2 without a GPU, else as in the profiles")
     parser.add_argument("--mbit", type=number, default=100, help="speed of downloads in Mbit/s; default: 100")
@@ -83,8 +83,8 @@ def chosen(given: argparse.Namespace, config: dict) -> Choice:
     cores = given.cores or (2 if hardware == "cpu" else profile["cores"])
     share = 1
     if hardware != "cpu":
-        told = "CROSSALIGN_CARD_SHARE" in os.environ
-        share = given.share or (jobs_per_card(os.environ) if told else profile["resources"]["gpu"])
+        told = "CROSSALIGN_GPU_SHARE" in os.environ
+        share = given.share or (jobs_per_gpu(os.environ) if told else profile["resources"]["gpu"])
     return Choice(given.targets, hardware, given.gpus, cores, given.mbit, benchmarks, min(share, cores))
 
 

@@ -30,7 +30,7 @@ def parse_args() -> tuple[argparse.Namespace, list[str]]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=__doc__[__doc__.find("Example:") :],
     )
-    parser.add_argument("--warm", action="store_true", help="jobs start as forks of one process: scripts/warm.py")
+    parser.add_argument("--warm", action="store_true", help="jobs start as forks of one process: tools/warm.py")
     parser.add_argument("--after", default="", help="the command to tell at the end; {run} is the name of the run")
     parser.add_argument(
         "--again",
@@ -79,7 +79,7 @@ def main() -> None:
         command[1:1] = logger_options(given, arguments, results)
         unlock_if_dead(results.absolute().parents[1])
     if given.warm:
-        command = [sys.executable, str(SCRIPTS / "warm.py"), "--", *command]
+        command = [sys.executable, str(SCRIPTS.parent / "tools" / "warm.py"), "--", *command]
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -17,7 +17,7 @@ def snakemake(
 
     `warm`: jobs start from a process that has the libraries loaded, as in the demo.
     """
-    start = [sys.executable, str(root / "scripts" / "warm.py"), "--"] if warm else []
+    start = [sys.executable, str(root / "tools" / "warm.py"), "--"] if warm else []
     command = [
         *start,
         sys.executable,

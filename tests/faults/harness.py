@@ -19,7 +19,18 @@ from tests.unit.world_for_tests import SETTINGS, small_override
 
 from crossalign.world.settings import load_settings
 
-PARTS = ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "config.yaml", "config.demo.yaml", "docs")
+PARTS = (
+    "Snakefile",
+    "rules",
+    "scripts",
+    "tools",
+    "resources",
+    "envs",
+    "profiles",
+    "config.yaml",
+    "config.demo.yaml",
+    "docs",
+)
 # Few jobs, all kinds of them: data, a model that is kept and one that is not, scores, similarities, table and figure.
 SMALL = {
     "items": ["align-predict/table8", "align-predict/figure2"],
@@ -97,7 +108,7 @@ class Run:
     def __init__(self, folder: Path, *arguments: str, warm: bool = True, targets: tuple[str, ...] = TARGETS) -> None:
         self.folder, self.mark = folder, f"{os.getpid()}-{next(NUMBERS)}"
         self.log = folder / f"snakemake-{self.mark}.log"
-        start = [sys.executable, str(folder / "scripts" / "warm.py"), "--"] if warm else []
+        start = [sys.executable, str(folder / "tools" / "warm.py"), "--"] if warm else []
         configs = [str(folder / name) for name in ("config.demo.yaml", "config.small.json")]
         command = [
             *(*start, sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")),
@@ -130,7 +141,7 @@ class Run:
     def server(self) -> Process | None:
         """The process that jobs are forked from."""
         for process in self.family():
-            if process.parent == self.process.pid and "scripts/warm.py" in process.command:
+            if process.parent == self.process.pid and "tools/warm.py" in process.command:
                 return process
         return None
 

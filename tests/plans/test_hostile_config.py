@@ -28,7 +28,7 @@ def project(root, tmp_path):
     """The workflow in a folder with a hostile name, beside a mirror and models in such folders."""
     folder = tmp_path / HOSTILE
     folder.mkdir()
-    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "docs", "config.yaml"):
+    for name in ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "profiles", "docs", "config.yaml"):
         (folder / name).symlink_to(root / name)
     # Snakemake takes the folder of the real file for that of the workflow.
     for name in ("Snakefile", "config.yaml"):

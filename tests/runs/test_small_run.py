@@ -63,7 +63,7 @@ def pinch(root, shared, tmp_path_factory):
     mirror = {"downloads": {"mirror": f"file://{folder / 'mirror'}", "mirror_checksums": "mirror"}}
     (folder / "pinch.yaml").write_text(yaml.safe_dump(PINCH | mirror), encoding="utf-8")
     configs = [str(root / "config.small.yaml"), str(folder / "pinch.yaml")]
-    program = [sys.executable, str(root / "scripts/make_mirror.py"), str(shared / "data")]
+    program = [sys.executable, str(root / "tools/make_mirror.py"), str(shared / "data")]
     subprocess.run([*program, "--out", str(folder / "mirror"), "--config", *configs], check=True)
     done = run(root, folder)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -38,7 +38,17 @@ SMALL = {
 def project(root, tmp_path_factory):
     """A copy of the workflow whose demo world is tiny, after one complete run."""
     folder = tmp_path_factory.mktemp("project") / "a project"  # a space, as people have them
-    for name in ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "config.yaml", "config.demo.yaml"):
+    for name in (
+        "Snakefile",
+        "rules",
+        "scripts",
+        "tools",
+        "resources",
+        "envs",
+        "profiles",
+        "config.yaml",
+        "config.demo.yaml",
+    ):
         source = root / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder_for(folder) / name)
     # A little more text than the world's own tests need, so that some of it can be held out.

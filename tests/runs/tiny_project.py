@@ -11,7 +11,7 @@ from tests.workflow import snakemake
 
 from crossalign.world.settings import load_settings
 
-COPIED = ("Snakefile", "rules", "scripts", "resources", "envs", "config.yaml", "config.demo.yaml", "docs")
+COPIED = ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "config.yaml", "config.demo.yaml", "docs")
 
 
 def copy_project(root: Path, folder: Path, world: dict | None = None) -> None:

@@ -15,7 +15,18 @@ from tests.slurm.settings import ACCOUNT, PARTITION
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = Path(__file__).with_name("launch.py")
-PARTS = ("Snakefile", "rules", "scripts", "resources", "envs", "profiles", "config.yaml", "config.demo.yaml", "docs")
+PARTS = (
+    "Snakefile",
+    "rules",
+    "scripts",
+    "tools",
+    "resources",
+    "envs",
+    "profiles",
+    "config.yaml",
+    "config.demo.yaml",
+    "docs",
+)
 
 
 def copy_project(folder: Path) -> None:

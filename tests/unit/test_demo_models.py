@@ -9,9 +9,9 @@ import pytest
 import torch
 import yaml
 from tests.pretrain_toys import make_text, make_tokenizer
+from tools import demo_models
+from tools.demo_models import finished, write_provenance
 
-from crossalign import demo_models
-from crossalign.demo_provenance import finished, write_provenance
 from crossalign.engine.huggingface import load_weights
 from crossalign.engine.pretrain import Pretraining
 from crossalign.engine.saving import InterruptedTraining
@@ -172,7 +172,7 @@ def test_the_tracked_plan_can_be_read(root: Path):
 
 def test_the_program_lists_what_is_missing(place, tmp_path, root):
     plan = ["--plan", str(place[0] / "models.yaml"), "--settings", str(place[0] / "world.yaml"), "--list"]
-    command = [sys.executable, str(root / "scripts/make_demo_models.py"), "--out", str(tmp_path), *plan]
+    command = [sys.executable, str(root / "tools/make_demo_models.py"), "--out", str(tmp_path), *plan]
     done = subprocess.run([*command, "--models", "further"], capture_output=True, text=True, check=True)
     assert done.stdout == "mbert\tmissing\nfurther\tmissing\n"
     wrong = subprocess.run([*command, "--models", "gpt"], capture_output=True, text=True)

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from tools.local_mirror import lay_out
 
 from crossalign.data.archive import open_text
 from crossalign.fetch.checksums import parse_sums
-from crossalign.fetch.local_mirror import lay_out
 from crossalign.fetch.register import Dataset
 from crossalign.runtime.errors import UserError
 
@@ -152,7 +152,7 @@ def test_damaged_samples_are_told(tmp_path, name, data, path, message):
 
 def test_program(root, folder, tmp_path):
     def call(*options):
-        command = [sys.executable, root / "scripts/make_mirror.py", *options, "--out", tmp_path / "mirror"]
+        command = [sys.executable, root / "tools/make_mirror.py", *options, "--out", tmp_path / "mirror"]
         return subprocess.run(command, capture_output=True, text=True)
 
     done = call(folder, "--config", root / "config.small.yaml")

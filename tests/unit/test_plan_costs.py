@@ -261,13 +261,13 @@ def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
 
 
 def test_the_small_runs_jobs_share_a_card(root, tmp_path, monkeypatch):
-    monkeypatch.delenv("CROSSALIGN_CARD_SHARE", raising=False)
+    monkeypatch.delenv("CROSSALIGN_GPU_SHARE", raising=False)
     small = str(root / "config.small.yaml")
     told = run_plan(root, tmp_path, small).stdout
     assert "with 6 jobs on each" in told  # profiles/small
     assert "and 16 cores: about" in told
     assert "between half and twice" in told
-    monkeypatch.setenv("CROSSALIGN_CARD_SHARE", "3")
+    monkeypatch.setenv("CROSSALIGN_GPU_SHARE", "3")
     assert "with 3 jobs on each" in run_plan(root, tmp_path, small).stdout
     alone = run_plan(root, tmp_path, small, "--share", "1").stdout
     assert "jobs on each" not in alone

@@ -32,7 +32,7 @@ def results(tmp_path):
 
 
 def publish(root, results, out):
-    command = [sys.executable, root / "scripts/publish_run.py", "--results", results, "--out", out]
+    command = [sys.executable, root / "tools/publish_run.py", "--results", results, "--out", out]
     return subprocess.run(command, capture_output=True, text=True)
 
 

@@ -12,10 +12,10 @@ import yaml
 from safetensors.torch import load_file, save_file
 from tests.engine_toys import ToyTask, toy_encoder, toy_records
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
+from tools import demo_models
 from torch import nn
 from torch.nn import functional
 
-from crossalign import demo_models
 from crossalign.catalog.commands import pretrain_options
 from crossalign.catalog.config import load
 from crossalign.embedding.weights import load_model

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted(file.name for file in (ROOT / "scripts").glob("*.py"))
 # They pass a command on and have no options of their own.
-WITHOUT_OPTIONS = {"warm.py", "with_cards.py"}
+WITHOUT_OPTIONS = {"warm.py", "with_gpus.py"}
 
 
 class Parsed(Exception):

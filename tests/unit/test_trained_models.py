@@ -104,6 +104,7 @@ def test_mistakes_are_told(small, key, value, message):
     place[last] = value
     with pytest.raises(UserError) as told:
         check(config)
+        catalog_of(config)
     assert message in str(told.value)
 
 

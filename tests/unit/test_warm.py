@@ -1,4 +1,4 @@
-"""Warm starts: a job below scripts/warm.py does what it does without, or runs without."""
+"""Warm starts: a job below tools/warm.py does what it does without, or runs without."""
 
 import contextlib
 import json
@@ -51,7 +51,7 @@ class Warm:
         self.environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(folder), "OMP_NUM_THREADS": "1"}
         self.environment |= more
         self.command = subprocess.Popen(
-            [sys.executable, folder / "warm.py", "--", "sh", "-c", 'echo "$PATH"; read line; exit 3'],
+            [sys.executable, folder.parent / "tools" / "warm.py", "--", "sh", "-c", 'echo "$PATH"; read line; exit 3'],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment,
         )  # fmt: skip
         self.path = self.command.stdout.readline().strip()
@@ -95,26 +95,23 @@ def children(parent: int) -> list[int]:
 
 def toy_scripts(folder: Path, gpu: bool = False, thread: bool = False) -> Path:
     """A folder of scripts with the real server and imitations of the libraries, which load in no time."""
-    (folder / "crossalign").mkdir()
-    for name in (
-        "warm.py",
-        "crossalign/runtime/errors.py",
-        "crossalign/__init__.py",
-        "crossalign/catalog/code_hash.py",
-    ):
-        shutil.copy(ROOT / "scripts" / name, folder / name)
-    for file in (ROOT / "scripts" / "crossalign").glob("warm*.py"):
-        shutil.copy(file, folder / "crossalign")
+    (folder / "crossalign").mkdir(parents=True)
+    for name in ("runtime/errors.py", "__init__.py", "catalog/code_hash.py"):
+        (folder / "crossalign" / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "scripts" / "crossalign" / name, folder / "crossalign" / name)
+    (folder.parent / "tools").mkdir()
+    for file in (ROOT / "tools").glob("warm*.py"):
+        shutil.copy(file, folder.parent / "tools")
     for name in ("tokenizers", "safetensors", "scipy", "matplotlib"):
         (folder / f"{name}.py").touch()
-    import crossalign.warm
+    import tools.warm_server
 
-    for name in crossalign.warm.PROGRAMS:
+    for name in tools.warm_server.PROGRAMS:
         (folder / name).write_text("from crossalign import toy\n")
     (folder / "crossalign" / "toy.py").write_text("VALUE = 'old'\n")
     waiter = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     # A GPU that is looked at is an open file below /dev, here one in the folder.
-    server = folder / "crossalign" / "warm.py"
+    server = folder.parent / "tools" / "warm_server.py"
     server.write_text(server.read_text().replace("/dev/nvidia", f"{folder}/nvidia"))
     look = f"HELD = open({str(folder / 'nvidia0')!r}, 'w')\n"
     (folder / "torch.py").write_text(TORCH + waiter * thread + look * gpu)
@@ -125,7 +122,7 @@ def toy_scripts(folder: Path, gpu: bool = False, thread: bool = False) -> Path:
 
 @pytest.fixture
 def warm(tmp_path):
-    server = Warm(toy_scripts(tmp_path))
+    server = Warm(toy_scripts(tmp_path / "scripts"))
     yield server
     server.close()
 
@@ -246,7 +243,7 @@ def test_a_job_is_not_left_without_its_client(warm):
 
 
 def test_nothing_is_left_when_the_command_ends(tmp_path):
-    warm = Warm(toy_scripts(tmp_path))
+    warm = Warm(toy_scripts(tmp_path / "scripts"))
     server = warm.server()
     assert warm.private.stat().st_mode & 0o777 == 0o700
     warm.close()
@@ -258,14 +255,14 @@ def test_nothing_is_left_when_the_command_ends(tmp_path):
 def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
     place = tmp_path / ("long" * 20) / ("longer" * 10)
     place.mkdir(parents=True)
-    warm = Warm(toy_scripts(tmp_path), TMPDIR=str(place))
+    warm = Warm(toy_scripts(tmp_path / "scripts"), TMPDIR=str(place))
     assert warm.probe()["warm"]
     assert not list(place.iterdir())
     warm.close()
 
 
 def test_nothing_is_left_when_the_command_is_killed(tmp_path):
-    warm = Warm(toy_scripts(tmp_path))
+    warm = Warm(toy_scripts(tmp_path / "scripts"))
     server = warm.server()
     client, number, worker = warm.waiting("save")
     warm.command.kill()
@@ -278,7 +275,7 @@ def test_nothing_is_left_when_the_command_is_killed(tmp_path):
 
 
 def test_a_dead_server_means_cold_jobs(tmp_path):
-    warm = Warm(toy_scripts(tmp_path))
+    warm = Warm(toy_scripts(tmp_path / "scripts"))
     assert warm.probe()["warm"]
     _, number, worker = warm.waiting()
     os.kill(warm.server(), signal.SIGKILL)
@@ -291,7 +288,7 @@ def test_a_dead_server_means_cold_jobs(tmp_path):
 
 @pytest.mark.parametrize("trouble", ["gpu", "thread"])
 def test_what_must_not_be_forked_is_not(tmp_path, trouble):
-    warm = Warm(toy_scripts(tmp_path, **{trouble: True}))
+    warm = Warm(toy_scripts(tmp_path / "scripts", **{trouble: True}))
     assert not warm.probe()["warm"]
     warm.close()
 
@@ -326,7 +323,7 @@ def test_a_fine_tuning_ends_with_the_same_bits(tmp_path):
 
 
 def test_the_command_must_be_given(tmp_path):
-    program = [sys.executable, ROOT / "scripts" / "warm.py"]
+    program = [sys.executable, ROOT / "tools" / "warm.py"]
     wrong = subprocess.run([*program, "snakemake"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stderr[:36]) == (1, "error: '--' and a command are needed")
     absent = subprocess.run([*program, "--", "no-such-program"], capture_output=True, text=True, check=False)

@@ -81,6 +81,9 @@ def dump(part: object, names: set[str]) -> str:
         case ast.Call() if any(keyword.arg == "epilog" for keyword in part.keywords):
             # What --help prints, with the formatter that keeps its line breaks.
             fields["keywords"] = [each for each in part.keywords if each.arg not in ("epilog", "formatter_class")]
+        case ast.Call(func=ast.Name(id="setting")):
+            # What a hyper-parameter means, in words.
+            fields["args"] = part.args[1:]
         case ast.JoinedStr():
             fields["values"] = [value for value in part.values if getattr(value, "value", None) != ""]
         case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():

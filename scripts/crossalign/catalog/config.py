@@ -16,7 +16,6 @@ from crossalign.catalog.targets import KINDS
 from crossalign.catalog.trained_models import trained_models, wrong_entries
 from crossalign.engine.hyperparameters import limits
 from crossalign.fetch.register import read_models
-from crossalign.papers.all_items import ITEMS, PAPERS
 from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,8 +47,12 @@ def merge(config: dict, changes: dict) -> None:
 
 
 def check(config: dict) -> None:
-    """Raise a UserError that lists everything wrong with `config`."""
-    problems = list(unsafe_text(config)) or list(wrong_keys(config)) or list(meaning_problems(config))
+    """Raise a UserError that lists everything wrong with `config`, but for the names of items, which papers know."""
+    refuse(list(unsafe_text(config)) or list(wrong_keys(config)) or list(meaning_problems(config)))
+
+
+def refuse(problems: list[str]) -> None:
+    """Raise a UserError if there are any."""
     if problems:
         raise UserError("the config has errors:\n" + "\n".join(f"  - {problem}" for problem in problems))
 
@@ -115,7 +118,8 @@ def describe(schema: dict, place: tuple, error: dict) -> str:
     if error["type"] == "extra_forbidden":
         if key in MOVED:
             return f"{key}: this key has moved; write {MOVED[key]}"
-        return f"{key_of(outer)}: unknown key '{last}'{suggestion(last, known_keys(schema, outer))}"
+        known = {name for one in choices(schema, find(schema, outer)[0]) for name in one.get("properties", ())}
+        return f"{key_of(outer)}: unknown key '{last}'{suggestion(last, sorted(known))}"
     if error["loc"][-1] == "[key]":
         return f"{key_of(outer)}: '{last}' is not allowed as a key; expected {values(schema, find(schema, outer)[0])}"
     node, meaning = find(schema, place)
@@ -127,18 +131,11 @@ def find(schema: dict, place: Iterable[object]) -> tuple[dict, str]:
     """The part of the schema at a place, and what the key means, or the nearest one around it."""
     node, meaning = schema, "the config"
     for part in place:
-        choices = [resolve(schema, one) for one in node.get("anyOf", [node])]
-        inner = resolve(schema, next(filter(None, (inside(one, part) for one in choices)), {}))
+        inner = resolve(schema, next(filter(None, (inside(one, part) for one in choices(schema, node))), {}))
         # Pydantic drops the titles of values of mappings, whose own title speaks of them.
         node = ({"title": node["title"]} if node.get("type") == "object" and "title" in node else {}) | inner
         meaning = inner.get("description", meaning)
     return node, meaning
-
-
-def known_keys(schema: dict, place: Iterable[object]) -> list[str]:
-    node, _ = find(schema, place)
-    choices = [resolve(schema, one) for one in node.get("anyOf", [node])]
-    return sorted(name for one in choices for name in one.get("properties", ()))
 
 
 def inside(node: dict, part: object) -> dict | None:
@@ -151,6 +148,11 @@ def inside(node: dict, part: object) -> dict | None:
     return next((one for pattern, one in patterns.items() if re.search(pattern, str(part))), None) or (
         node.get("additionalProperties") or None
     )
+
+
+def choices(schema: dict, node: dict) -> list[dict]:
+    """The kinds of values of which one is allowed."""
+    return [resolve(schema, one) for one in node.get("anyOf", [node])]
 
 
 def resolve(schema: dict, node: dict) -> dict:
@@ -171,20 +173,10 @@ def values(schema: dict, node: dict) -> str:
         return f"`{node['const']}`"
     names = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
     bounds = limits({names[name]: value for name, value in node.items() if name in names})
-    match node.get("type"):
-        case "integer":
-            return f"a whole number{bounds}"
-        case "number":
-            return f"a number{bounds}"
-        case "boolean":
-            return "true or false"
-        case "null":
-            return "null"
-        case "array":
-            return f"a list, each {values(schema, node['items'])}"
-        case "object":
-            return "a mapping"
-    return "text"
+    if node.get("type") == "array":
+        return f"a list, each {values(schema, node['items'])}"
+    words = {"integer": f"a whole number{bounds}", "number": f"a number{bounds}", "boolean": "true or false"}
+    return (words | {"null": "null", "object": "a mapping"}).get(node.get("type"), "text")
 
 
 def suggestion(name: str, allowed: list[str]) -> str:
@@ -199,7 +191,6 @@ def known_languages() -> list[str]:
 
 def meaning_problems(config: dict) -> Iterator[str]:
     """What fits the schema and is wrong all the same."""
-    yield from unknown_items(config)
     yield from unknown_languages(config)
     yield from unknown_models(config)
     yield from layers_beyond(config)
@@ -210,8 +201,10 @@ def meaning_problems(config: dict) -> Iterator[str]:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
     if (scope := config["adjustment"]["continual"]["alpha_scope"]) in config["adjust"]["further_alpha_scopes"]:
         yield f"adjust.further_alpha_scopes: '{scope}' is that of adjustment.continual.alpha_scope already"
-    if config["adjust"]["pool"] < (largest := max(map(pair_count, all_pairs(config)))):
-        yield f"adjust.pool: {config['adjust']['pool']} pairs are fewer than the largest size that is asked, {largest}"
+    adjust = config["adjust"]
+    asked = [adjust["pairs"], *adjust["sizes"]["pairs"], *adjust["extended"]["pairs"]]
+    if adjust["pool"] < (largest := max(map(pair_count, asked))):
+        yield f"adjust.pool: {adjust['pool']} pairs are fewer than the largest size that is asked, {largest}"
 
 
 # Keys that become parts of file names and arguments of programs.
@@ -234,20 +227,6 @@ def unsafe_text(value: object, place: tuple = ()) -> Iterator[str]:
         elif place in PATHS and (value.startswith(("-", "~")) or set("{}") & set(value)):
             expected = "a path without braces that does not begin with - or ~"
             yield f"{key_of(place)}: {value!r} is not allowed; expected {expected}"
-
-
-def unknown_items(config: dict) -> Iterator[str]:
-    for place, item in enumerate(config["items"] if config["items"] != "all" else []):
-        paper = item.partition("/")[0]
-        if item not in ITEMS:
-            yield f"items[{place}]: unknown item '{item}'{suggestion(item, sorted(ITEMS))}"
-        elif paper not in config["papers"]:
-            yield f"items[{place}]: '{item}' belongs to '{paper}', which is not among papers"
-    for item in config["skip"]:
-        if item not in ITEMS:
-            yield f"skip: unknown item '{item}'{suggestion(item, sorted(ITEMS))}"
-        elif config["items"] != "all" and item in config["items"]:
-            yield f"skip: '{item}' stands among items too; one of the two must go"
 
 
 # Keys that hold language codes: a list, a mapping by language, or one code.
@@ -322,6 +301,9 @@ def missing_treebanks(config: dict) -> Iterator[str]:
             yield f"talk.folded: '{treebank}' is not among talk.treebanks"
 
 
+STUDIES = ("", "unseen", "align-predict", "anc", "adjust", "talk")
+
+
 def wrong_presets(config: dict) -> Iterator[str]:
     search = config["align-predict"]["search_per_init"]
     if search == {}:
@@ -330,7 +312,7 @@ def wrong_presets(config: dict) -> Iterator[str]:
     for name, entry in presets.items():
         preset = config["finetune"]["defaults"] | entry
         study, _, task = name.rpartition("-")
-        if task not in KINDS or study not in ("", "unseen", *PAPERS):
+        if task not in KINDS or study not in STUDIES:
             near = difflib.get_close_matches(name, sorted(set(presets) - {name}), n=1)
             rule = f"a name is a task ({', '.join(KINDS)}), alone or behind a study, as adjust-ner"
             yield f"finetune: unknown key '{name}'; " + (f"did you mean '{near[0]}'?" if near else rule)
@@ -346,8 +328,3 @@ def wrong_presets(config: dict) -> Iterator[str]:
 def pair_count(pairs: str) -> int:
     """30k -> 30000."""
     return int(pairs[:-1]) * 1000 if pairs.endswith("k") else int(pairs)
-
-
-def all_pairs(config: dict) -> list[str]:
-    adjust = config["adjust"]
-    return [adjust["pairs"], *adjust["sizes"]["pairs"], *adjust["extended"]["pairs"]]

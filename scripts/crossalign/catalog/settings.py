@@ -247,9 +247,11 @@ def keys_of(
     return {name: field for name, field in found.items() if name not in without}
 
 
-Preset = create_model(
-    "Preset", __base__=Section, __doc__="Hyper-parameters of a fine-tuning.", **keys_of(engine.Settings)
-)
+def section(name: str, doc: str, base: type[BaseModel] = Section, **keys: Any) -> type[BaseModel]:
+    return create_model(name, __base__=base, __doc__=doc, **keys)
+
+
+Preset = section("Preset", "Hyper-parameters of a fine-tuning.", **keys_of(engine.Settings))
 
 
 class Finetune(Section):
@@ -273,25 +275,25 @@ class Finetune(Section):
 
 
 PULLED = tuple(each.name for each, _ in engine.described(engine.Pulling))
-Continual = create_model(
+Continual = section(
     "Continual",
-    __base__=Section,
-    __doc__="Continual learning.",
+    "Continual learning.",
     **keys_of(engine.ContinualSettings, without=PULLED, needed=("batch", "alpha", "alpha_scope")),
 )
-Adjustment = create_model(
+Adjustment = section(
     "Adjustment",
-    __base__=Section,
-    __doc__="Hyper-parameters of the adjustment.",
+    "Hyper-parameters of the adjustment.",
     **keys_of(engine.AdjustmentSettings, PULLED, ("batch", "learning_rate", "betas", "epsilon", "warmup", "epochs")),
     continual=(Continual, ...),
 )
-TRAINED = ("block", "batch", "learning_rate", "epsilon", "masking")
-Mlm = create_model(
+Mlm = section(
     "Mlm",
-    __base__=Section,
-    __doc__="Masked language modelling of a published model, continued on the text of one language.",
-    **keys_of(pretraining.PretrainSettings, without=("steps", "exponent", "dev_every"), needed=TRAINED),
+    "Masked language modelling of a published model, continued on the text of one language.",
+    **keys_of(
+        pretraining.PretrainSettings,
+        without=("steps", "exponent", "dev_every"),
+        needed=("block", "batch", "learning_rate", "epsilon", "masking"),
+    ),
     epochs=(float, key("passes over the texts", gt=0)),
 )
 
@@ -303,13 +305,13 @@ class Trained(Section):
     languages: Some[Lang] = key("its languages", default=None)
 
 
-Vocabulary = create_model(
-    "Vocabulary", __base__=Trained, __doc__="A vocabulary that is made here.", **keys_of(pretraining.VocabularySettings)
+Vocabulary = section(
+    "Vocabulary", "A vocabulary that is made here.", Trained, **keys_of(pretraining.VocabularySettings)
 )
-Model = create_model(
+Model = section(
     "Model",
-    __base__=Trained,
-    __doc__="A model that is pretrained here.",
+    "A model that is pretrained here.",
+    Trained,
     vocabulary=(
         like(r"^[a-z0-9][a-z0-9._-]*(-\*)?$", "a name of `pretrain.vocabularies` or of resources/models.tsv"),
         key("its vocabulary, or the model whose vocabulary it shares", default=None),
@@ -331,10 +333,9 @@ class Pretrain(Section):
     models: dict[Entry, Model] = key("`defaults` and one entry per model, which says what differs")
 
 
-Bilstm = create_model(
+Bilstm = section(
     "Bilstm",
-    __base__=Section,
-    __doc__="The baseline without pretraining.",
+    "The baseline without pretraining.",
     **keys_of(engine.Sizes, needed=("layers", "hidden", "characters", "words", "dropout")),
     **keys_of(engine.BilstmSettings, needed=("batch", "epochs", "learning_rate", "patience")),
 )

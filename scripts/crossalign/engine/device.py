@@ -11,13 +11,13 @@ from threading import Thread
 import torch
 
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.gpus import claim_cards
+from crossalign.runtime.gpus import claim_gpus
 
 
 def choose_device(name: str = "auto") -> torch.device:
     """`auto` is the GPU where there is one. Sets the CPU up for small models: one thread, no oneDNN."""
     if name in ("auto", "cuda"):
-        claim_cards()
+        claim_gpus()
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():

@@ -1,12 +1,12 @@
-"""Which GPU a program works on, where no scheduler says so: each takes a free card, or a free part of one, by a lock.
+"""Which GPU a program works on, where no scheduler says so: each takes a free GPU, or a free part of one, by a lock.
 
-A lock is the kernel's own on an open file. It goes when the program ends, however it ends, so no card stays taken by
-one that was killed, and two workflows on one machine cannot take the same card. The locks of a machine lie in a folder
+A lock is the kernel's own on an open file. It goes when the program ends, however it ends, so no GPU stays taken by
+one that was killed, and two workflows on one machine cannot take the same GPU. The locks of a machine lie in a folder
 of that machine, never on a network file system.
 
-    CROSSALIGN_CARDS        the cards to use, such as 0,2,3; all that the driver reports if not set
-    CROSSALIGN_CARD_SHARE   how many programs may work on one card at the same time; 1 if not set
-    CROSSALIGN_CARD_LOCKS   the folder of the locks, if not the one for temporary files
+    CROSSALIGN_GPUS        the GPUs to use, such as 0,2,3; all that the driver reports if not set
+    CROSSALIGN_GPU_SHARE   how many programs may work on one GPU at the same time; 1 if not set
+    CROSSALIGN_GPU_LOCKS   the folder of the locks, if not the one for temporary files
 """
 
 import contextlib
@@ -26,30 +26,37 @@ log = logging.getLogger(__name__)
 
 # All may add files, and with the sticky bit remove only their own: as in the folder for temporary files.
 SHARED = 0o1777
-OTHER_FOLDER = "CROSSALIGN_CARD_LOCKS names another folder for locks"
-# Held open until the program ends; closing one frees its card.
+RENAMED = {
+    "CROSSALIGN_CARDS": "CROSSALIGN_GPUS",
+    "CROSSALIGN_CARD_SHARE": "CROSSALIGN_GPU_SHARE",
+    "CROSSALIGN_CARD_LOCKS": "CROSSALIGN_GPU_LOCKS",
+}
+OTHER_FOLDER = "CROSSALIGN_GPU_LOCKS names another folder for locks"
+# Held open until the program ends; closing one frees its GPU.
 _held: list[int] = []
 
 
-def claim_cards(count: int = 1, pause: float = 0.5) -> list[str]:
-    """Choose cards for this program by CUDA_VISIBLE_DEVICES and wait for them; none where there is nothing to choose.
+def claim_gpus(count: int = 1, pause: float = 0.5) -> list[str]:
+    """Choose GPUs for this program by CUDA_VISIBLE_DEVICES and wait for them; none where there is nothing to choose.
 
     Must come before anything that looks for GPUs: what CUDA has seen once stays as it was.
     """
+    if old := [name for name in RENAMED if name in os.environ]:
+        raise UserError(f"{old[0]} is called {RENAMED[old[0]]} now")
     if assigned(os.environ):
         return []
-    names = cards(os.environ)
+    names = gpus(os.environ)
     if not names:
         return []
-    taken = take_cards(lock_folder(os.environ), names, jobs_per_card(os.environ), count, pause)
+    taken = take_gpus(lock_folder(os.environ), names, jobs_per_gpu(os.environ), count, pause)
     _held.extend(taken.values())
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
-    log.info("working on card %s", ", ".join(taken))
+    log.info("working on GPU %s", ", ".join(taken))
     return list(taken)
 
 
 def hand_on() -> None:
-    """Let a program that takes this one's place, and all that it starts, hold the cards until the last of them ends."""
+    """Let a program that takes this one's place, and all that it starts, hold the GPUs until the last of them ends."""
     for lock in _held:
         os.set_inheritable(lock, True)
 
@@ -59,14 +66,14 @@ def assigned(environment: Mapping[str, str]) -> bool:
     return bool(environment.get("SLURM_JOB_ID")) or "CUDA_VISIBLE_DEVICES" in environment
 
 
-def cards(environment: Mapping[str, str]) -> list[str]:
-    """The cards of this machine: those that are named, or all that the driver reports."""
-    named = environment.get("CROSSALIGN_CARDS")
+def gpus(environment: Mapping[str, str]) -> list[str]:
+    """The GPUs of this machine: those that are named, or all that the driver reports."""
+    named = environment.get("CROSSALIGN_GPUS")
     if named is None:
         return _ask_driver().split()
-    found = [card.strip() for card in named.split(",")]
-    if len(set(found)) != len(found) or not all(card.isdigit() or card.startswith(("GPU-", "MIG-")) for card in found):
-        raise UserError(f"CROSSALIGN_CARDS={named}: numbers of different cards were expected, such as 0,2,3")
+    found = [name.strip() for name in named.split(",")]
+    if len(set(found)) != len(found) or not all(name.isdigit() or name.startswith(("GPU-", "MIG-")) for name in found):
+        raise UserError(f"CROSSALIGN_GPUS={named}: numbers of different GPUs were expected, such as 0,2,3")
     return found
 
 
@@ -79,11 +86,11 @@ def _ask_driver() -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def jobs_per_card(environment: Mapping[str, str]) -> int:
-    """How many programs may share a card."""
-    text = environment.get("CROSSALIGN_CARD_SHARE", "1")
+def jobs_per_gpu(environment: Mapping[str, str]) -> int:
+    """How many programs may share a GPU."""
+    text = environment.get("CROSSALIGN_GPU_SHARE", "1")
     if not text.isdigit() or int(text) == 0:
-        raise UserError(f"CROSSALIGN_CARD_SHARE={text}: the number of programs per card was expected, such as 2")
+        raise UserError(f"CROSSALIGN_GPU_SHARE={text}: the number of programs per GPU was expected, such as 2")
     return int(text)
 
 
@@ -91,9 +98,9 @@ def lock_folder(environment: Mapping[str, str]) -> Path:
     """The folder of the locks, the same for all users of the machine: each adds locks, none removes those of others.
 
     UserError for a folder in which others could replace a lock. Its owner could, but gains nothing: whoever is on the
-    machine may use a card without asking, and what lies in place of a lock is never followed (see `_open`).
+    machine may use a GPU without asking, and what lies in place of a lock is never followed (see `_open`).
     """
-    folder = Path(environment.get("CROSSALIGN_CARD_LOCKS") or Path(tempfile.gettempdir()) / "crossalign-cards")
+    folder = Path(environment.get("CROSSALIGN_GPU_LOCKS") or Path(tempfile.gettempdir()) / "crossalign-gpus")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError), _nothing_masked():
@@ -121,23 +128,21 @@ def _nothing_masked() -> Iterator[None]:
         os.umask(mask)
 
 
-def take_cards(
-    folder: Path, names: Sequence[str], share: int = 1, count: int = 1, pause: float = 0.5
-) -> dict[str, int]:
-    """Cards and the open files that hold them; waits while fewer are free."""
+def take_gpus(folder: Path, names: Sequence[str], share: int = 1, count: int = 1, pause: float = 0.5) -> dict[str, int]:
+    """GPUs and the open files that hold them; waits while fewer are free."""
     if count > len(names):
-        raise UserError(f"{count} cards are needed, and this machine has {len(names)} ({', '.join(names)})")
+        raise UserError(f"{count} GPUs are needed, and this machine has {len(names)} ({', '.join(names)})")
     waited = False
-    while not (taken := try_cards(folder, names, share, count)):
+    while not (taken := try_gpus(folder, names, share, count)):
         if not waited:
-            log.info("all cards (%s) are taken, %d at a time on each: waiting", ", ".join(names), share)
+            log.info("all GPUs (%s) are taken, %d at a time on each: waiting", ", ".join(names), share)
         waited = True
         time.sleep(pause)
     return taken
 
 
-def try_cards(folder: Path, names: Sequence[str], share: int = 1, count: int = 1) -> dict[str, int]:
-    """Different cards and the open files that hold them, or none while fewer are free. Empty cards come first."""
+def try_gpus(folder: Path, names: Sequence[str], share: int = 1, count: int = 1) -> dict[str, int]:
+    """Different GPUs and the open files that hold them, or none while fewer are free. Empty GPUs come first."""
     taken: dict[str, int] = {}
     for place in range(share):
         for name in names:

@@ -1,4 +1,4 @@
-"""One call later, however often it is asked for."""
+"""Coalesces repeated requests into one pending call."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What runs instead of `python` below `scripts/warm.py`: hands the job to the server, or else to the real Python.
+"""What runs instead of `python` below `tools/warm.py`: hands the job to the server, or else to the real Python.
 
 Called as `python -IS warm_client.py SOCKET FOLDER SCRIPT ARGUMENTS`, once per job, so it imports next to nothing.
 FOLDER is where this `python` was found. Whatever is in doubt runs cold: the server answers only if it takes the job.
@@ -51,7 +51,7 @@ def follow(server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             part = server.recv(4 - len(answer))
         if not part:
-            sys.exit("error: the server of scripts/warm.py has gone, and this job with it")
+            sys.exit("error: the server of tools/warm.py has gone, and this job with it")
         answer += part
     code = os.waitstatus_to_exitcode(int.from_bytes(answer, "big"))
     if code < 0:

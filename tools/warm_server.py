@@ -1,4 +1,4 @@
-"""The server behind `scripts/warm.py`: has the large libraries imported and becomes, fork by fork, the jobs.
+"""The server behind `tools/warm.py`: has the large libraries imported and becomes, fork by fork, the jobs.
 
 A job is served only if the result is sure to be that of a fresh Python: no project file changed since it was imported,
 the environment is the server's own, one thread, no GPU looked at. Everything else is left to the client, which then
@@ -19,11 +19,12 @@ import socket
 import sys
 from pathlib import Path
 
-from crossalign.catalog.code_hash import closure
-from crossalign.warm_client import PASSED, TAKEN
-from crossalign.warm_job import Job, receive, run
+from tools.warm_client import PASSED, TAKEN
+from tools.warm_job import Job, receive, run
 
-SCRIPTS = Path(__file__).resolve().parents[1]
+from crossalign.catalog.code_hash import closure
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 # Programs whose modules are imported beforehand, and libraries that they import late.
 PROGRAMS = (
     "finetune.py", "evaluate.py", "adjust.py", "train_bilstm.py", "embed_sentences.py", "embed_words.py", "compare.py",

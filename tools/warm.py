@@ -5,7 +5,7 @@ below the command becomes a fork of it: same files, same bits, seconds sooner. T
 knows the server comes first on its PATH. Whatever cannot be served exactly runs as if nothing of this existed.
 
 Example:
-    python scripts/warm.py -- snakemake --profile profiles/demo all
+    python tools/warm.py -- snakemake --profile profiles/demo all
 """
 
 import os
@@ -17,11 +17,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+
 from crossalign.runtime.errors import UserError, run_main
 
-USAGE = "usage: python scripts/warm.py -- COMMAND [ARGUMENT ...]"
+USAGE = "usage: python tools/warm.py -- COMMAND [ARGUMENT ...]"
 SOCKET_NAME = 108  # bytes, with one for the end: Linux's limit
-CLIENT = Path(__file__).resolve().parent / "crossalign" / "warm_client.py"
+CLIENT = Path(__file__).resolve().parent / "warm_client.py"
 
 
 def main() -> None:
@@ -75,7 +78,7 @@ def start() -> None:
         os.environ["PATH"] = os.pathsep.join([str(shim.parent), os.environ.get("PATH", os.defpath)])
     else:
         os.close(held)
-        from crossalign.warm import become_server
+        from tools.warm_server import become_server
 
         become_server(listener, ended, folder)
 

@@ -5,18 +5,24 @@ published file but a sample or another packing is listed, as is what the folder 
 --partly 0.
 
 Example:
-    python scripts/make_mirror.py samples --out results/small/mirror --config config.small.yaml
+    python tools/make_mirror.py samples --out results/small/mirror --config config.small.yaml
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from crossalign.catalog.config import ROOT, load
-from crossalign.fetch.local_mirror import lay_out
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+
+from tools.local_mirror import lay_out
+
+from crossalign.catalog.config import load
 from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import run_main
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def parse_args() -> argparse.Namespace:

@@ -5,15 +5,19 @@ on the claims, and how the language models that it pretrained were made, with th
 a whole.
 
 Example:
-    python scripts/publish_run.py --results results/demo --out published
+    python tools/publish_run.py --results results/demo --out published
 """
 
 import csv
 import io
 import shutil
+import sys
 import tempfile
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.papers.align_predict.overview import draw_random_init
 from crossalign.report.files import read_json
@@ -72,7 +76,7 @@ def gather(results: Path, out: Path) -> int:
     if (table := results / "tables/align-predict/table1.csv").exists():
         draw_random_init(table, out / "random-init.png")
     (out / MARK).write_text(
-        "Written by scripts/publish_run.py; replaced as a whole when it runs again.\n", encoding="utf-8"
+        "Written by tools/publish_run.py; replaced as a whole when it runs again.\n", encoding="utf-8"
     )
     return len({file.with_suffix("") for name in FOLDERS[1:] for file in (out / name).rglob("*.csv")})
 

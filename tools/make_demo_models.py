@@ -5,18 +5,22 @@ on the spot unless --world names one. Models that are finished as the plan says 
 goes on where it was (SIGTERM ends with status 75). On a GPU all take some minutes, on a CPU core each takes hours.
 
 Example:
-    python scripts/make_demo_models.py --out models --models mbert --factor 0.01
+    python tools/make_demo_models.py --out models --models mbert --factor 0.01
 """
 
 import argparse
 import hashlib
 import json
 import logging
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.runtime.errors import run_main
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def parse_args() -> argparse.Namespace:
@@ -41,7 +45,8 @@ def prepare(args: argparse.Namespace, plan: dict, names: list[str], work: Path) 
     """Texts and vocabularies that the models need and that are not there yet."""
     from itertools import chain
 
-    from crossalign import demo_models, demo_text
+    from tools import demo_models
+
     from crossalign.engine.corpus import lines_of
     from crossalign.engine.vocabulary import train_vocabulary
     from crossalign.runtime.files import write_atomic
@@ -54,14 +59,16 @@ def prepare(args: argparse.Namespace, plan: dict, names: list[str], work: Path) 
     world = args.world
     if world is None:
         world = work / "world"
-        if not (world / "SHA256SUMS").exists() and not all(demo_text.text_file(work, text).exists() for text in texts):
+        if not (world / "SHA256SUMS").exists() and not all(
+            demo_models.text_file(work, text).exists() for text in texts
+        ):
             logging.info("making the text of the demo world")
-            write_world(load_settings(args.settings), world, list(demo_text.TEXT), default_jobs(), "pretraining")
-    demo_text.write_texts(world, texts, work, args.sentences)
+            write_world(load_settings(args.settings), world, list(demo_models.TEXT), default_jobs(), "pretraining")
+    demo_models.write_texts(world, texts, work, args.sentences)
     for name in vocabularies:
         target, wanted = work / f"{name}.tokenizer.json", plan["tokenizers"][name]
         if not target.exists():
-            files = [demo_text.text_file(work, text) for text in plan["texts"][wanted["texts"]]]
+            files = [demo_models.text_file(work, text) for text in plan["texts"][wanted["texts"]]]
             lines = lambda files=files: chain.from_iterable(map(lines_of, files))  # noqa: E731
             tokenizer = train_vocabulary(lines, wanted["size"], wanted["style"], up_to=args.sentences > 0)
             with write_atomic(target) as stream:
@@ -73,8 +80,8 @@ def main() -> None:
     """Prepare, train, write."""
     args = parse_args()
 
-    from crossalign import demo_models, demo_text
-    from crossalign.demo_provenance import finished, write_provenance
+    from tools import demo_models
+
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.saving import requeued
 
@@ -82,7 +89,7 @@ def main() -> None:
     names = demo_models.chosen_models(plan, args.models)
     trial = {"sentences": args.sentences, "factor": args.factor}
     plan["trial"] = trial if trial != {"sentences": 0, "factor": 1.0} else None
-    missing = [name for name in names if not finished(args.out / name, name, plan)]
+    missing = [name for name in names if not demo_models.finished(args.out / name, name, plan)]
     if args.list:
         print("\n".join(f"{name}\t{'missing' if name in missing else 'finished'}" for name in names))
         return
@@ -95,7 +102,7 @@ def main() -> None:
     device = choose_device(args.device)
     prepare(args, plan, missing, work)
     for name in missing:
-        texts = demo_text.by_language(work, plan["texts"][plan["models"][name]["texts"]])
+        texts = demo_models.by_language(work, plan["texts"][plan["models"][name]["texts"]])
         vocabulary = work / f"{demo_models.vocabulary_of(plan, name)}.tokenizer.json"
         logging.info("%s", name)
         with requeued():
@@ -103,7 +110,7 @@ def main() -> None:
                 plan, name, texts, vocabulary, args.out, work, device, choose_precision("auto", device), args.recipe,
                 args.factor,
             )  # fmt: skip
-        write_provenance(args.out / name, name, plan, f"python scripts/make_demo_models.py --models {name}")
+        demo_models.write_provenance(args.out / name, name, plan, f"python tools/make_demo_models.py --models {name}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Run a command that needs several GPUs of this machine: with_cards.py COUNT COMMAND …
+"""Run a command that needs several GPUs of this machine: with_gpus.py COUNT COMMAND …
 
-Takes free cards, sets CUDA_VISIBLE_DEVICES and becomes the command; the cards are free again when the command and all
-that it has started have ended. Where a scheduler or the user has chosen already, or there are no cards, it changes
+Takes free GPUs, sets CUDA_VISIBLE_DEVICES and becomes the command; the GPUs are free again when the command and all
+that it has started have ended. Where a scheduler or the user has chosen already, or there are no GPUs, it changes
 nothing. Programs on one GPU take theirs by themselves.
 
 Example:
-    python scripts/with_cards.py 2 torchrun --standalone --nproc-per-node 2 scripts/pretrain.py --help
+    python scripts/with_gpus.py 2 torchrun --standalone --nproc-per-node 2 scripts/pretrain.py --help
 """
 
 import logging
@@ -14,7 +14,7 @@ import shutil
 import sys
 
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.gpus import claim_cards, hand_on
+from crossalign.runtime.gpus import claim_gpus, hand_on
 
 
 def main() -> None:
@@ -24,10 +24,10 @@ def main() -> None:
         return
     count, *command = sys.argv[1:] or [""]
     if not count.isdigit() or int(count) == 0 or not command:
-        raise UserError("a number of cards and a command were expected: with_cards.py 2 torchrun …")
+        raise UserError("a number of GPUs and a command were expected: with_gpus.py 2 torchrun …")
     if shutil.which(command[0]) is None:
         raise UserError(f"{command[0]}: no such command")
-    claim_cards(int(count))
+    claim_gpus(int(count))
     hand_on()
     os.execvp(command[0], command)
 

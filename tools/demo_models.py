@@ -1,6 +1,6 @@
 """The demo's own language models: from resources/demo/models.yaml to settings, and both stages of their training.
 
-Most steps see short blocks, the last ones long blocks. scripts/make_demo_models.py makes all of them from the demo
+Most steps see short blocks, the last ones long blocks. tools/make_demo_models.py makes all of them from the demo
 world; benchmarks/demo_models.py tries and tests them on a GPU. Both read the same plan here.
 """
 
@@ -9,18 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from crossalign.data.lines import Source
+from crossalign.data.report import Report
+from crossalign.data.text import Cleaning, clean_sentences, read_articles, read_lines
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.pretrain_job import Job, Start, pretrain, starting_point
 from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic, write_json
+from crossalign.runtime.files import sha256, write_atomic, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,3 +194,109 @@ def _short_stage(plan, name, texts, tokenizer, models, work, device, recipe, set
     with write_atomic(stamp) as stream:
         stream.write(wanted)
     return report
+
+
+# --- the text they are trained on: the demo world's, cleaned as the workflow cleans it
+
+# Where the world keeps its text.
+TEXT = ("text/wikipedia/", "text/cc100/")
+
+
+def clean_text(world: Path, name: str, most: int = 0) -> Iterator[str]:
+    """The sentences of one text (kind/language) of the world, at most `most` (0: all)."""
+    source = world / "text" / (name + (".parquet" if name.startswith("wikipedia/") else ".txt.xz"))
+    report = Report()
+    raw = read_articles(source, report) if source.suffix == ".parquet" else read_lines(Source(source).lines(), report)
+    yield from clean_sentences(raw, Cleaning(max_sentences=most), report)
+
+
+def text_file(folder: Path, name: str) -> Path:
+    """Where a cleaned text lies."""
+    return folder / f"{name.replace('/', '-')}.txt"
+
+
+def write_texts(world: Path, names: list[str], folder: Path, most: int = 0) -> None:
+    """Clean the texts that are not in the folder yet."""
+    for name in names:
+        target = text_file(folder, name)
+        if not target.exists():
+            with write_atomic(target) as stream:
+                stream.writelines(f"{sentence}\n" for sentence in clean_text(world, name, most))
+
+
+def by_language(folder: Path, names: list[str]) -> dict[str, list[Path]]:
+    """The files of each language."""
+    files: dict[str, list[Path]] = {}
+    for name in names:
+        files.setdefault(name.split("/")[1], []).append(text_file(folder, name))
+    return files
+
+
+# --- how a model was made: provenance.json beside its weights
+
+
+def stage(report: dict[str, Any]) -> dict[str, Any]:
+    """One stage of training: what was set, and how it went."""
+    curve = report["loss"]
+    return {
+        "settings": report["settings"],
+        "loss": {"first": curve[0], "last": curve[-1], "frequencies_alone": report["unigram_entropy"]},
+        "tokens_seen": report["tokens_seen"],
+        "seconds": report["seconds"],
+        "device": report["device"],
+        "versions": report["versions"],
+    }
+
+
+def asked(plan: dict[str, Any], name: str) -> dict[str, Any]:
+    """What decides a model: the plan's entries, those of the model that it goes on from, and the world."""
+    model, vocabulary = plan["models"][name], vocabulary_of(plan, name)
+    found = {
+        "recipe": {"file": "resources/demo/models.yaml", "entry": model, "defaults": plan["defaults"]},
+        "world": plan["world"],
+        "texts": {"name": model["texts"], "files": plan["texts"][model["texts"]]},
+        "tokenizer": {"name": vocabulary, "settings": plan["tokenizers"][vocabulary]},
+    }
+    if plan.get("trial"):
+        # Fewer sentences or steps than planned: never taken for the model itself.
+        found["trial"] = plan["trial"]
+    if "init" in model:
+        found["init"] = asked(plan, model["init"])
+    return found
+
+
+def describe(folder: Path, name: str, plan: dict[str, Any]) -> dict[str, Any]:
+    """The contents of provenance.json."""
+    reports = json.loads((folder / "training.json").read_text(encoding="utf-8"))["stages"]
+    found = asked(plan, name)
+    found["texts"]["tokens"] = {lang: values["tokens"] for lang, values in reports[0]["texts"].items()}
+    found["tokenizer"]["sha256"] = sha256(folder / "tokenizer.json")
+    return {
+        "model": name,
+        **found,
+        "parameters": reports[0]["parameters"],
+        "stages": [stage(report) for report in reports],
+        "sha256": {"model.safetensors": sha256(folder / "model.safetensors")},
+    }
+
+
+def write_provenance(folder: Path, name: str, plan: dict[str, Any], command: str) -> None:
+    """Write provenance.json into a finished model folder, as its last file."""
+    content = {**describe(folder, name, plan), "command": command}
+    write_json(folder / "provenance.json", content, indent=1, ensure_ascii=False)
+
+
+def finished(folder: Path, name: str, plan: dict[str, Any]) -> bool:
+    """Whether the folder holds this model, made as the plan says, with the weights that it was finished with."""
+    try:
+        found = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+        weights = sha256(folder / "model.safetensors")
+    except (OSError, ValueError):
+        return False
+    wanted = asked(plan, name)
+    same = all(found.get(key) == wanted.get(key) for key in ("recipe", "world", "trial"))
+    # These also say what came of it: numbers of tokens, a checksum.
+    same = same and all(
+        found.get(key, {}).get(part) == value for key in ("texts", "tokenizer") for part, value in wanted[key].items()
+    )
+    return same and found.get("sha256", {}).get("model.safetensors") == weights

@@ -1,4 +1,4 @@
-"""Cards are taken one by one, shared when told so, and free again however their holder ends."""
+"""GPUs are taken one by one, shared when told so, and free again however their holder ends."""
 
 import os
 import signal
@@ -12,32 +12,32 @@ from pathlib import Path
 import pytest
 
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.gpus import assigned, cards, claim_cards, jobs_per_card, lock_folder, take_cards, try_cards
+from crossalign.runtime.gpus import assigned, claim_gpus, gpus, jobs_per_gpu, lock_folder, take_gpus, try_gpus
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-# Holds a card until its input ends, and says which.
+# Holds a GPU until its input ends, and says which.
 HOLDER = """
 import sys
-from crossalign.runtime.gpus import claim_cards
-print(",".join(claim_cards(pause=0.02)), flush=True)
+from crossalign.runtime.gpus import claim_gpus
+print(",".join(claim_gpus(pause=0.02)), flush=True)
 sys.stdin.read()
 """
 
 
 def clean():
-    """The environment of a machine on which nobody has chosen a card."""
+    """The environment of a machine on which nobody has chosen a GPU."""
     kept = {name: value for name, value in os.environ.items() if name not in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID")}
     return kept | {"PYTHONPATH": str(SCRIPTS)}
 
 
 @pytest.fixture
 def holders(tmp_path):
-    """Starts programs that claim a card of four; those left are ended afterwards."""
+    """Starts programs that claim a GPU of four; those left are ended afterwards."""
     started = []
 
     def start(**variables):
         locks = str(tmp_path / "locks")
-        environment = {**clean(), "CROSSALIGN_CARDS": "0,1,2,3", "CROSSALIGN_CARD_LOCKS": locks, **variables}
+        environment = {**clean(), "CROSSALIGN_GPUS": "0,1,2,3", "CROSSALIGN_GPU_LOCKS": locks, **variables}
         command = [sys.executable, "-c", HOLDER]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         started.append(subprocess.Popen(command, env=environment, text=True, **pipes))
@@ -49,51 +49,51 @@ def holders(tmp_path):
         process.communicate()
 
 
-def test_programs_at_the_same_time_have_different_cards(holders):
+def test_programs_at_the_same_time_have_different_gpu(holders):
     processes = [holders() for _ in range(4)]
     assert sorted(process.stdout.readline().strip() for process in processes) == ["0", "1", "2", "3"]
 
 
-def test_a_shared_card_takes_as_many_as_it_may(holders):
-    processes = [holders(CROSSALIGN_CARD_SHARE="2") for _ in range(8)]
+def test_a_shared_gpu_takes_as_many_as_it_may(holders):
+    processes = [holders(CROSSALIGN_GPU_SHARE="2") for _ in range(8)]
     taken = Counter(process.stdout.readline().strip() for process in processes)
     assert taken == dict.fromkeys("0123", 2)
 
 
-def test_a_killed_program_leaves_its_card(holders):
-    first = holders(CROSSALIGN_CARDS="7")
+def test_a_killed_program_leaves_its_gpu(holders):
+    first = holders(CROSSALIGN_GPUS="7")
     assert first.stdout.readline().strip() == "7"
-    second = holders(CROSSALIGN_CARDS="7")
+    second = holders(CROSSALIGN_GPUS="7")
     with pytest.raises(subprocess.TimeoutExpired):
         second.wait(0.5)
     first.send_signal(signal.SIGKILL)
     assert second.stdout.readline().strip() == "7"
 
 
-def test_empty_cards_come_first(tmp_path):
-    order = [try_cards(tmp_path, ["0", "1"], share=2) for _ in range(5)]
+def test_empty_gpu_come_first(tmp_path):
+    order = [try_gpus(tmp_path, ["0", "1"], share=2) for _ in range(5)]
     assert [list(taken) for taken in order] == [["0"], ["1"], ["0"], ["1"], []]
     os.close(order[1]["1"])
-    assert list(take_cards(tmp_path, ["0", "1"], share=2)) == ["1"]
+    assert list(take_gpus(tmp_path, ["0", "1"], share=2)) == ["1"]
 
 
-def test_several_cards_are_different_and_all_or_none(tmp_path):
-    first = take_cards(tmp_path, ["0", "1", "2"], share=2, count=2)
+def test_several_gpu_are_different_and_all_or_none(tmp_path):
+    first = take_gpus(tmp_path, ["0", "1", "2"], share=2, count=2)
     assert list(first) == ["0", "1"]
-    assert list(try_cards(tmp_path, ["0", "1", "2"], count=2)) == []
+    assert list(try_gpus(tmp_path, ["0", "1", "2"], count=2)) == []
     # What was not enough was given back.
-    assert list(try_cards(tmp_path, ["0", "1", "2"], count=1)) == ["2"]
+    assert list(try_gpus(tmp_path, ["0", "1", "2"], count=1)) == ["2"]
 
 
-def test_more_cards_than_there_are(tmp_path):
-    with pytest.raises(UserError, match=r"3 cards are needed, and this machine has 2 \(0, 1\)"):
-        take_cards(tmp_path, ["0", "1"], count=3)
+def test_more_gpu_than_there_are(tmp_path):
+    with pytest.raises(UserError, match=r"3 GPUs are needed, and this machine has 2 \(0, 1\)"):
+        take_gpus(tmp_path, ["0", "1"], count=3)
 
 
 def test_a_folder_that_cannot_hold_locks_is_named(tmp_path):
     (tmp_path / "0.0.lock").mkdir()
-    with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(Is a directory\); CROSSALIGN_CARD_LOCKS names"):
-        try_cards(tmp_path, ["0"])
+    with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(Is a directory\); CROSSALIGN_GPU_LOCKS names"):
+        try_gpus(tmp_path, ["0"])
 
 
 def mode(path):
@@ -109,13 +109,13 @@ def folder(tmp_path):
 
 
 def locks_in(folder):
-    return lock_folder({"CROSSALIGN_CARD_LOCKS": str(folder)})
+    return lock_folder({"CROSSALIGN_GPU_LOCKS": str(folder)})
 
 
 def test_users_share_the_folder_and_cannot_remove_the_locks_of_others(folder, tmp_path, monkeypatch):
     assert locks_in(folder) == folder
     assert mode(folder) == 0o1777
-    os.close(try_cards(folder, ["0"])["0"])
+    os.close(try_gpus(folder, ["0"])["0"])
     assert mode(folder / "0.0.lock") == 0o666
     # Without a name: beside other temporary files.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -142,7 +142,7 @@ def test_a_folder_of_another_user_needs_the_sticky_bit(folder, monkeypatch, bits
     folder.chmod(bits)
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     if refused:
-        with pytest.raises(UserError, match=r"others could replace locks in it .*chmod \+t\); CROSSALIGN_CARD_LOCKS"):
+        with pytest.raises(UserError, match=r"others could replace locks in it .*chmod \+t\); CROSSALIGN_GPU_LOCKS"):
             locks_in(folder)
     else:
         assert locks_in(folder) == folder
@@ -152,7 +152,7 @@ def test_a_folder_of_another_user_needs_the_sticky_bit(folder, monkeypatch, bits
 def test_what_lies_in_place_of_the_folder_is_not_followed(folder, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="locks: not a folder, and links are not followed; CROSSALIGN_CARD_LOCKS"):
+    with pytest.raises(UserError, match="locks: not a folder, and links are not followed; CROSSALIGN_GPU_LOCKS"):
         locks_in(folder)
 
 
@@ -170,7 +170,7 @@ def test_what_lies_in_place_of_a_lock_is_not_followed(tmp_path, target):
     (tmp_path / "there").chmod(0o600)
     (tmp_path / "0.0.lock").symlink_to(tmp_path / target)
     with pytest.raises(UserError, match="0.0.lock: cannot be locked"):
-        try_cards(tmp_path, ["0"])
+        try_gpus(tmp_path, ["0"])
     assert mode(tmp_path / "there") == 0o600
     assert not (tmp_path / "not-there").exists()
 
@@ -178,40 +178,40 @@ def test_what_lies_in_place_of_a_lock_is_not_followed(tmp_path, target):
 def test_a_pipe_is_no_lock(tmp_path):
     os.mkfifo(tmp_path / "0.0.lock")
     with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(not a file\)"):
-        try_cards(tmp_path, ["0"])
+        try_gpus(tmp_path, ["0"])
 
 
-def with_cards(folder, *words):
-    environment = {**clean(), "CROSSALIGN_CARDS": "4,5", "CROSSALIGN_CARD_LOCKS": str(folder)}
-    command = [sys.executable, str(SCRIPTS / "with_cards.py"), *words]
+def with_gpus(folder, *words):
+    environment = {**clean(), "CROSSALIGN_GPUS": "4,5", "CROSSALIGN_GPU_LOCKS": str(folder)}
+    command = [sys.executable, str(SCRIPTS / "with_gpus.py"), *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
-def test_a_command_on_several_cards_holds_them_with_all_that_it_starts(tmp_path):
-    # The command ends and leaves a process behind, which still works on the cards.
-    done = with_cards(
+def test_a_command_on_several_gpu_holds_them_with_all_that_it_starts(tmp_path):
+    # The command ends and leaves a process behind, which still works on the GPUs.
+    done = with_gpus(
         tmp_path, "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 60 > /dev/null 2>&1 & echo $!; exit 3"
     )
     assert done.returncode == 3
     shown, left = done.stdout.split()
     assert shown == "4,5"
-    assert try_cards(tmp_path, ["4"]) == {}
+    assert try_gpus(tmp_path, ["4"]) == {}
     os.kill(int(left), signal.SIGKILL)
-    assert list(take_cards(tmp_path, ["4", "5"], count=2, pause=0.02)) == ["4", "5"]
+    assert list(take_gpus(tmp_path, ["4", "5"], count=2, pause=0.02)) == ["4", "5"]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "a number of cards and a command were expected"),
-        (["0", "true"], "a number of cards and a command were expected"),
-        (["2"], "a number of cards and a command were expected"),
+        ([], "a number of GPUs and a command were expected"),
+        (["0", "true"], "a number of GPUs and a command were expected"),
+        (["2"], "a number of GPUs and a command were expected"),
         (["1", "no-such-command"], "no-such-command: no such command"),
-        (["3", "true"], "3 cards are needed, and this machine has 2"),
+        (["3", "true"], "3 GPUs are needed, and this machine has 2"),
     ],
 )
 def test_wrong_words_are_named(tmp_path, words, message):
-    done = with_cards(tmp_path, *words)
+    done = with_gpus(tmp_path, *words)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {message}")
 
@@ -227,12 +227,12 @@ def test_nobody_is_assigned_by_an_empty_environment():
     assert not assigned({})
 
 
-def test_a_machine_without_a_driver_has_no_cards(monkeypatch, tmp_path):
+def test_a_machine_without_a_driver_has_no_gpu(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert cards({}) == []
-    assert claim_cards() == []
+    assert gpus({}) == []
+    assert claim_gpus() == []
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
@@ -241,16 +241,22 @@ def test_the_driver_is_asked(monkeypatch, tmp_path):
     program.write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert cards({}) == ["0", "1"]
+    assert gpus({}) == ["0", "1"]
 
 
 @pytest.mark.parametrize("named", ["0,0", "first", "", "0,,1"])
-def test_wrong_cards_are_named(named):
-    with pytest.raises(UserError, match=f"CROSSALIGN_CARDS={named}: numbers of different cards"):
-        cards({"CROSSALIGN_CARDS": named})
+def test_wrong_gpu_are_named(named):
+    with pytest.raises(UserError, match=f"CROSSALIGN_GPUS={named}: numbers of different GPUs"):
+        gpus({"CROSSALIGN_GPUS": named})
 
 
 @pytest.mark.parametrize("share", ["0", "-1", "two", ""])
 def test_a_wrong_share_is_named(share):
-    with pytest.raises(UserError, match=f"CROSSALIGN_CARD_SHARE={share}: the number of programs"):
-        jobs_per_card({"CROSSALIGN_CARD_SHARE": share})
+    with pytest.raises(UserError, match=f"CROSSALIGN_GPU_SHARE={share}: the number of programs"):
+        jobs_per_gpu({"CROSSALIGN_GPU_SHARE": share})
+
+
+def test_a_variable_by_its_old_name_is_refused(monkeypatch):
+    monkeypatch.setenv("CROSSALIGN_CARD_SHARE", "2")
+    with pytest.raises(UserError, match="CROSSALIGN_CARD_SHARE is called CROSSALIGN_GPU_SHARE now"):
+        claim_gpus()

@@ -1,4 +1,4 @@
-"""A job of the server behind `scripts/warm.py`: how its request is read, and how a fork becomes it."""
+"""A job of the server behind `tools/warm.py`: how its request is read, and how a fork becomes it."""
 
 from __future__ import annotations
 
