@@ -23,7 +23,7 @@ rule make_figure:
         "../envs/data.yaml"
     params:
         program=program("make_figure.py"),
-        code_hash=code("make_figure.py"),
+        code_hash=paper_code("make_figure.py", "figures"),
         settings=lambda wildcards: item_settings(config, wildcards.paper),
         draw_control=config["similarity"].get("draw_control", False),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.

@@ -22,7 +22,7 @@ rule make_table:
         "../envs/data.yaml"
     params:
         program=program("make_table.py"),
-        code_hash=code("make_table.py"),
+        code_hash=paper_code("make_table.py", "tables"),
         settings=lambda wildcards: item_settings(config, wildcards.paper),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
         caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),

@@ -16,7 +16,7 @@ from crossalign.papers.common.command import read_config
 from crossalign.report.gather import gather
 from crossalign.report.page import page
 from crossalign.results.claims.evidence import Evidence
-from crossalign.results.verdicts import write_verdicts
+from crossalign.results.verdict import write_verdicts
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_atomic
 

@@ -11,7 +11,7 @@ from crossalign.papers.all_claims import counts, judge_all, write_claims
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import read_config
 from crossalign.results.claims.evidence import Evidence
-from crossalign.results.verdicts import write_verdicts
+from crossalign.results.verdict import write_verdicts
 from crossalign.runtime.errors import UserError, run_main
 
 

@@ -8,8 +8,8 @@ from tests.unit.made_results import load, make_results
 from crossalign.catalog.addresses import Tuned, continual_init, is_continual, parse
 from crossalign.catalog.commands import continual_options, finetune_options
 from crossalign.catalog.config import check
+from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
-from crossalign.papers.all_tables import make
 from crossalign.papers.common.context import Context
 from crossalign.plan.jobs import planned
 from crossalign.results.reading import Results

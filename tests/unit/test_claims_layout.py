@@ -7,12 +7,12 @@ import pytest
 from tests.unit.made_results import load, make_results
 from tests.unit.paper_results import write_model
 
-from crossalign.papers import all_figures as figures
-from crossalign.papers import all_tables as tables
+from crossalign.papers import make
 from crossalign.papers.all_claims import judge_all
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.figure_write import write_data
-from crossalign.papers.common.table_csv import write_csv
+from crossalign.papers.common.figure import write_figure
+from crossalign.papers.common.table import write_csv
 from crossalign.results.claims.claim import NOT_RUN, UNCHECKED
 from crossalign.results.claims.evidence import Evidence
 from crossalign.results.reading import Results
@@ -21,11 +21,11 @@ from crossalign.results.reading import Results
 def render(config, folder):
     """The tidy files of all items, without their pictures."""
     context = Context(config, Results(folder))
-    for item in context.catalog.items:
-        if item in tables.TABLES:
-            write_csv(tables.make(item, context), folder / f"tables/{item}.csv")
+    for item in catalog_of(context.config).items:
+        if "/table" in item:
+            write_csv(make(item, context), folder / f"tables/{item}.csv")
         else:
-            write_data(figures.make(item, context), folder / f"figures/{item}.csv")
+            write_figure(make(item, context), {"csv": folder / f"figures/{item}.csv"})
 
 
 @pytest.fixture(scope="module")

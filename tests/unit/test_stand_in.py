@@ -10,9 +10,9 @@ from tests.unit.test_claims_layout import render
 from crossalign.catalog.addresses import parse
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
+from crossalign.papers import make
 from crossalign.papers.all_claims import judge_all, write_claims
-from crossalign.papers.all_figures import FIGURES
-from crossalign.papers.all_tables import TABLES
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.report.bars import kind_of
 from crossalign.report.checksums import registered
@@ -21,8 +21,7 @@ from crossalign.report.page import banner, page
 from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
 from crossalign.results.claims.evidence import Evidence
 from crossalign.results.reading import Results
-from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER
-from crossalign.results.verdicts import write_verdicts
+from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
 
 OWN = "not judged (model pretrained here)"
 TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
@@ -108,8 +107,7 @@ def claims(small):
 
 
 def records(config, folder, item):
-    declaration = TABLES.get(item) or FIGURES[item]
-    return list(declaration(Context(config, Results(folder))).tidy())
+    return list(make(item, Context(config, Results(folder))).tidy())
 
 
 def test_the_base_of_every_kind_of_run():
@@ -131,7 +129,7 @@ def test_the_base_of_every_kind_of_run():
 def test_numbers_of_own_models_are_not_judged_and_facts_are(small):
     config, folder = small
     judged, spared = set(), 0
-    for item in Context(config, Results(folder)).catalog.items:
+    for item in catalog_of(config).items:
         for row in records(config, folder, item):
             assert row["verdict"] in ("", OWN, OTHER, *ABSENT, *JUDGED), item
             spared += row["verdict"] == OWN
@@ -155,11 +153,11 @@ def test_curves_of_own_models_stand_beside_the_papers(small):
 def test_notes_speak_of_the_languages_that_are_there(small, root):
     for item in ("table1", "table4", "table6"):
         notes = {
-            name: " ".join(TABLES[f"align-predict/{item}"](Context(config, Results(small[1]))).notes)
+            name: " ".join(make(f"align-predict/{item}", Context(config, Results(small[1]))).notes)
             for name, config in (("small", small[0]), ("paper", load(root)))
         }
         assert "Slovenian" not in notes["small"] and "Slovenian" in notes["paper"]
-    notes = TABLES["talk/table3"](Context(*small[:1], Results(small[1]))).notes
+    notes = make("talk/table3", Context(small[0], Results(small[1]))).notes
     assert any("Raw text of Faroese, Wolof, Uyghur: a mixture" in note for note in notes)
     assert not any("Wikipedia" in note for note in notes)
 
@@ -269,7 +267,7 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
 def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small, tmp_path):
     config, folder = small
     paths = [path for kind in ("tables", "figures") for path in folder.glob(f"{kind}/*/*.csv")]
-    found = write_verdicts(paths, Context(config, Results(folder)).catalog.items, folder / "verdicts.csv")
+    found = write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
     write_claims(judge_all(Evidence(config, folder)), folder / "claims.csv", folder / "claims.json")
     shown = page(gather(config, folder, tmp_path / "index.html"))
     # A few facts about languages are judged; that all of them are right says nothing of a thousand numbers.

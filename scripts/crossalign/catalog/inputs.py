@@ -109,6 +109,7 @@ class Inputs:
         self.config_file = self.at("config.json")
         self.verdicts = {name: self.at(file) for name, file in VERDICTS.items()}
         self.page = {"page": self.at("report/index.html"), "provenance": self.at("report/provenance.json")}
+        self.gathered = [self.at(f"{name}.{form}") for name in ("scores", "similarity") for form in ("csv", "parquet")]
         self._jobs: dict[str, Job | None] = {}
         self._model_folders: dict[str, list[str]] = {}
 
@@ -157,6 +158,8 @@ class Inputs:
                 return self.make_world()
             case ["config.json"]:
                 return Job("write_config", (file,))
+            case [_] if file in self.gathered:
+                return self.gather_results()
             case ["verdicts.csv" | "claims.csv" | "claims.json"]:
                 return self.make_verdicts()
         raise UserError(f"no rule is known to make {file}")
@@ -187,6 +190,7 @@ class Inputs:
         if target == "data":
             return self.data(items)
         page = [self.page["page"]] if target in ("all", self.page["page"]) else []
+        page += self.gathered[:1] if target == "all" else []
         return [file for item in items for file in item_files(self.results, item).values()] + page
 
     def fetched(self, items: Iterable[str] | None = None) -> list[str]:
@@ -439,6 +443,12 @@ class Inputs:
         """A table or figure."""
         inputs = {"results": self.item_results(item), "printed": self.printed_numbers(item), "config": self.config_file}
         return Job(f"make_{item_kind(item)}", tuple(item_files(self.results, item).values()), inputs, item)
+
+    def gather_results(self) -> Job:
+        """All scores and similarities as tidy files."""
+        similarity = self.at("similarity/")
+        files = [file for file in self._all_results if file.startswith(similarity) or file.endswith("/scores.json")]
+        return Job("gather_results", tuple(self.gathered), {"results": files, "config": self.config_file})
 
     def make_verdicts(self) -> Job:
         """Verdicts on numbers and claims. Some claims are about the data, and some about single distances."""

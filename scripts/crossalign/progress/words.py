@@ -156,6 +156,7 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "embed_words": address("word vectors of"),
     "compare_languages": address("comparing languages in"),
     "measure_distances": address("distances between words in"),
+    "gather_results": lambda wildcards: "gathering scores and similarities",
     "make_table": item_at,
     "make_figure": item_at,
     "write_config": lambda wildcards: "writing the config",

@@ -2,8 +2,8 @@
 
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.sets import DataSet
+from crossalign.papers.adjust.arms import LEVEL
 from crossalign.papers.adjust.claims_quantities import T1, T2, T3, T4, diversity
-from crossalign.papers.adjust.significance import LEVEL
 from crossalign.results.claims.claim import Claim, background, each_sized, made_with, sized, stated
 from crossalign.results.claims.groups import every
 from crossalign.results.claims.predicates import equals, near

@@ -4,8 +4,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from crossalign.papers.common.shades import PAIRS
-from crossalign.papers.common.table import Cell, Row, Table, plain
+from crossalign.papers.common.table import PAIRS, Cell, Row, Table, plain
 from crossalign.results.verdict import Verdict
 from crossalign.runtime.files import write_atomic
 

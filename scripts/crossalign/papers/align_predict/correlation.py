@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from crossalign.catalog.addresses import Base, Run
 from crossalign.papers.align_predict.items import PAPER, pud_languages, tuned
+from crossalign.papers.align_predict.random_init import tested_on
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.tested import tested_on
 from crossalign.results.names import METRICS
 from crossalign.results.reading import AS_MEASURED, peak_of, with_leads
 from crossalign.results.values import Value, deviation, mean
@@ -45,62 +45,57 @@ class Correlations:
     def __init__(self, context: Context, task: str, pretrained: bool) -> None:
         self.runs = sorted(tuned(context.config, [task], SOURCE, ["ref"]))
         self.targets = similarity_targets(context)
-        results, metric = context.results, METRICS[task]
         index = context.config["similarity"]["index"]
         base = Base(context.config[PAPER]["base"])
-        # seed -> language -> minus the gap; seed -> language -> layer -> similarity
-        self.transfer: dict[int, dict[str, float]] = {}
-        self.alike: dict[int, dict[str, dict[int, float]]] = {}
+        # Of each seed and language: minus the gap; similarity by layer.
+        self.transfer: dict[int, list[float]] = {}
+        self.similarity: dict[int, list[dict[int, float]]] = {}
         missing = []
         for run in self.runs:
             compared: Run = base if pretrained else run
-            scores = {
-                lang: results.score(run, [tested_on(context.config, task, lang)], metric)
+            source, *scores = (
+                context.results.score(run, [tested_on(context.config, task, lang)], METRICS[task])
                 for lang in [SOURCE, *self.targets]
-            }
-            found = results.similarity(compared, "pud")
-            points = {lang: (found or {}).get((f"{SOURCE}-{lang}", index, AS_MEASURED), {}) for lang in self.targets}
-            curves = {lang: {layer: alike.value for layer, alike in each.items()} for lang, each in points.items()}
-            if None in scores.values():
+            )
+            found = context.results.similarity(compared, "pud")
+            curves = [found.get((f"{SOURCE}-{lang}", index, AS_MEASURED)) for lang in self.targets]
+            if None in (source, *scores):
                 missing.append(run.path())
-            if not all(curves.values()):
+            if None in curves:
                 missing.append(f"similarity/{compared.path()}")
-            if None not in scores.values() and all(curves.values()):
-                self.transfer[run.seed] = {lang: scores[lang] - scores[SOURCE] for lang in self.targets}
-                self.alike[run.seed] = curves
+            if None not in (source, *scores, *curves):
+                self.transfer[run.seed] = [score - source for score in scores]
+                self.similarity[run.seed] = [{layer: at.value for layer, at in curve.items()} for curve in curves]
         self.missing = tuple(dict.fromkeys(missing))
 
     @property
     def layers(self) -> list[int]:
         """The layers that all similarities have."""
-        sets = [set(curve) for curves in self.alike.values() for curve in curves.values()]
+        sets = [set(curve) for curves in self.similarity.values() for curve in curves]
         return sorted(set.intersection(*sets)) if sets else []
 
     def points(self, seed: int, layers: Sequence[int], with_source: bool = False) -> list[tuple[float, float]]:
         """Minus the gap, and the mean similarity over some layers, of each language in one seed."""
-        found = [
-            (self.transfer[seed][lang], mean([self.alike[seed][lang][layer] for layer in layers]))
-            for lang in self.targets
-        ]
+        similarity = [mean([curve[layer] for layer in layers]) for curve in self.similarity[seed]]
+        found = list(zip(self.transfer[seed], similarity, strict=True))
         # English itself has gap 0 and similarity 1.
         return [*found, (0.0, 1.0)] if with_source else found
 
     def means(self, layers: Sequence[int], with_source: bool = False) -> list[tuple[float, float]]:
         """The points, each the mean over seeds."""
         every = zip(*(self.points(seed, layers, with_source) for seed in sorted(self.transfer)), strict=True)
-        return [tuple(mean(list(side)) for side in zip(*seeds, strict=True)) for seeds in every]
+        return [tuple(mean(side) for side in zip(*seeds, strict=True)) for seeds in every]
 
     def at(self, layers: Sequence[int], with_source: bool = False) -> Rho:
         """The correlation with the mean similarity over some layers."""
         count = len(self.targets) + with_source
         if not layers or not self.transfer:
             return Rho(Value(wanted=len(self.runs), missing=self.missing), None, count)
-        rho = spearman(self.means(layers, with_source))
+        rho, p = spearman(self.means(layers, with_source)) or (None, None)
         singles = {seed: spearman(self.points(seed, layers, with_source)) for seed in sorted(self.transfer)}
         by_seed = {seed: single[0] for seed, single in singles.items() if single}
         std = deviation(list(by_seed.values()))
-        value = Value(rho[0] if rho else None, std, len(self.transfer), len(self.runs), self.missing)
-        return Rho(value, rho[1] if rho else None, count, by_seed)
+        return Rho(Value(rho, std, len(self.transfer), len(self.runs), self.missing), p, count, by_seed)
 
     def with_interval(self, layers: Sequence[int], with_source: bool = False) -> Rho:
         """The same with its 95 % interval by bootstrap over languages."""
@@ -126,7 +121,7 @@ class Correlations:
 
         known = [layer for layer in points if points[layer].mean is not None]
         sides = [list(zip(*self.means([layer]), strict=True)) for layer in known]
-        drawn = bootstrap_spearman(sides[0][0], [alike for _, alike in sides])
+        drawn = bootstrap_spearman(sides[0][0], [similarity for _, similarity in sides])
         if drawn is None:
             return points
         errors = drawn.std(axis=1, ddof=1)

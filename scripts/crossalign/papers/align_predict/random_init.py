@@ -1,4 +1,4 @@
-"""Cells and rows of the RANDOM-INIT tables: the REF score, then differences to it."""
+"""Cells and rows of the RANDOM-INIT tables: the REF score, then differences to it; and the sets behind them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,9 +7,7 @@ from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.papers.align_predict.items import PAPER, inits, tuned
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.shades import PAIRS, Shading
-from crossalign.papers.common.table import Cell, Column, Row
-from crossalign.papers.common.tested import counted_languages, tested_on
+from crossalign.papers.common.table import PAIRS, Cell, Column, Row
 from crossalign.results.names import METRICS, language
 from crossalign.results.published import Printed, Published
 from crossalign.results.values import Value
@@ -23,6 +21,27 @@ SLOVENIAN_NOTE = (
     "Slovenian has no PUD treebank: parsing and POS are tested on SSJ. The row that the paper calls Slovenian is "
     "probably Swedish, so it is not judged; Swedish PUD is run beside it and left out of the means."
 )
+
+
+def tested_on(config: dict, task: str, lang: str) -> DataSet:
+    """Tables 1, 6, 7, 8: the PUD treebank or the one named instead of it; WikiANN for NER."""
+    if task == "ner":
+        return DataSet("ner", f"wikiann_{lang}", "test")
+    return DataSet("trees", config[PAPER]["test_treebanks"].get(lang, f"{lang}_pud"), "test")
+
+
+def own_set(config: dict, task: str, lang: str, split: str = "test") -> DataSet:
+    """Table 5: the language's own treebank."""
+    if task == "ner":
+        return DataSet("ner", f"wikiann_{lang}", split)
+    paper = config[PAPER]
+    return DataSet("trees", paper["own_treebanks"].get(lang) or paper["treebanks"][lang], split)
+
+
+def others(config: dict, source: str) -> list[str]:
+    """The languages behind a mean row: neither the source nor those beside the table."""
+    paper = config[PAPER]
+    return [lang for lang in paper["languages"] if lang not in (source, *paper["beside"])]
 
 
 def slovenian_note(config: dict) -> list[str]:
@@ -50,11 +69,6 @@ def doubts(task: str, source: str, target: str) -> str:
     return ""
 
 
-def doubted(printed: Printed | None, reason: str) -> Printed | None:
-    """The printed value, marked as doubtful for a reason."""
-    return replace(printed, doubt=reason) if printed and reason and not printed.doubt else printed
-
-
 def recomputed(table: Published, keys: dict[str, str]) -> float | None:
     """The mean of the printed rows that a printed mean row sums up; None where one is unreadable."""
     rows = [table.rows[place] for place in table.select(keys)]
@@ -70,59 +84,47 @@ def pair_cells(
     sets: Sequence[DataSet],
     find: Callable[[dict[str, str]], Printed | None],
     train: str | None = None,
-    shading: Shading = PAIRS,
 ) -> list[Cell]:
     """One row: REF and a difference per layer pair. `find` gives the printed value under some keys."""
     task, metric = keys["task"], METRICS[keys["task"]]
-    paper = context.config[PAPER]
-
-    def runs(init: str) -> list[Tuned]:
-        return runs_of(context, task, keys["source"], init, train)
-
-    def value(init: str) -> Value:
-        return context.results.sample(runs(init), sets, metric).value()
-
-    reference = value("ref")
+    reference = Value()
     cells = []
-    for init in ["ref", *inits(paper["layer_pairs"])]:
+    for init in ["ref", *inits(context.config[PAPER]["layer_pairs"])]:
+        runs = runs_of(context, task, keys["source"], init, train)
+        ours = context.results.sample(runs, sets, metric).value()
         score = init == "ref"
-        ours = reference if score else value(init).minus(reference)
+        if score:
+            reference = ours
+        else:
+            ours = ours.minus(reference)
         named = keys | {"layers": init.removeprefix("random-"), "metric": metric, "kind": "score" if score else "delta"}
         printed = find(named)
-        judge = context.judge(PAPER, task, terms=1 if score else 2, runs=runs(init))
-        shade = "" if score else shading.classify(ours.mean)
-        theirs = "" if score or printed is None else shading.classify(printed.number)
-        verdict = judge.number(printed, ours)
+        shade = "" if score else PAIRS.classify(ours.mean)
+        theirs = "" if score or printed is None else PAIRS.classify(printed.number)
+        verdict = context.judge(task, terms=1 if score else 2, runs=runs).number(printed, ours)
         cells.append(
             Cell(named, ours, signed=not score, shade=shade, printed_shade=theirs, printed=printed, verdict=verdict)
         )
     return cells
 
 
-def source_row(
-    context: Context, printed: Published, detail: Published, task: str, source: str, target: str, group: str, label: str
-) -> Row:
+def source_row(context: Context, detail: Published, task: str, source: str, target: str, group: str, label: str) -> Row:
     """A row for a source and a target, `X` for the mean over the other languages.
 
     `detail` is the printed table that holds the rows behind a printed mean.
     """
-    others = [lang for lang in counted_languages(context.config) if lang != source]
-    sets = [tested_on(context.config, task, lang) for lang in (others if target == "X" else [target])]
+    targets = others(context.config, source) if target == "X" else [target]
+    sets = [tested_on(context.config, task, lang) for lang in targets]
 
     def find(keys: dict[str, str]) -> Printed | None:
-        found = printed.find(keys)
+        found = context.printed.find(keys)
         if found and target == "X":
             rows = {name: keys[name] for name in ("task", "source", "layers")}
             return replace(found, recomputed=recomputed(detail, rows))
-        return doubted(found, doubts(task, source, target))
+        return replace(found, doubt=found.doubt or doubts(task, source, target)) if found else None
 
     cells = pair_cells(context, {"task": task, "source": source, "target": target}, sets, find)
     return Row(label, cells, group, summary=target == "X" and label.startswith("Mean"))
-
-
-def arrow(source: str, target: str) -> str:
-    """EN-EN, EN-X."""
-    return f"{source.upper()}-{target.upper()}"
 
 
 def target_name(context: Context, lang: str) -> str:
