@@ -9,8 +9,7 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Run, Tu
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.trained_models import MONO, trained_models
-from crossalign.report.files import read_json
-from crossalign.runtime.files import sha256
+from crossalign.runtime.files import read_json, sha256
 
 # The talk shows items of this paper again.
 SHOWN_AGAIN = {"talk": ("align-predict",)}
