@@ -10,12 +10,12 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from crossalign.papers.all_claims import judge_all, write_claims
+from crossalign.papers.all_claims import judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import read_config
 from crossalign.report.gather import gather
 from crossalign.report.page import page
-from crossalign.results.claims.evidence import Evidence
+from crossalign.results.claims.claim import write_claims
 from crossalign.results.verdict import write_verdicts
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_atomic
@@ -42,7 +42,7 @@ def main() -> None:
         folder = Path(name)
         paths = [path for kind in ("tables", "figures") for path in args.results.glob(f"{kind}/*/*.csv")]
         write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
-        write_claims(judge_all(Evidence(config, args.results)), folder / "claims.csv", folder / "claims.json")
+        write_claims(judge_run(config, args.results), folder / "claims.csv", folder / "claims.json")
         report = gather(config, args.results, args.page or args.out, folder)
     with write_atomic(args.out, "wb") as stream:
         stream.write(page(report, going=True).encode("utf-8", "replace"))

@@ -5,21 +5,20 @@ import json
 
 import pytest
 from tests.unit.made_results import load, make_results, merge
-from tests.unit.test_claims_layout import render
+from tests.unit.test_claims import render
 
 from crossalign.catalog.addresses import parse
 from crossalign.catalog.checksums import registered
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 from crossalign.papers import make
-from crossalign.papers.all_claims import judge_all, write_claims
+from crossalign.papers.all_claims import CLAIMS, evidence_of, judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.report.bars import kind_of
 from crossalign.report.gather import gather
 from crossalign.report.page import banner, page
-from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
-from crossalign.results.claims.evidence import Evidence
+from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge_all, write_claims
 from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
 
@@ -103,7 +102,7 @@ def small(root, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def claims(small):
-    return {(claim.paper, claim.id): claim for claim in judge_all(Evidence(*small))}
+    return {(claim.paper, claim.id): claim for claim in judge_run(*small)}
 
 
 def records(config, folder, item):
@@ -175,7 +174,7 @@ def test_an_own_model_beside_the_papers_takes_nothing_from_them(root, tmp_path):
         assert any(row["panel"] == "tiny" for row in after)
     assert any(row["verdict"] in JUDGED for row in records(changed, tmp_path, "anc/figure3"))
     render(changed, tmp_path)
-    found = {claim.id: claim for claim in judge_all(Evidence(changed, tmp_path), ["anc"])}
+    found = {claim.id: claim for claim in judge_all({"anc": CLAIMS["anc"]}, evidence_of(changed, tmp_path))}
     assert found["anc-peak"].verdict in (HOLDS, FAILS, UNCLEAR) and "not judged" not in found["anc-peak"].detail
 
 
@@ -188,7 +187,7 @@ def test_one_study_with_an_own_base_leaves_the_others_judged(root, tmp_path):
     # The talk shows the same models again.
     assert labels["align-predict/table4"] == labels["talk/table5"] == {OWN}
     assert labels["adjust/table2"] <= set(JUDGED) and labels["adjust/table1"] & set(JUDGED)
-    evidence = Evidence(config, tmp_path)
+    evidence = evidence_of(config, tmp_path)
     standing = {item: evidence.stand_in(item) for item in (*items, "talk/figure2", "align-predict/table1")}
     own = {"align-predict/table4", "align-predict/table1", "talk/table5"}
     assert {item for item, found in standing.items() if found} == own
@@ -229,7 +228,7 @@ def test_claims_on_other_languages_say_so(claims):
 
 def test_the_papers_run_has_the_papers_languages(root, tmp_path):
     config = load(root)
-    for claim in judge_all(Evidence(config, tmp_path)):
+    for claim in judge_run(config, tmp_path):
         assert "other languages" not in claim.detail and "not part of this run" not in claim.detail
 
 
@@ -250,16 +249,16 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
     pud = [DataSet("parallel", "pud", lang) for lang in ("en", "ru")]
     wikiann = [DataSet("ner", "wikiann_hi", "test")]
     unknown = "not known to be the published files: ud/en_pud/test.conllu, ud/ru_pud/test.conllu"
-    assert Evidence(changed, folder).other_data(pud) == unknown
+    assert evidence_of(changed, folder).other_data(pud) == unknown
     mirror.mkdir()
     sums = {path: registered()[path] for path in ("ud/en_pud/test.conllu", "ud/ru_pud/test.conllu")}
     sums["ner/wikiann/panx_dataset.zip"] = "sha256:" + "0" * 64
     lines = [f"{digest.removeprefix('sha256:')}  {path}\n" for path, digest in sums.items()]
     (mirror / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
-    evidence = Evidence(changed, folder)
+    evidence = evidence_of(changed, folder)
     assert evidence.other_data(pud) == ""
     assert evidence.other_data(wikiann) == "not known to be the published files: ner/wikiann/panx_dataset.zip"
-    found = {claim.id: claim for claim in judge_all(evidence)}
+    found = {claim.id: claim for claim in judge_all(CLAIMS, evidence)}
     assert found["pud-sentences"].verdict == HOLDS
     assert found["wikiann-test-hi"].verdict == UNCHECKED and found["wikiann-test-hi"].measured == "1,000 sentences"
 
@@ -268,7 +267,7 @@ def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small
     config, folder = small
     paths = [path for kind in ("tables", "figures") for path in folder.glob(f"{kind}/*/*.csv")]
     found = write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
-    write_claims(judge_all(Evidence(config, folder)), folder / "claims.csv", folder / "claims.json")
+    write_claims(judge_run(config, folder), folder / "claims.csv", folder / "claims.json")
     shown = page(gather(config, folder, tmp_path / "index.html"))
     # A few facts about languages are judged; that all of them are right says nothing of a thousand numbers.
     beside = sum(found.values()) - sum(found[label] for label in ABSENT)

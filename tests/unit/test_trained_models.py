@@ -9,11 +9,12 @@ from crossalign.catalog.commands import finetune_options, prepare_options, pretr
 from crossalign.catalog.config import check, load
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.trained_models import stand_ins, texts_of, trained_model, trained_models, trained_vocabulary
+from crossalign.papers.all_claims import evidence_of
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.plan.jobs import planned
 from crossalign.report.gather import gather
 from crossalign.report.item_html import article
-from crossalign.results.claims.evidence import Evidence, Outside
+from crossalign.results.claims.evidence import Outside
 from crossalign.runtime.errors import UserError
 
 
@@ -116,7 +117,7 @@ def test_every_item_is_made_or_says_why_not(small, root, tmp_path):
         paper, _, name = item.partition("/")
         assert f"`{paper}` {name.replace('table', 'table ').replace('figure', 'figure ')}" in told, item
     with pytest.raises(Outside, match="adjust/table9 is not part of this run: no small model"):
-        Evidence(small, tmp_path).rows("adjust/table9")
+        evidence_of(small, tmp_path).rows("adjust/table9")
     report = gather(small, tmp_path, tmp_path / "report" / "index.html")
     shown = {entry.name: article(entry) for entry in report.entries}
     assert "Not part of this run: no small model with a vocabulary" in shown["adjust/table9"]

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.papers.all_claims import CLAIMS, FIELDS
+from crossalign.papers.all_claims import CLAIMS
 from crossalign.papers.all_items import ITEMS, PAPERS
-from crossalign.results.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCLEAR, VERDICTS, in_short
+from crossalign.results.claims.claim import COLUMNS, FAILS, FIELDS, HOLDS, NOT_RUN, UNCLEAR, VERDICTS, in_short
 from crossalign.results.published import PAPERS as PRINTED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_csv

@@ -200,11 +200,12 @@ def _counts(results: Results, run: Tuned, data: DataSet, metric: str) -> "tuple[
             from crossalign.analysis.significance import example_counts
             from crossalign.tasks import get_task
 
+            task = get_task(run.task)
             _, sets = read_predictions(path)
             for name, rows in sets.items():
                 ids = [row["id"] for row in rows]
                 for one in METRICS[run.task]:
-                    kept[run][name, one] = (ids, example_counts(get_task(run.task), rows, one))
+                    kept[run][name, one] = (ids, example_counts(task, rows, one))
     return kept[run].get((set_key(data), metric))
 
 

@@ -1,9 +1,11 @@
-"""A WordPiece vocabulary made from text, BERT's way: case and accents kept, ideographs alone, punctuation split off."""
+"""Tokenizers: read from a model's folder, or trained on text, BERT's way: case and accents kept, ideographs alone."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossalign.runtime.errors import UserError
@@ -26,12 +28,42 @@ _FRAMES = {
 }
 
 
+def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokenizer:
+    """The tokenizer.json of a folder, or a WordPiece tokenizer from its vocab.txt, checked against the model's size."""
+    from tokenizers import Tokenizer
+
+    folder = Path(folder)
+    if (folder / "tokenizer.json").exists():
+        try:
+            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # the library raises bare Exception
+            raise UserError(f"{folder / 'tokenizer.json'} cannot be read: {error}") from None
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+    elif (folder / "vocab.txt").exists():
+        settings = folder / "tokenizer_config.json"
+        lowercase = settings.exists() and json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True)
+        tokenizer = wordpiece_tokenizer(folder / "vocab.txt", bool(lowercase))
+    else:
+        raise UserError(f"{folder} has neither tokenizer.json nor vocab.txt")
+    if vocab_size is not None and tokenizer.get_vocab_size() > vocab_size:
+        raise UserError(
+            f"{folder}: the tokenizer knows {tokenizer.get_vocab_size()} pieces but the model has {vocab_size} "
+            "embeddings; the tokenizer belongs to another model"
+        )
+    return tokenizer
+
+
+def wordpiece_tokenizer(vocabulary: Path, lowercase: bool = False) -> Tokenizer:
+    """BERT's tokenizer from its vocabulary file."""
+    from tokenizers import models
+
+    model = models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]")
+    return _framed(_tokenizer(model, lowercase=lowercase), "bert")
+
+
 def train_vocabulary(
-    lines: Callable[[], Iterable[str]],
-    size: int,
-    style: str = "bert",
-    min_frequency: int = 2,
-    up_to: bool = False,
+    lines: Callable[[], Iterable[str]], size: int, style: str = "bert", min_frequency: int = 2, up_to: bool = False
 ) -> Tokenizer:
     """A tokenizer with `size` pieces; `style` says what the special tokens are called (bert, xlm-roberta, xglm).
 
@@ -44,12 +76,12 @@ def train_vocabulary(
 
     if style not in SPECIALS:
         raise UserError(f"style '{style}' is not one of {', '.join(SPECIALS)}")
-    specials = SPECIALS[style]
-    tokenizer = _tokenizer(models.WordPiece(unk_token=specials[_UNKNOWN[style]]))
+    unknown = SPECIALS[style][_UNKNOWN[style]]
+    tokenizer = _tokenizer(models.WordPiece(unk_token=unknown), strip_accents=False)
     letters = _letters(tokenizer, set(chain.from_iterable(map(set, lines()))))
     if not letters:
         raise UserError("there is no text to make a vocabulary from")
-    given = [*specials, *letters]
+    given = [*SPECIALS[style], *letters]
     if len(given) > size:
         raise UserError(
             f"a vocabulary of {size} pieces has no room for the letters of the text; at least {len(given)} are needed"
@@ -65,7 +97,7 @@ def train_vocabulary(
         raise UserError(
             f"the text supports a vocabulary of {len(learnt)} pieces only, not {size}; give more text or ask for fewer"
         )
-    return _finished(learnt, style)
+    return _framed(_tokenizer(models.WordPiece(learnt, unk_token=unknown), strip_accents=False), style)
 
 
 def _letters(tokenizer: Tokenizer, letters: Iterable[str]) -> list[str]:
@@ -80,28 +112,23 @@ def _letters(tokenizer: Tokenizer, letters: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def _tokenizer(model) -> Tokenizer:
+def _tokenizer(model, lowercase: bool = False, strip_accents: bool | None = None) -> Tokenizer:
     from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
 
     tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     return tokenizer
 
 
-def _finished(vocabulary: dict[str, int], style: str) -> Tokenizer:
-    from tokenizers import models, processors
+def _framed(tokenizer: Tokenizer, style: str) -> Tokenizer:
+    from tokenizers import processors
 
-    specials = SPECIALS[style]
-    tokenizer = _tokenizer(models.WordPiece(vocabulary, unk_token=specials[_UNKNOWN[style]]))
     single, pair = _FRAMES[style]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=single,
-        pair=pair,
-        special_tokens=[(token, vocabulary[token]) for token in specials if token in pair],
-    )
-    tokenizer.add_special_tokens(list(specials))
+    named = [(token, tokenizer.token_to_id(token)) for token in SPECIALS[style] if token in pair]
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=named)
+    tokenizer.add_special_tokens(list(SPECIALS[style]))
     return tokenizer
 
 

@@ -1,7 +1,7 @@
-"""Attention on the CPU: small products over one grid, with as few passes over memory as they need.
+"""What makes small models quick on the CPU: attention over short sentences, and a whole layer as one step.
 
-PyTorch's own kernel has a set-up cost per call that short sentences never earn back, and the way between packed tokens
-and its layout costs several copies. Here one gather brings queries, keys and values of all heads into place.
+PyTorch's own attention has a set-up cost per call that short sentences never earn back, and the way between packed
+tokens and its layout costs several copies. Here one gather brings queries, keys and values of all heads into place.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.engine.dropout import keep_mask
 from crossalign.engine.layout import Layout
+from crossalign.engine.ops import keep_mask, norm_backward, sink_of
 
 # Groups of like length pay when one grid for all would be so many times as large as theirs.
 _WASTE = 2.5
@@ -67,17 +67,6 @@ def _places(layout: Layout, heads: int, causal: bool, least: int) -> _Places:
     return known[heads, causal, least]
 
 
-class _Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
-        out, ctx.kept = forward(qkv, layout, heads, dropout, causal)
-        return out
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        return backward(grad, ctx.kept), None, None, None, None
-
-
 class _Kept(NamedTuple):
     """What the backward pass of one group needs."""
 
@@ -124,10 +113,10 @@ def _backward(grad: Tensor, kept: _Kept) -> Tensor:
     return packed if places.tokens is None else packed * places.tokens
 
 
-def forward(
+def _attention(
     qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool, least: int = 0
 ) -> tuple[Tensor, list[_Kept]]:
-    """(tokens, 3 * hidden) to (tokens, hidden), and what `backward` needs; grids have at least `least` positions."""
+    """(tokens, 3 * hidden) to (tokens, hidden), and what the gradient needs; grids have at least `least` positions."""
     groups = layout.groups
     whole = layout.batch * layout.length**2
     if len(groups) > 1 and whole > _WASTE * sum(group.batch * group.length**2 for group in groups):
@@ -138,16 +127,83 @@ def forward(
     return out, [kept]
 
 
-def backward(grad: Tensor, kept: list[_Kept]) -> Tensor:
-    """The gradient of `qkv` from that of the output of `forward`."""
+def _attention_backward(grad: Tensor, kept: list[_Kept]) -> Tensor:
     if len(kept) == 1:
         return _backward(grad, kept[0])
     parts = grad.split([part.tokens for part in kept])
     return torch.cat([_backward(part, one) for part, one in zip(parts, kept, strict=True)])
 
 
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
+        out, ctx.kept = _attention(qkv, layout, heads, dropout, causal)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        return _attention_backward(grad, ctx.kept), None, None, None, None
+
+
 def attend(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
     """(tokens, 3 * hidden) to (tokens, hidden)."""
     if torch.is_inference_mode_enabled():
-        return forward(qkv, layout, heads, dropout, causal, _VECTOR)[0]
+        return _attention(qkv, layout, heads, dropout, causal, _VECTOR)[0]
     return _Attention.apply(qkv, layout, heads, dropout, causal)
+
+
+def serves(layer: nn.Module, x: Tensor, dropout: float) -> bool:
+    """Whether `PostLayer` may run this layer: a training step on the CPU without dropout behind the products."""
+    return x.device.type == "cpu" and dropout == 0 and sink_of(layer.qkv.weight) is not None
+
+
+class PostLayer(torch.autograd.Function):
+    """A Post-LN layer of the encoder as one node of the gradient's graph, its gradients written to sinks.
+
+    Products of a hundred tokens take as long as the bookkeeping of a node. The arithmetic is that of `ops`, step by
+    step, so the numbers are the same to the last bit. `weight` only makes the graph record the node.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, layer: nn.Module, layout: Layout) -> Tensor:
+        config = layer.config
+        dropout = config.attention_dropout if layer.training else 0.0
+        heads, kept = _attention(_linear(x, layer.qkv), layout, config.heads, dropout, config.causal)
+        middle = x + _linear(heads, layer.out)
+        y, *first = _norm(middle, layer.attention_norm)
+        up = _linear(y, layer.up)
+        inner = functional.gelu(up)
+        last = y + _linear(inner, layer.down)
+        z, *second = _norm(last, layer.output_norm)
+        ctx.layer, ctx.kept = layer, (x, kept, heads, middle, first, y, up, inner, last, second)
+        return z
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        layer, (x, kept, heads, middle, first, y, up, inner, last, second) = ctx.layer, ctx.kept
+        grad = _norm_backward(grad.contiguous(), last, layer.output_norm, *second)
+        given = torch.ops.aten.gelu_backward(_linear_backward(grad, inner, layer.down), up)
+        grad = grad + _linear_backward(given, y, layer.up)
+        grad = _norm_backward(grad, middle, layer.attention_norm, *first)
+        given = _attention_backward(_linear_backward(grad, heads, layer.out), kept)
+        below = _linear_backward(given, x, layer.qkv, ctx.needs_input_grad[0])
+        return None if below is None else grad + below, None, None, None
+
+
+def _linear(x: Tensor, module: nn.Linear) -> Tensor:
+    return torch.addmm(module.bias, x, module.weight.t())
+
+
+def _linear_backward(grad: Tensor, x: Tensor, module: nn.Linear, wanted: bool = True) -> Tensor | None:
+    module.weight.sink.product(grad.t(), x)
+    module.bias.sink.column_sums(grad)
+    return grad.mm(module.weight) if wanted else None
+
+
+def _norm(x: Tensor, module: nn.LayerNorm) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.native_layer_norm(x, module.normalized_shape, module.weight, module.bias, module.eps)
+
+
+def _norm_backward(grad: Tensor, x: Tensor, module: nn.LayerNorm, mean: Tensor, rstd: Tensor) -> Tensor:
+    sinks = module.weight.sink, module.bias.sink
+    return norm_backward(grad, x, module.weight, module.bias, mean, rstd, sinks)

@@ -14,17 +14,13 @@ import numpy as np
 _TOGETHER = 1 << 17
 
 
-def decode_tree(weights: np.ndarray) -> np.ndarray:
-    """Heads of the heaviest tree with one child of the root.
+def decode_trees(sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Heads of the heaviest tree with one child of the root, of each sentence.
 
     `weights[d, h]` is the weight of head h for word d + 1, where h = 0 is the root and h = i the i-th word: n rows,
-    n + 1 columns. Gives n numbers from 0 to n. Values that are not finite count as far below all others.
+    n + 1 columns. Gives n numbers from 0 to n. Values that are not finite count as far below all others. Sentences of
+    one length share the work up to the point where most of them end.
     """
-    return decode_trees([weights])[0]
-
-
-def decode_trees(sentences: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """`decode_tree` of each; sentences of one length share the work up to the point where most of them end."""
     found: list[np.ndarray] = [np.zeros(0, dtype=np.int64)] * len(sentences)
     for count, members in _by_length(sentences):
         stack = np.array([sentences[number] for number in members], dtype=np.float64)
@@ -65,42 +61,31 @@ def _decode(scores: np.ndarray) -> np.ndarray:
     return heads
 
 
+def _finite(scores: np.ndarray) -> np.ndarray:
+    """A copy in which every value can be compared and added."""
+    good = np.isfinite(scores)
+    low, high = (scores[good].min(), scores[good].max()) if good.any() else (0.0, 0.0)
+    return np.where(good, scores, low - (high - low + 1.0) * len(scores))
+
+
 def _search(scores: np.ndarray) -> np.ndarray:
     heads = _chu_liu_edmonds(scores)
-    if np.count_nonzero(heads == 0) == 1:
-        return heads
-    # The safe shift comes last because it makes one cycle after another of the whole sentence.
-    scores[:, 0] -= _more_than_trees_differ(scores)
-    return _chu_liu_edmonds(scores)
-
-
-def is_tree(heads: np.ndarray) -> bool:
-    """Whether following the heads leads from every word to the root."""
-    return bool(are_trees(heads[None])[0])
+    if np.count_nonzero(heads == 0) > 1:
+        # More than any two trees differ. It comes last because it makes one cycle after another of the whole sentence.
+        used = scores[np.isfinite(scores)]
+        scores[:, 0] -= (used.max() - used.min()) * len(scores) + 1.0
+        heads = _chu_liu_edmonds(scores)
+    return heads
 
 
 def are_trees(heads: np.ndarray) -> np.ndarray:
-    """`is_tree` of each row."""
+    """Whether following the heads leads from every word to the root, for each row."""
     up = np.pad(heads, ((0, 0), (1, 0)))
     steps = 1
     while steps < up.shape[1]:
         up = np.take_along_axis(up, up, axis=1)
         steps *= 2
     return ~up.any(axis=1)
-
-
-def _finite(scores: np.ndarray) -> np.ndarray:
-    """A copy in which every value can be compared and added."""
-    good = np.isfinite(scores)
-    if good.all():
-        return scores.copy()
-    low, high = (scores[good].min(), scores[good].max()) if good.any() else (0.0, 0.0)
-    return np.where(good, scores, low - (high - low + 1.0) * len(scores))
-
-
-def _more_than_trees_differ(scores: np.ndarray) -> float:
-    used = scores[np.isfinite(scores)]
-    return float((used.max() - used.min()) * len(scores) + 1.0)
 
 
 class _Nodes:

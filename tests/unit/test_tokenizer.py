@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from crossalign.engine.tokenizer import mask_token, train_vocabulary
 from crossalign.engine.tokens import Specials
-from crossalign.engine.vocabulary import mask_token, train_vocabulary
 from crossalign.runtime.errors import UserError
 
 LINES = ["the cat sat on the mat .", "Das Haus am See, das Haus !", "мой дом и твой дом", "我 有 一 只 猫", "éa aé"] * 3
@@ -28,24 +28,19 @@ def test_special_tokens_are_those_the_tasks_look_for(style):
     assert pair.ids.count(specials.sep) == (2 if style == "bert" else 3)
 
 
-def test_every_word_of_known_letters_can_be_spelt():
+def test_letters_case_and_accents_are_kept():
+    """Every word of known letters can be spelt."""
     tokenizer = train()
     assert "[UNK]" not in tokenizer.encode("etaom дйоти Hmt 猫 sDeéé").tokens
     assert "[UNK]" in tokenizer.encode("ж").tokens
-
-
-def test_case_and_accents_are_kept():
-    tokenizer = train()
-    assert (
-        tokenizer.encode("Das", add_special_tokens=False).ids != tokenizer.encode("das", add_special_tokens=False).ids
-    )
-    assert tokenizer.decode(tokenizer.encode("éa", add_special_tokens=False).ids) == "éa"
+    assert tokenizer.encode("Das").ids != tokenizer.encode("das").ids
+    assert tokenizer.decode(tokenizer.encode("éa").ids) == "éa"
 
 
 def test_the_same_text_gives_the_same_bytes_in_every_process():
     """Ties abound: a hundred words of random letters, each twice."""
     program = (
-        "import random; from crossalign.engine.vocabulary import train_vocabulary\n"
+        "import random; from crossalign.engine.tokenizer import train_vocabulary\n"
         "r = random.Random(1); words = [''.join(r.choices('abcdefghijklmnop', k=6)) for _ in range(400)]\n"
         "print(train_vocabulary(lambda: words * 2, 300).to_str())"
     )
@@ -59,15 +54,18 @@ def test_the_same_text_gives_the_same_bytes_in_every_process():
     assert len(runs) == 1 and len(runs.pop()) > 1000
 
 
-def test_bad_input():
-    with pytest.raises(UserError, match="no text to make a vocabulary from"):
-        train(lines=[])
-    with pytest.raises(UserError, match="has no room for the letters of the text; at least"):
-        train(size=20)
-    with pytest.raises(UserError, match="supports a vocabulary of .* pieces only, not 5000"):
-        train(size=5000)
-    with pytest.raises(UserError, match="style 'gpt' is not one of bert, xlm-roberta, xglm"):
-        train(style="gpt")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lines": []}, "no text to make a vocabulary from"),
+        ({"size": 20}, "has no room for the letters of the text; at least"),
+        ({"size": 5000}, "supports a vocabulary of .* pieces only, not 5000"),
+        ({"style": "gpt"}, "style 'gpt' is not one of bert, xlm-roberta, xglm"),
+    ],
+)
+def test_bad_input(given, message):
+    with pytest.raises(UserError, match=message):
+        train(**given)
 
 
 def test_a_decoder_s_text_begins_with_the_end_of_the_one_before():
