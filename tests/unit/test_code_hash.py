@@ -26,7 +26,7 @@ def scripts(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in (module.code_hash, module.imports, module.programs, module.parsed, module.tree):
+    for cached in (module.code_hash, module.scanned, module.programs, module.modules):
         cached.cache_clear()
 
 
@@ -48,6 +48,8 @@ EXAMPLE = HELP.format(
     [
         ("crossalign/second.py", "N = 1\n", "N = 1  # another comment\n\n", False),
         ("crossalign/second.py", "N = 1\n", '"""Now with a docstring."""\n\nN = 1\n', False),
+        ("crossalign/second.py", "N = setting('rate', 1)\n", "N = setting('learning rate', 1)\n", False),
+        ("crossalign/second.py", "N = setting('rate', 1)\n", "N = setting('rate', 2)\n", True),
         ("crossalign/second.py", "N = 1\n", "N = 2\n", True),
         ("crossalign/third.py", "M = 1\n", "M = 2\n", False),
         ("crossalign/__init__.py", "", "X = 1\n", True),

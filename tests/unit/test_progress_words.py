@@ -56,8 +56,8 @@ from crossalign.progress.words import TARGETS, WORDS, item_words, job_words
             "continuing MLM of mBERT on Uyghur in Latin script",
         ),
         ("adjust_model", {"base": "mbert", "adaptation": "adjust-es-30k-avg-all"}, "adjusting mBERT to Spanish"),
-        ("pretrain_monolingual", {"text": "ug.latn"}, "pretraining a monolingual model of Uyghur in Latin script"),
-        ("pretrain_norm_scheme", {"scheme": "pre"}, "pretraining Pre-LN"),
+        ("pretrain", {"trained": "mono-ug.latn"}, "pretraining a monolingual model of Uyghur in Latin script"),
+        ("pretrain", {"trained": "scale-pre"}, "pretraining Pre-LN"),
         ("embed_sentences", {"address": "models/xlmr-base", "corpus": "pud"}, "sentence vectors of XLM-R base"),
         (
             "compare_languages",

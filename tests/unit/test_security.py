@@ -102,7 +102,8 @@ def is_python(file):
 # Interpolations that need no quotes: made of options that are quoted already, of numbers, or of closed sets of words.
 QUOTED = {f"params.{name}" for name in ("program", "options", "way", "row", "texts", "text", "dev", "sets", "model")}
 QUOTED |= {"params.continual", "params.trials", "threads", "wildcards.seed", "wildcards.paper", "wildcards.item"}
-QUOTED |= {f"params.{name}" for name in ("code_hash", "size", "directions", "control", "languages", "indexes")}
+names = ("code_hash", "source", "size", "directions", "control", "languages", "indexes")
+QUOTED |= {f"params.{name}" for name in names}
 
 
 def test_every_path_in_a_command_is_quoted(root):

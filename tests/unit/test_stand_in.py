@@ -8,6 +8,7 @@ from tests.unit.made_results import load, make_results, merge
 from tests.unit.test_claims import render
 
 from crossalign.catalog.addresses import parse
+from crossalign.catalog.checksums import registered
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 from crossalign.papers import make
@@ -15,7 +16,6 @@ from crossalign.papers.all_claims import CLAIMS, evidence_of, judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.report.bars import kind_of
-from crossalign.report.checksums import registered
 from crossalign.report.gather import gather
 from crossalign.report.page import banner, page
 from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge_all, write_claims
@@ -23,7 +23,7 @@ from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
 
 OWN = "not judged (model pretrained here)"
-TINY = {"own_models": {"tiny": {}}}
+TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
 NOT_JUDGED = "a model pretrained here stands for the paper's"
 RANDOM = {"drop": "1-2", "upper": "11-12", "lower": "1-2"}
 NO_ARABIC = {
@@ -117,12 +117,12 @@ def test_the_base_of_every_kind_of_run():
         "tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1": "bilstm",
     }
     assert {path: base_name(parse(path)) for path in paths} == paths
-    own = {"own_models": {"defaults": {}, "small": {}}}
+    own = {"pretrain": {"models": {"defaults": {}, "small": {}, "papers": {"as_published": True}}}}
     found = {path: stand_in(own, [parse(path)]) for path in paths}
     assert set(found.values()) == {OWN_MODEL, None} and found["tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"] is None
     assert stand_in(own, []) is None
     assert stand_in(own | {"world": "world.yaml"}, []) == ARTIFICIAL
-    assert stand_in({"own_models": {"defaults": {}}}, [parse("models/defaults")]) is None
+    assert stand_in(own, [parse("models/defaults"), parse("models/papers")]) is None
 
 
 def test_numbers_of_own_models_are_not_judged_and_facts_are(small):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from crossalign.catalog.addresses import Adapted, Run, Tuned
-from crossalign.catalog.trained_models import own_models
+from crossalign.catalog.trained_models import trained_model
 from crossalign.fetch.register import Model
 
 # Word pieces that occur in a training set, hence rows of the embeddings that a fine-tuning writes: English EWT has
@@ -38,7 +38,7 @@ def model_disk(
             name = run.base if isinstance(run, Adapted) else run.name
             whole = 4 * (models.get(name, USUAL).parameters or USUAL.parameters)
             # Models that are made here or lie in a folder may have any size, whatever the register says of their names.
-            known = config["models"] == "hub" and name not in own_models(config)
+            known = config["models"] == "hub" and not trained_model(config, name)
             size = whole if known else tuned_bytes(shape(run))
             found.setdefault("adapted or pretrained", []).append(size)
     return {label: (len(sizes), sum(sizes)) for label, sizes in sorted(found.items())}

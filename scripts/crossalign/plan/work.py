@@ -14,7 +14,7 @@ from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import evaluation_sets, preset, training_sets
-from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.disk import USUAL
 from crossalign.plan.sizes import Sizes
@@ -62,19 +62,21 @@ class Works:
                 return self._bilstm(job.subject)
             case "adjust_model":
                 return self._adjust(job.subject)
-            case "adapt_to_text" | "pretrain_monolingual" | "train_vocabulary":
-                return self._text(job)
-            case "train_own_vocabulary":
-                sets = texts_of(own_vocabularies(self._config)[job.subject])
-                return Work(job.rule, units=PIECES * sum(map(self._sizes.of, sets)) / 1000)
-            case "pretrain_own":
-                values = own_models(self._config)[job.subject.name]
-                tokens = values["steps"] * values["batch"] * values["block"]
-                return self._language_model(job, tokens, 1 if values["objective"] == "clm" else values["masking"])
-            case "pretrain_norm_scheme":
-                values = self._config["pretraining"]
-                tokens = values["steps"] * values["batch"] * values["block"] / values["gpus"]
-                return self._language_model(job, tokens, values["masking"])
+            case "adapt_to_text":
+                sets = [data for data in self._catalog.sets_of(job.subject) if data.split == "train"]
+                tokens = self._tokens(sets) * self._config["mlm"]["epochs"]
+                return self._language_model(job, tokens, self._config["mlm"]["masking"])
+            case "train_vocabulary":
+                texts = texts_of(trained_vocabulary(self._config, job.subject))
+                return Work(job.rule, units=self._tokens(texts) / 1000)
+            case "pretrain":
+                values = trained_model(self._config, job.subject.name)
+                if values.get("epochs"):
+                    tokens = self._tokens(texts_of(values)) * values["epochs"]
+                else:
+                    tokens = values["steps"] * values["batch"] * values["block"]
+                share = 1 if values["objective"] == "clm" else values["masking"]
+                return self._language_model(job, tokens / values["gpus"], share)
             case "embed_sentences" | "compare_languages":
                 return self._vectors(job)
             case "embed_words":
@@ -111,13 +113,8 @@ class Works:
         steps = math.ceil(pairs / values["batch"]) * values["epochs"]
         return Work("adjust_model", "", steps, values["batch"], self.shape(run), f"{run.base}-{pairs}")
 
-    def _text(self, job: Job) -> Work:
-        sets = [data for data in self._catalog.sets_of(job.subject) if data.split == "train"]
-        tokens = PIECES * sum(map(self._sizes.of, sets)) / 1000
-        if job.rule == "train_vocabulary":
-            return Work(job.rule, units=tokens)
-        own = self._config["mlm"] if job.rule == "adapt_to_text" else self._config["mlm"]["monolingual"]
-        return self._language_model(job, 1000 * tokens * own["epochs"], self._config["mlm"]["masking"])
+    def _tokens(self, texts: list[DataSet]) -> float:
+        return PIECES * sum(map(self._sizes.of, texts))
 
     def _language_model(self, job: Job, tokens: float, share: float) -> Work:
         """Training on so many tokens, of which a share is guessed."""
@@ -127,12 +124,10 @@ class Works:
     def _vocabulary(self, run: Base | Adapted) -> int:
         """Pieces of a vocabulary; a published model has as many as its parameters beyond the layers allow."""
         name = run.base if isinstance(run, Adapted) else run.name
-        if own := own_models(self._config).get(name):
-            return own_vocabularies(self._config)[own["vocabulary"]]["size"]
-        if name.startswith("mono-"):
-            return self._config["mlm"]["monolingual"]["vocabulary"]
-        if name in self._catalog.pretrained:
-            name = self._config["pretraining"]["vocabulary"]
+        if entry := trained_model(self._config, name):
+            name = entry["vocabulary"]
+            if vocabulary := trained_vocabulary(self._config, name):
+                return vocabulary["size"]
         model = self._models.get(name, USUAL)
         layers, neurons = model.layers or USUAL.layers, model.neurons or USUAL.neurons
         return ((model.parameters or USUAL.parameters) - 12 * layers * neurons**2) // neurons
@@ -159,11 +154,8 @@ class Works:
 
     def _shape(self, name: str) -> tuple[int, int]:
         usual = (USUAL.layers, USUAL.neurons)
-        if own := own_models(self._config).get(name):
-            return own["layers"], own["hidden"]
-        if name.startswith("mono-") or name in self._catalog.pretrained:
-            values = self._config["mlm"]["monolingual"] if name.startswith("mono-") else self._config["pretraining"]
-            return values["layers"], values["hidden"]
+        if entry := trained_model(self._config, name):
+            return entry["layers"], entry["hidden"]
         if self._config["models"] == "hub":
             model = self._models.get(name, USUAL)
             return model.layers or usual[0], model.neurons or usual[1]

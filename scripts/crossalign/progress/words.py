@@ -123,6 +123,16 @@ def item_words(item: str) -> str:
     return f"{kind} {name.removeprefix(kind)} of {paper}"
 
 
+def new_model_words(name: str) -> str:
+    return ("a " if name.startswith("mono-") else "") + model_words(name)
+
+
+def vocabulary_words(name: str) -> str:
+    """A vocabulary of one language, or one with a name."""
+    text = name.removeprefix("mono-")
+    return f"the vocabulary {name}" if text == name else f"a vocabulary for {text_words(text)}"
+
+
 def item_at(wildcards: Wildcards) -> str:
     return "making " + item_words("{paper}/{item}".format_map(wildcards))
 
@@ -133,11 +143,8 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "download_model": lambda wildcards: f"downloading the model {names.model(wildcards['model'])}",
     "align_bitext": lambda wildcards: f"aligning words of {bitext_words(wildcards)}",
     "align_pieces": lambda wildcards: f"aligning word pieces of {bitext_words(wildcards)}",
-    "train_vocabulary": lambda wildcards: f"building a vocabulary for {text_words(wildcards['text'])}",
-    "train_own_vocabulary": lambda wildcards: f"building the vocabulary {wildcards['own']}",
-    "pretrain_monolingual": lambda wildcards: "pretraining a " + model_words("mono-{text}".format_map(wildcards)),
-    "pretrain_norm_scheme": lambda wildcards: "pretraining " + model_words("scale-{scheme}".format_map(wildcards)),
-    "pretrain_own": lambda wildcards: f"pretraining {names.model(wildcards['own'])}",
+    "train_vocabulary": lambda wildcards: f"building {vocabulary_words(wildcards['trained'])}",
+    "pretrain": lambda wildcards: f"pretraining {new_model_words(wildcards['trained'])}",
     "adjust_model": adaptation_words,
     "adapt_to_text": adaptation_words,
     "finetune": finetuning("fine-tuning"),
