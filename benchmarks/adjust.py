@@ -26,13 +26,12 @@ import numpy as np
 import torch
 from train_step_data import LABELS, find, text_of
 
-from crossalign.engine.adjustment import Adjusting, AdjustmentSettings
-from crossalign.engine.continual import ContinualSettings, continual
+from crossalign.engine.adjust import Adjusting, AdjustmentSettings, ContinualSettings, continual
 from crossalign.engine.device import choose_device
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.linked import read_sample
+from crossalign.engine.pairs import read_sample
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.tasks import get_task

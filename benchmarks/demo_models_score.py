@@ -10,11 +10,11 @@ import torch
 from crossalign.engine.encoder import Encoder, restore_vocabulary
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.predict import iterate_batches, make_store, predict_all
 from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.task_model import iterate_batches, make_store, predict_all
+from crossalign.engine.tokens import Specials, text_ids
 from crossalign.tasks import get_task
 from crossalign.tasks.evaluation import evaluate_sets
-from crossalign.tasks.tokenisation import Specials, text_ids
 
 
 def random_copy(encoder: Encoder, seed: int) -> Encoder:

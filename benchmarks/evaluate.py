@@ -32,13 +32,12 @@ import train_step_data as data
 import train_step_peer as peer
 
 from crossalign.engine.device import choose_device, choose_precision
-from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
-from crossalign.engine.predict import TaskModel, predict_all
+from crossalign.engine.huggingface import load_tokenizer, save_encoder, wordpiece_tokenizer
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tuned import load_tuned, save_tuned
+from crossalign.engine.task_model import TaskModel, load_tuned_model, predict_all, read_info, save_tuned
 from crossalign.runtime.stages import read_stages
-from crossalign.tasks import get_task, labels_from
+from crossalign.tasks import get_task
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = 17
@@ -95,7 +94,7 @@ def stages_of(said: str, seconds: float) -> dict[str, float]:
 
 def random_tagger(folder: Path, base: Path, encoder, records: list[dict]) -> None:
     """A tuned POS model without any tuning."""
-    task = get_task("pos", labels_from("pos", records))
+    task = get_task("pos").with_labels_of(records)
     head = task.make_head(encoder.config.hidden, 0.1)
     save_tuned(folder, base, TaskModel(encoder, head), task, {"settings": {"max_length": 256}})
 
@@ -127,15 +126,16 @@ def predictions(tuned: Path, base: Path, tests: dict[str, Path], device: torch.d
     """Tokens per second of predictions for all test sets, ours and padded."""
     from transformers import BertModel
 
-    loaded = load_tuned(tuned, base)
-    task = loaded.task
+    info = read_info(tuned, base)
+    task = get_task(info["task"], info["labels"])
+    model = load_tuned_model(tuned, base, task)
     records = [record for path in tests.values() for record in task.read(path)]
-    examples = task.examples(records, loaded.tokenizer, 256)
+    examples = task.examples(records, load_tokenizer(base, model.encoder.config.vocab_size), 256)
     tokens = sum(len(example["input_ids"]) for example in examples)
-    library = BertModel(peer.library_config(loaded.model.encoder.config), add_pooling_layer=False).to(device).eval()
-    loaded.model.head.to(device).eval()
-    result = {"tokens": tokens, "padded_tokens_per_s": padded(loaded.model, library, task, examples, device)}
-    model = loaded.model.place(device, choose_precision("auto", device))
+    library = BertModel(peer.library_config(model.encoder.config), add_pooling_layer=False).to(device).eval()
+    model.head.to(device).eval()
+    result = {"tokens": tokens, "padded_tokens_per_s": padded(model, library, task, examples, device)}
+    model = model.place(device, choose_precision("auto", device))
     for _ in range(2):
         started = time.perf_counter()
         predict_all(model, task, examples, device)

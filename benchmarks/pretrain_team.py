@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import torch
 
 import pretrain as bench_program
+from crossalign.engine.device import Team, join_team
 from crossalign.engine.pretrain import Pretraining, new_model
 from crossalign.engine.pretrain_job import new_config
 from crossalign.engine.pretrain_settings import PretrainSettings
-from crossalign.engine.team import Team, join_team
 
 MARK = "result: "
 TOLERANCE = {"fp32": 1e-4, "bf16": 2e-3}

@@ -23,7 +23,7 @@ from crossalign.catalog.targets import training_sets
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.huggingface import load_encoder
 from crossalign.engine.hyperparameters import Settings
-from crossalign.tasks import get_task, labels_from
+from crossalign.tasks import get_task
 
 PROGRAM = Path(__file__).resolve().parent.parent / "scripts" / "finetune.py"
 # Recipe and training set.
@@ -72,7 +72,7 @@ class Tuning:
         records = {split: get_task(name).read(file) for split, file in self.files.items()}
         self.train = records["train"][: self.options.get("examples")]
         self.dev = records.get("dev", [])
-        self.task = get_task(name, labels_from(name, self.train))
+        self.task = get_task(name).with_labels_of(self.train)
 
     def process(self, bench: Any) -> dict[str, Any]:
         """scripts/finetune.py from its start to its end."""

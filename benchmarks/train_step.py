@@ -31,10 +31,10 @@ from crossalign.engine.device import choose_device
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.huggingface import wordpiece_tokenizer
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.predict import TaskModel, predict_all
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
-from crossalign.tasks import get_task, labels_from
+from crossalign.engine.task_model import TaskModel, predict_all
+from crossalign.tasks import get_task
 
 # Task: batch size and longest example of the papers (align-predict section 4, adjust section 5).
 TASKS = {"pos": (16, 256), "parsing": (32, 256), "ner": (16, 256), "nli": (32, 128), "qa": (32, 384)}
@@ -86,7 +86,7 @@ class Bench:
         return records[:2000] if name == "qa" else records
 
     def task(self, name: str):
-        return get_task(name, labels_from(name, self.records(name)))
+        return get_task(name).with_labels_of(self.records(name))
 
     def tuning(self, name: str, precision: str, encoder=None, epochs: int = 1, dev=(), **more) -> FineTuning:
         """A fine-tuning, ready to step."""

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.schedule import learning_rates
+from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.shape import EncoderConfig
 
 

@@ -1,7 +1,7 @@
 r"""Adjust a model on word-linked sentence pairs: pull linked words together, hold English words where they were.
 
 Reads a model folder, a pool of sentence pairs and its links; writes a model folder to OUT (config.json,
-model.safetensors, tokenizer.json) and OUT/training.json. Goes on from the newest checkpoint, unless another recipe
+model.safetensors, tokenizer.json) and OUT/training.json. Goes on from the newest checkpoint, unless other code
 wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started again.
 
 Example:
@@ -39,11 +39,11 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
-    from crossalign.engine.adjustment import Adjusting
+    from crossalign.engine.adjust import Adjusting
+    from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.huggingface import load_encoder, save_encoder
-    from crossalign.engine.linked import read_sample
-    from crossalign.engine.saving import Saving, requeued
+    from crossalign.engine.pairs import read_sample
     from crossalign.runtime.files import write_json
 
     device = choose_device(args.device)
@@ -54,14 +54,14 @@ def main() -> None:
     encoder, tokenizer = load_encoder(args.model)
     identity = folder_identity(args.model)
     adjusting = Adjusting(
-        encoder, tokenizer, sample, settings, device, args.checkpoints, args.recipe,
+        encoder, tokenizer, sample, settings, device, args.checkpoints, args.code_hash,
         Saving(steps=args.save_steps), identity,
     )  # fmt: skip
     with requeued():
         encoder = adjusting.run()
     save_encoder(args.out, encoder, tokenizer)
     report = {
-        "recipe": args.recipe,
+        "recipe": args.code_hash,
         "seed": args.seed,
         "settings": asdict(settings),
         "inputs": {"model": identity, "bitext": _sha256(args.bitext), "links": _sha256(args.links)},

@@ -47,10 +47,6 @@ class Defaults:
             node = place[1]
         return place
 
-    def value(self, path: tuple[str, ...]) -> str:
-        place = self.find(path)
-        return f"`{self.flow(place[1])}`" if place else ""
-
     def flow(self, node: Node) -> str:
         """A value on one line, with numbers as they are written: 5.0e-5."""
         if isinstance(node, yaml.MappingNode):
@@ -86,11 +82,13 @@ class Page:
 
     def row(self, path: tuple[str, ...], shown: str, part: dict, told: str = "") -> str:
         """The line of one key."""
-        meaning = sentence(resolve(self.schema, part)["description"].rstrip("."))
+        meaning = resolve(self.schema, part)["description"].rstrip(".")
+        meaning = meaning[:1].upper() + meaning[1:]
         note = cell(self.defaults.note(path))
         if note.lower() not in ("", meaning.lower()):
             meaning += f"<br>{note}"
-        default = "" if told == FOLLOWS else self.defaults.value(path)
+        place = None if told == FOLLOWS else self.defaults.find(path)
+        default = f"`{self.defaults.flow(place[1])}`" if place else ""
         return f"| `{shown}` | {meaning} | {cell(told or values(self.schema, part))} | {default} |"
 
     def rows(self, path: tuple[str, ...], part: dict, seen: dict[str, str]) -> Iterator[str]:
@@ -131,10 +129,6 @@ class Page:
 def cell(text: str) -> str:
     """Text that is safe in a table."""
     return text.replace("|", r"\|").replace("<", "&lt;")
-
-
-def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def documents() -> dict[str, str]:

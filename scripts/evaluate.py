@@ -14,7 +14,8 @@ import gc
 import logging
 from pathlib import Path
 
-from crossalign.runtime.errors import UserError, run_main
+from crossalign.engine.programs import named_sets
+from crossalign.runtime.errors import run_main
 from crossalign.runtime.stages import Stages
 
 log = logging.getLogger("evaluate")
@@ -35,35 +36,23 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def named_files(pairs: list[str]) -> dict[str, Path]:
-    """The files of `--sets` by name."""
-    files: dict[str, Path] = {}
-    for pair in pairs:
-        name, sign, file = pair.partition("=")
-        if not (name and sign and file):
-            raise UserError(f"--sets {pair}: NAME=FILE was expected, such as fr_pud=data/trees/fr_pud/test.conllu")
-        if name in files:
-            raise UserError(f"--sets {pair}: the name '{name}' is given twice")
-        files[name] = Path(file)
-    return files
-
-
 def main() -> None:
     """Load, predict, score, write."""
     args = parse_args()
-    files = named_files(args.sets)
+    files = named_sets(args.sets)
 
     from concurrent.futures import ThreadPoolExecutor
 
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.huggingface import load_config, load_tokenizer
-    from crossalign.engine.predict import predict_all, warm_up
-    from crossalign.engine.tuned import load_tuned_model, read_info
+    from crossalign.engine.task_model import load_tuned_model, predict_all, read_info, warm_up
+    from crossalign.tasks import get_task
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
 
     device = choose_device(args.device)
-    info, task = read_info(args.tuned, args.base)
+    info = read_info(args.tuned, args.base)
+    task = get_task(info["task"], info["labels"])
     config = load_config(args.base)
 
     def load():

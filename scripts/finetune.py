@@ -1,7 +1,7 @@
 r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
-Goes on from the newest checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75,
+Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
 which asks to be started again.
 
 Example:
@@ -54,13 +54,13 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
+    from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision, wake
     from crossalign.engine.finetune import FineTuning
     from crossalign.engine.huggingface import load_encoder
-    from crossalign.engine.saving import Saving, requeued
-    from crossalign.engine.tuned import save_tuned
+    from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json
-    from crossalign.tasks import get_task, labels_from
+    from crossalign.tasks import get_task
 
     device = choose_device(args.device)
     awake = wake(device)
@@ -74,7 +74,7 @@ def main() -> None:
     task = get_task(args.task)
     train = task.read(args.train)
     train = train[: settings.examples]
-    task = get_task(args.task, labels_from(args.task, train))
+    task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     stages.end("read")
     encoder, tokenizer = load_encoder(args.model)
@@ -82,14 +82,14 @@ def main() -> None:
     awake()
     stages.end("load")
     training = FineTuning(
-        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.recipe, auxiliary,
+        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.code_hash, auxiliary,
         saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
     )  # fmt: skip
     stages.end("prepare")
     with requeued():
         model = training.run()
     stages.end("train")
-    info = {"init": args.init, "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
+    info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
     if continual:
         info["continual"] = continual
     if trials:
@@ -117,10 +117,10 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
     if args.batch is not None or args.learning_rate is not None:
         raise UserError("give either --trials or --batch and --learning-rate")
 
-    from crossalign.engine.trials import best_settings
+    from crossalign.engine.finetune import best_settings
     from crossalign.tasks import get_task
 
-    chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).selection_metric)
+    chosen, trials = best_settings(args.trials, args.task, args.init, get_task(args.task).metric)
     log.info("best of %d trials: batch %d, learning rate %g", len(trials), chosen["batch"], chosen["learning_rate"])
     return chosen, trials
 
@@ -128,19 +128,22 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
 def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: str) -> tuple:
     """The second loss and its account, or None twice."""
     files = {name: getattr(args, f"continual_{name}") for name in ("bitext", "links", "reference")}
-    settings = given(args, ContinualSettings, "continual_")
+    chosen = given(args, ContinualSettings, "continual_")
     missing = [f"--continual-{name}" for name, value in files.items() if value is None]
-    if len(missing) == len(files) and not settings:
+    if len(missing) == len(files) and not chosen:
         return None, None
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
 
-    from crossalign.engine.continual import continual_from_files
+    from crossalign.engine.adjust import continual, load_reference
+    from crossalign.engine.pairs import read_sample
 
-    return continual_from_files(
-        ContinualSettings(**settings), **files, model=encoder, tokenizer=tokenizer, seed=args.seed, device=device,
-        precision=precision,
-    )  # fmt: skip
+    settings = ContinualSettings(**chosen)
+    reference = load_reference(files["reference"], encoder)
+    # The sample is the one that an adjustment of the same seed and size used.
+    sample = read_sample(files["bitext"], files["links"], settings.pairs, args.seed)
+    auxiliary, account = continual(settings, sample, reference, tokenizer, args.seed, device, precision)
+    return auxiliary, account | {"reference": folder_identity(files["reference"])}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@ r"""Train a language model, masked or causal, on prepared texts, from scratch or
 
 In: texts as NAME=FILE, one sentence a line; a name that comes again has several files. Out: a Hugging Face folder
 (config.json, model.safetensors with the language-model head, tokenizer.json) and training.json beside it.
-Continues from the checkpoint, unless another recipe, other settings or other texts made it; SIGTERM writes one and ends
+Continues from the checkpoint, unless other code, settings or texts made it; SIGTERM writes one and ends
 with status 75. On several GPUs of one machine: torchrun --nproc-per-node N scripts/pretrain.py ...
 
 Example:
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from crossalign.engine.hyperparameters import add_flags, given
 from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings
-from crossalign.engine.programs import add_precision, add_run
+from crossalign.engine.programs import add_precision, add_run, named_files
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -45,11 +45,9 @@ def main() -> None:
     if (args.steps is None) == (args.epochs is None):
         raise UserError("give either --steps or --epochs")
 
-    from crossalign.engine.corpus import named_texts
-    from crossalign.engine.device import choose_device, choose_precision
+    from crossalign.engine.checkpoints import Saving, requeued
+    from crossalign.engine.device import choose_device, choose_precision, join_team
     from crossalign.engine.pretrain_job import Job, pretrain, starting_point
-    from crossalign.engine.saving import Saving, requeued
-    from crossalign.engine.team import join_team
 
     team, name = join_team(args.device)
     device = choose_device(name)
@@ -68,9 +66,10 @@ def main() -> None:
         own = {"dropout": args.dropout, "attention_dropout": args.attention_dropout}
         shape |= {name: value for name, value in own.items() if value is not None}
     start = starting_point(args.init, args.tokenizer, norm, args.family, shape, args.seed, objective)
+    texts, dev = named_files(args.texts, "--texts"), named_files(args.dev, "--dev")
     job = Job(
-        named_texts(args.texts), settings, args.out, args.tokens, args.checkpoints, args.recipe, further.store,
-        Saving(steps=args.save_steps), named_texts(args.dev, "--dev"), further.epochs,
+        texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, further.store,
+        Saving(steps=args.save_steps), dev, further.epochs,
     )  # fmt: skip
     try:
         with requeued(tell=team.first):

@@ -2,7 +2,7 @@ r"""Train a BiLSTM on one task with one seed and score it on its target sets.
 
 Reads prepared train and dev sets and, as NAME=FILE, the sets to score. Writes OUT/scores.json,
 OUT/predictions.jsonl.gz, OUT/training.json and OUT/model, as a fine-tuned transformer has them. Goes on from the newest
-checkpoint, unless another recipe wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started
+checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started
 again.
 
 Example:
@@ -18,9 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.engine.hyperparameters import BilstmSettings, Sizes, add_flags, given
-from crossalign.engine.programs import add_run, circumstances
+from crossalign.engine.programs import add_run, circumstances, named_sets
 from crossalign.runtime.errors import UserError, run_main
-from evaluate import named_files
 
 log = logging.getLogger("train_bilstm")
 
@@ -44,13 +43,12 @@ def main() -> None:
     """Train, score, write."""
     args = parse_args()
     started = time.monotonic()
-    files = named_files(args.sets)
+    files = named_sets(args.sets)
 
-    from crossalign.engine.bilstm_training import WordTraining
+    from crossalign.engine.bilstm_training import WordTraining, save_word_model
+    from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device
     from crossalign.engine.lexicon import Lexicon, read_vectors
-    from crossalign.engine.saving import Saving, requeued
-    from crossalign.engine.word_model import save_word_model
     from crossalign.runtime.files import write_json
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
@@ -63,7 +61,7 @@ def main() -> None:
         raise UserError("early stopping needs a development set: give --dev FILE or --patience 0")
     settings = BilstmSettings(**chosen, seed=args.seed)
     train = task.read(args.train)
-    task = get_word_task(args.task, task.labels_from(train))
+    task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     sets = {name: task.read(file) for name, file in sorted(files.items())}
     pretrained, vectors = [], None
@@ -73,11 +71,11 @@ def main() -> None:
     device = choose_device(args.device)
     training = WordTraining(
         task, Lexicon.of(task.words(train), pretrained), sizes, train, dev, settings, vectors, device, args.checkpoints,
-        args.recipe, Saving(steps=args.save_steps), settings.least_steps,
+        args.code_hash, Saving(steps=args.save_steps), settings.least_steps,
     )  # fmt: skip
     with requeued():
         model = training.run()
-    info = {"init": "ref", "seed": args.seed, "recipe": args.recipe, "settings": asdict(settings)}
+    info = {"init": "ref", "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
     save_word_model(args.out / "model", model, info)
     scores, rows = evaluate_sets(task, sets, model.lexicon, 0, lambda examples: model.predict(examples, device))
     for name, values in scores.items():
@@ -88,7 +86,7 @@ def main() -> None:
         "sizes": asdict(sizes),
         "task": task.name,
         "examples": len(training.train_store),
-        "steps": training.steps,
+        "steps": training.history.step,
         "passes_per_epoch": training.passes,
         **training.history.course(),
         **circumstances(training.history, device, started),

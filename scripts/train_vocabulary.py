@@ -6,6 +6,7 @@ from pathlib import Path
 
 from crossalign.engine.hyperparameters import add_flags, given
 from crossalign.engine.pretrain_settings import VocabularySettings
+from crossalign.engine.programs import named_files
 from crossalign.runtime.errors import run_main
 
 
@@ -29,11 +30,11 @@ def main() -> None:
     args = parse_args()
     settings = VocabularySettings(**given(args, VocabularySettings))
 
-    from crossalign.engine.corpus import lines_of, named_texts
+    from crossalign.engine.corpus import lines_of
     from crossalign.engine.vocabulary import train_vocabulary
     from crossalign.runtime.files import write_atomic
 
-    files = [path for paths in named_texts(args.texts).values() for path in paths]
+    files = [path for paths in named_files(args.texts, "--texts").values() for path in paths]
     tokenizer = train_vocabulary(
         lambda: chain.from_iterable(islice(lines_of(path), settings.lines) for path in files),
         settings.size,

@@ -30,7 +30,7 @@ def toy_records(count=50, seed=0, vocabulary=40):
 class ToyTask:
     """Tag every token with its id modulo 3."""
 
-    name, metric, selection_metric = "toy", "accuracy", "accuracy"
+    name, metric = "toy", "accuracy"
     fields = {"labels": SimpleNamespace(pad=-100, shape="sequence")}
     labels = ("a", "b", "c")
 

@@ -82,8 +82,8 @@ def main() -> None:
 
     from tools import demo_models
 
+    from crossalign.engine.checkpoints import requeued
     from crossalign.engine.device import choose_device, choose_precision
-    from crossalign.engine.saving import requeued
 
     plan = demo_models.read_plan(args.plan, args.settings)
     names = demo_models.chosen_models(plan, args.models)

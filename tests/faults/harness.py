@@ -56,7 +56,7 @@ def make_project(root: Path, folder: Path) -> None:
     settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
     (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
     (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
-    module = folder / "scripts" / "crossalign" / "training" / "saving.py"
+    module = folder / "scripts" / "crossalign" / "engine" / "checkpoints.py"
     text = module.read_text(encoding="utf-8")
     assert "seconds: float = 300.0" in text
     module.write_text(text.replace("seconds: float = 300.0", "seconds: float = 0.1"), encoding="utf-8")

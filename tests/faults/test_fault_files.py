@@ -59,7 +59,7 @@ def finetune(root, trees, program):
         return program(
             *("finetune", "--model", root / "resources/demo/models/mbert", "--task", "pos", "--epochs", 2),
             *("--train", trees / "train.conllu", "--dev", trees / "dev.conllu", "--batch", 8, "--device", "cpu"),
-            *("--learning-rate", "1e-3", "--recipe", "abc", "--save-steps", 1),
+            *("--learning-rate", "1e-3", "--code-hash", "abc", "--save-steps", 1),
             *("--out", out, "--checkpoints", checkpoints, *more),
         )
 
@@ -205,10 +205,10 @@ def test_training_starts_over_from_a_damaged_checkpoint(finetune, half_way, undi
     assert (out / "model/model.safetensors").read_bytes() == undisturbed
 
 
-@pytest.mark.parametrize("other", [("--recipe", "abd"), ("--clip", 0.3)], ids=["code", "settings"])
+@pytest.mark.parametrize("other", [("--code-hash", "abd"), ("--clip", 0.3)], ids=["code", "settings"])
 def test_training_starts_over_from_another_checkpoint(finetune, half_way, tmp_path, caplog, other):
     assert finetune(tmp_path / "again", half_way.parent, *other)[0] == 0
-    assert re.search(r"checkpoint.safetensors was written by recipe .* not used, training starts over", caplog.text)
+    assert re.search(r"checkpoint.safetensors belongs to training .* not used, training starts over", caplog.text)
     assert json.loads((tmp_path / "again/training.json").read_text())["resumed"] == 0
     assert finetune(tmp_path / "fresh", tmp_path / "none", *other)[0] == 0
     again, fresh = ((tmp_path / name / "model/model.safetensors").read_bytes() for name in ("again", "fresh"))

@@ -1,7 +1,10 @@
 """A made-up language pair with known links, and a tokenizer that cuts some of its words."""
 
 import numpy as np
+import torch
 
+from crossalign.engine.huggingface import wordpiece_tokenizer
+from crossalign.engine.parts import batch_inputs
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 
@@ -15,8 +18,6 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *PIECES, *(f"##
 
 def toy_tokenizer(folder):
     """WordPiece over the syllables."""
-    from crossalign.engine.huggingface import wordpiece_tokenizer
-
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
     return wordpiece_tokenizer(folder / "vocab.txt")
 
@@ -44,3 +45,15 @@ def toy_files(folder, count=40, seed=0):
     (folder / "pool.tsv").write_text("".join(pool), encoding="utf-8")
     (folder / "pool.pharaoh").write_text("".join(links), encoding="utf-8")
     return folder / "pool.tsv", folder / "pool.pharaoh"
+
+
+def batch_of(encoder, store, members):
+    """The views and the batch of some pairs, and `encode` as a loss gets it."""
+    shape = store.exact_shape(members)
+    views = store.views(torch.from_numpy(store.assemble(members, shape)), shape)
+    layout, batch = batch_inputs(views, shape)
+
+    def encode(other=None):
+        return layout.to_grid((other or encoder).packed(views["ids"], views["positions"], None, layout))
+
+    return views, batch, encode

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from tests.unit.adjustment_toys import toy_files, toy_model, toy_tokenizer
+from tests.engine_toys import die_at
+from tests.unit.adjustment_toys import batch_of, toy_files, toy_model, toy_tokenizer
 
-from crossalign.engine.adjustment import Adjusting, AdjustmentSettings
-from crossalign.engine.arena import AdamW
-from crossalign.engine.linked import Row, Sample, read_sample
-from crossalign.engine.pairs import Choice, PairStore, make_pairs
-from crossalign.engine.parts import Part, batch_inputs
-from crossalign.engine.pull import Frozen, PullLoss, english_vectors, freeze
-from crossalign.engine.saving import Saving
+from crossalign.engine.adjust import Adjusting, AdjustmentSettings, Frozen, PullLoss, english_vectors, freeze
+from crossalign.engine.checkpoints import Saving
+from crossalign.engine.optimiser import AdamW
+from crossalign.engine.pairs import Choice, PairStore, Row, Sample, make_pairs, read_sample
+from crossalign.engine.parts import Part
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
 
@@ -66,24 +65,13 @@ def gradients(encoder, loss):
     return {name: parameter.grad.clone() for name, parameter in encoder.named_parameters()}
 
 
-def encode_with(encoder, views, layout):
-    def encode(other=None):
-        return layout.to_grid((other or encoder).packed(views["ids"], views["positions"], None, layout))
-
-    return encode
-
-
 @pytest.mark.parametrize("aggregation", ["avg", "start", "end", "subword"])
 @pytest.mark.parametrize("tokens", ["cls", "clssep", "words", "all"])
 def test_gradients_equal_those_of_a_loop_over_words(sample, tokenizer, aggregation, tokens):
     pairs = pairs_of(sample, tokenizer, aggregation, tokens)[:5]
     encoder, original = toy_model(1).double(), toy_model(2).double()
-    store = PairStore(pairs)
-    shape = store.exact_shape(np.arange(5))
-    views = store.views(torch.from_numpy(store.assemble(np.arange(5), shape)), shape)
-    layout, batch = batch_inputs(views, shape)
-    loss = PullLoss(Frozen(encoder=original), 0.7, 1.3)
-    ours = loss(encode_with(encoder, views, layout), batch)
+    _, batch, encode = batch_of(encoder, PairStore(pairs), np.arange(5))
+    ours = PullLoss(Frozen(encoder=original), 0.7, 1.3)(encode, batch)
     aligned, held = naive_terms(encoder, original, pairs)
     naive = 0.7 * aligned + 1.3 * held
     assert ours.item() == pytest.approx(naive.item(), rel=1e-12)
@@ -116,10 +104,8 @@ def test_gradients_of_a_step_of_the_engine(sample, tokenizer, static, micro):
 
 @torch.no_grad()
 def terms_of(encoder, frozen, store, members):
-    shape = store.exact_shape(members)
-    views = store.views(torch.from_numpy(store.assemble(members, shape)), shape)
-    layout, batch = batch_inputs(views, shape)
-    aligned, held = PullLoss(frozen).terms(encode_with(encoder, views, layout), batch)
+    _, batch, encode = batch_of(encoder, store, members)
+    aligned, held = PullLoss(frozen).terms(encode, batch)
     return float(aligned), float(held)
 
 
@@ -142,10 +128,8 @@ def test_the_other_sentence_gets_gradients_from_links_only(sample, tokenizer):
     pairs = pairs_of(sample, tokenizer)[:3]
     encoder, store = toy_model(1), PairStore(pairs)
     frozen = freeze(toy_model(2), store, CPU)
-    shape = store.exact_shape(np.arange(3))
-    views = store.views(torch.from_numpy(store.assemble(np.arange(3), shape)), shape)
-    layout, batch = batch_inputs(views, shape)
-    hidden = encode_with(encoder, views, layout)().detach().requires_grad_()
+    views, batch, encode = batch_of(encoder, store, np.arange(3))
+    hidden = encode().detach().requires_grad_()
     PullLoss(frozen)(lambda: hidden, batch).backward()
     english = set(batch["english"].tolist())
     starts = (views["lengths"].cumsum(0) - views["lengths"]).tolist()
@@ -158,7 +142,7 @@ def test_the_other_sentence_gets_gradients_from_links_only(sample, tokenizer):
             (pair,) = [pair for pair in pairs if pair.other["input_ids"] == ids]
             expected = [unit in pair.partners for unit in pair.other["unit"]]
             assert not all(expected), "the full stop is linked to an identical one"
-        assert moved == expected + [False] * (shape.length - length)
+        assert moved == expected + [False] * (len(moved) - length)
 
 
 def test_the_table_holds_what_each_step_would_compute(sample, tokenizer):
@@ -183,10 +167,10 @@ def test_the_original_has_no_dropout(sample, tokenizer):
 # ---- the whole adjustment -------------------------------------------------------------------------------------------
 
 
-def adjusting(sample, tokenizer, folder=None, saving=None, keep="auto", recipe="r", dropout=0.1, **more):
+def adjusting(sample, tokenizer, folder=None, saving=None, keep="auto", code_hash="r", dropout=0.1, **more):
     settings = AdjustmentSettings(**{"batch": 8, "learning_rate": 2e-3, "epochs": 6, **more})
     encoder = toy_model(1, hidden_dropout=dropout, attention_dropout=dropout)
-    return Adjusting(encoder, tokenizer, sample, settings, CPU, folder, recipe, saving, keep=keep)
+    return Adjusting(encoder, tokenizer, sample, settings, CPU, folder, code_hash, saving, keep=keep)
 
 
 def state(encoder):
@@ -226,33 +210,20 @@ def test_rows_that_do_not_occur_keep_their_value(sample, tokenizer):
     assert not {0, 1, 4} & set(changed), "[PAD], [UNK] and [MASK] occur nowhere"
 
 
-@pytest.mark.parametrize("keep", ["table", "encoder"])
-def test_resumed_equals_never_stopped(sample, tokenizer, tmp_path, keep):
-    whole = adjusting(sample, tokenizer, keep=keep).run()
-    for at in (1, 7, 29):
-        folder = tmp_path / str(at)
-        first = adjusting(sample, tokenizer, folder, Saving(steps=1), keep=keep)
-        step, first.engine.step = first.engine.step, None
-
-        def dying(batch, first=first, step=step, at=at):
-            if first.progress.step == at:
-                raise KeyboardInterrupt
-            step(batch)
-
-        first.engine.step = dying
-        with pytest.raises(KeyboardInterrupt):
-            first.run()
-        second = adjusting(sample, tokenizer, folder, keep=keep)
-        again = second.run()
-        assert (second.progress.step, second.progress.resumed) == (30, 1)
-        assert all(torch.equal(value, state(again)[name]) for name, value in state(whole).items())
-
-
-def test_the_encoder_instead_of_the_table_gives_the_same(sample, tokenizer):
-    table, again = (adjusting(sample, tokenizer, keep=keep) for keep in ("table", "encoder"))
-    table.run()
-    again.run()
-    np.testing.assert_allclose(table.engine.losses.numpy(), again.engine.losses.numpy(), rtol=1e-3)
+def test_resumed_equals_never_stopped_and_the_encoder_equals_the_table(sample, tokenizer, tmp_path):
+    losses = []
+    for keep in ("table", "encoder"):
+        whole = adjusting(sample, tokenizer, keep=keep)
+        weights = state(whole.run())
+        losses.append(whole.engine.losses.numpy())
+        for at in (1, 7, 29):
+            folder = tmp_path / f"{keep}{at}"
+            die_at(adjusting(sample, tokenizer, folder, Saving(steps=1), keep=keep), at)
+            second = adjusting(sample, tokenizer, folder, keep=keep)
+            again = state(second.run())
+            assert (second.progress.step, second.progress.resumed) == (30, 1)
+            assert all(torch.equal(value, again[name]) for name, value in weights.items())
+    np.testing.assert_allclose(*losses, rtol=1e-3)
 
 
 def test_mixed_precision_follows_full_precision(sample, tokenizer):
@@ -264,7 +235,7 @@ def test_mixed_precision_follows_full_precision(sample, tokenizer):
 
 
 @pytest.mark.parametrize(
-    "change", [{"recipe": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"epsilon": 1e-8}]
+    "change", [{"code_hash": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"epsilon": 1e-8}]
 )
 def test_another_adjustment_does_not_continue(sample, tokenizer, tmp_path, caplog, change):
     first = adjusting(sample, tokenizer, tmp_path, Saving(steps=29))

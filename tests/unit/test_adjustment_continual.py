@@ -13,15 +13,14 @@ import pytest
 import torch
 from safetensors.torch import load
 from tests.engine_toys import ToyTask, die_at, toy_records
-from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
+from tests.unit.adjustment_toys import VOCABULARY, batch_of, toy_files, toy_model, toy_tokenizer
 
-from crossalign.engine.continual import ContinualSettings, continual, continual_from_files
+from crossalign.engine.adjust import ContinualSettings, continual, load_reference
+from crossalign.engine.checkpoints import Saving
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.huggingface import load_encoder, save_encoder
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.linked import read_sample
-from crossalign.engine.parts import batch_inputs
-from crossalign.engine.saving import Saving
+from crossalign.engine.pairs import read_sample
 from crossalign.runtime.errors import UserError, run_main
 
 CPU = torch.device("cpu")
@@ -62,14 +61,7 @@ def tuning(place, folder=None, saving=None, keep="auto", epochs=2, **more):
 
 def objective(run, members):
     """The terms of a batch of pairs for the model and the slices of a fine-tuning."""
-    store = run.auxiliary.batches.store
-    shape = store.exact_shape(members)
-    views = store.views(torch.from_numpy(store.assemble(members, shape)), shape)
-    layout, batch = batch_inputs(views, shape)
-
-    def encode(other=None):
-        return layout.to_grid((other or run.model.encoder).packed(views["ids"], views["positions"], None, layout))
-
+    _, batch, encode = batch_of(run.model.encoder, run.auxiliary.batches.store, members)
     with torch.no_grad():
         terms = run.auxiliary.loss.terms(encode, batch)
         return [float(term) for term in terms], float(run.auxiliary.loss(encode, batch))
@@ -79,7 +71,7 @@ def objective(run, members):
 @pytest.mark.parametrize("scope", ["alignment", "both"])
 def test_what_alpha_weighs(place, scope, keep):
     run = tuning(place, keep=keep, alpha=0.01, alpha_scope=scope)
-    first = next(run.auxiliary.batches.endless(0))
+    first = run.auxiliary.batches.at(0)
     (aligned, held), loss = objective(run, first)
     assert aligned > 0.1
     assert held > 0.1
@@ -124,11 +116,8 @@ def test_resumed_equals_never_stopped(place, tmp_path):
 
 def test_the_reference_must_fit(place, tmp_path):
     save_encoder(tmp_path / "wide", toy_model(2, hidden=32), toy_tokenizer(tmp_path))
-    files = place / "pool.tsv", place / "pool.pharaoh"
     with pytest.raises(UserError, match=r"wide: hidden is 32, but the fine-tuned model has 16; give its original"):
-        continual_from_files(
-            ContinualSettings(), *files, tmp_path / "wide", toy_model(1), toy_tokenizer(tmp_path), 1, CPU, "fp32"
-        )
+        load_reference(tmp_path / "wide", toy_model(1))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +144,7 @@ def run_program(name, arguments, monkeypatch):
 def adjust_arguments(place, out, *more):
     return [
         "--model", place / "original", "--bitext", place / "pool.tsv", "--links", place / "pool.pharaoh",
-        "--pairs", 30, "--batch", 8, "--out", out, "--checkpoints", out / "checkpoints", "--recipe", "abc",
+        "--pairs", 30, "--batch", 8, "--out", out, "--checkpoints", out / "checkpoints", "--code-hash", "abc",
         "--device", "cpu", "--learning-rate", "1e-3", *more,
     ]  # fmt: skip
 

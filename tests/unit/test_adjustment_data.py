@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_tokenizer
 
 from crossalign.alignment.bitext import in_pieces
-from crossalign.engine.batches import Stream
-from crossalign.engine.linked import read_sample, sample_lines
-from crossalign.engine.pairs import Choice, PairStore, make_pairs
+from crossalign.engine.pairs import Choice, PairStore, make_pairs, read_sample, sample_lines
 from crossalign.runtime.errors import UserError
 
 
@@ -36,11 +34,7 @@ def test_samples_are_distinct_sorted_and_nested(pool, pairs, seed):
     assert len(lines) == min(pool, pairs)
     assert (np.diff(lines) > 0).all()
     assert set(lines) <= set(sample_lines(pool, pairs + 10, seed))
-
-
-def test_the_sample_depends_on_the_seed():
-    assert sample_lines(1000, 50, 1).tolist() == sample_lines(1000, 50, 1).tolist()
-    assert sample_lines(1000, 50, 1).tolist() != sample_lines(1000, 50, 2).tolist()
+    assert sample_lines(1000, 50, seed).tolist() != sample_lines(1000, 50, seed + 1).tolist()
 
 
 def test_rows_keep_words_and_links_of_their_line(tmp_path):
@@ -167,18 +161,6 @@ def test_pairs_that_do_not_fit_are_dropped_and_counted(tmp_path):
     assert one_pair(tmp_path, "0-0", english="ka" * 38)[1]["too long"] == 0
 
 
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ({"aggregation": "max"}, "aggregation 'max' is not one of avg, start, end, subword"),
-        ({"tokens": "sep"}, "token choice 'sep' is not one of cls, clssep, words, all"),
-    ],
-)
-def test_unknown_choices(choice, message):
-    with pytest.raises(UserError, match=message):
-        Choice(**choice)
-
-
 # ---- batches --------------------------------------------------------------------------------------------------------
 
 
@@ -226,9 +208,3 @@ def test_parts_of_a_step_know_the_counts_of_the_whole(tmp_path):
     views = store.views(store.assemble(part, shape, (int(store.targets[part].sum()), total)), shape)
     assert views["divisors"].tolist() == [store.linked[whole].sum(), store.counts[whole].sum()]
     assert views["split"].tolist() == [1, 1]
-
-
-def test_every_pair_once_per_epoch(tmp_path):
-    sample = read_sample(*toy_files(tmp_path, 20), 20, 1)
-    store = PairStore(make_pairs(sample, toy_tokenizer(tmp_path), Choice(), 40)[0])
-    assert sorted(np.concatenate(Stream(store, 8, 1).epoch(0)).tolist()) == list(range(20))

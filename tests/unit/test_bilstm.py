@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from crossalign.engine.bilstm import Sizes
+from crossalign.engine.bilstm_training import WordModel, load_word_model, save_word_model
 from crossalign.engine.lexicon import LONGEST, Lexicon, read_vectors
 from crossalign.engine.seeds import torch_seeded
-from crossalign.engine.word_model import WordModel, load_word_model, save_word_model
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.words import get_word_task
 
@@ -109,7 +109,7 @@ def test_sizes_must_be_positive(name):
 
 
 def test_dropout_is_a_share():
-    with pytest.raises(UserError, match=r"dropout is 1\.0"):
+    with pytest.raises(UserError, match=r"--dropout 1\.0: expected"):
         Sizes(dropout=1.0)
 
 
@@ -197,7 +197,7 @@ def test_model_round_trip(tmp_path, name):
     vectors = np.ones((1, 3), dtype=np.float32) if name == "pos" else None
     model = make_model(name, vectors, ["dog"] if name == "pos" else [])
     save_word_model(tmp_path, model, {"seed": 7})
-    again = load_word_model(tmp_path)
+    again = load_word_model(tmp_path, get_word_task)
     assert again.task.labels == model.task.labels and again.sizes == model.sizes
     tensors = model.state_dict()
     assert again.state_dict().keys() == tensors.keys()
@@ -207,8 +207,8 @@ def test_model_round_trip(tmp_path, name):
 
 def test_a_folder_that_is_no_model(tmp_path):
     with pytest.raises(UserError, match=r"config\.json is missing"):
-        load_word_model(tmp_path)
+        load_word_model(tmp_path, get_word_task)
     save_word_model(tmp_path, make_model(), {})
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot be read as a BiLSTM"):
-        load_word_model(tmp_path)
+        load_word_model(tmp_path, get_word_task)

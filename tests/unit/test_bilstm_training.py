@@ -17,11 +17,10 @@ from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
 from crossalign.engine.bilstm import Sizes
-from crossalign.engine.bilstm_training import WordTraining
+from crossalign.engine.bilstm_training import WordTraining, load_word_model
+from crossalign.engine.checkpoints import Saving
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.lexicon import Lexicon
-from crossalign.engine.saving import InterruptedTraining, Saving
-from crossalign.engine.word_model import load_word_model
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
@@ -58,7 +57,7 @@ def training(world, task="pos", most=24, sizes=SMALL, dev=True, folder=None, sav
     """A training on the first sentences of the world."""
     blank = get_word_task(task)
     records = blank.read(file_of(world, task, "train"))[:most]
-    named = get_word_task(task, blank.labels_from(records))
+    named = blank.with_labels_of(records)
     held = named.read(file_of(world, task, "dev"))[:8] if dev else []
     chosen = {"learning_rate": 2e-3, "batch": 8, "epochs": 3, "warmup": 0.0, "selection": "best" if dev else "last"}
     lexicon = Lexicon.of(named.words(records))
@@ -94,7 +93,7 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     )  # fmt: skip
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert list(scores) == [f"{kind}/dev", f"{kind}/test"]
-    model = load_word_model(tmp_path / "model")
+    model = load_word_model(tmp_path / "model", get_word_task)
     records = model.task.read(file_of(world, task, "test"))
     values = scores[f"{kind}/test"]
     assert values["n"] == len(records) == SENTENCES["test"]
@@ -122,21 +121,18 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
 
 
 def test_given_vectors_are_kept_with_the_model(root, monkeypatch, world, tmp_path):
-    words = sorted({word for words in get_word_task("pos").words(rows_of(world)) for word in words})
+    task = get_word_task("pos")
+    words = sorted({word for words in task.words(task.read(world / "dev.conllu")) for word in words})
     (tmp_path / "v.vec").write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words[:20])))
     program(
         root, monkeypatch, "--task", "pos", "--train", world / "dev.conllu", "--patience", "0", "--epochs", "1", *FAST,
         "--sets", f"trees/wo_wtb/dev={world / 'dev.conllu'}", "--vectors", tmp_path / "v.vec", "--out", tmp_path,
     )  # fmt: skip
-    model = load_word_model(tmp_path / "model")
+    model = load_word_model(tmp_path / "model", get_word_task)
     assert model.lexicon.given == words[:20]
     assert model.encoder.vectors[1:].tolist() == [[n, 1, 0] for n in range(20)]
     report = json.loads((tmp_path / "training.json").read_text())
     assert report["best_epoch"] is None and report["dev"] == [] and report["passes_per_epoch"] == 7
-
-
-def rows_of(world):
-    return get_word_task("pos").read(world / "dev.conllu")
 
 
 def weights(trained):
@@ -171,20 +167,19 @@ def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, die
     whole = training(world, task)
     whole.run()
     broken = training(world, task, folder=tmp_path, saving=Saving(steps=2))
-    step = broken._step
+    step = broken.step
 
-    def dying(number, members):
+    def dying(number):
         if number == dies_at:
             raise KeyboardInterrupt
-        step(number, members)
+        step(number)
 
-    broken._step = dying
+    broken.step = dying
     with pytest.raises(KeyboardInterrupt):
         broken.run()
     resumed = training(world, task, folder=tmp_path, saving=Saving(steps=2))
-    done = []
-    step_on = resumed._step
-    resumed._step = lambda number, members: (done.append(number), step_on(number, members))
+    done, step_on = [], resumed.step
+    resumed.step = lambda number: (done.append(number), step_on(number))
     resumed.run()
     assert done == list(range(dies_at // 2 * 2, 9))
     assert resumed.history.resumed == 1
@@ -193,18 +188,6 @@ def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, die
     # Another seed does not go on from it.
     other = training(world, task, folder=tmp_path, seed=9)
     assert other.checkpoints.load() is None
-
-
-def test_sigterm_writes_a_checkpoint(world, tmp_path):
-    run = training(world, folder=tmp_path)
-    run.saver.stop_requested = True
-    with pytest.raises(InterruptedTraining, match="stopped by SIGTERM at step 1"):
-        run.run()
-    again = training(world, folder=tmp_path)
-    again.run()
-    whole = training(world)
-    whole.run()
-    assert same(weights(again), weights(whole))
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_the_training(world):
@@ -223,23 +206,16 @@ def test_the_best_epoch_is_kept_and_patience_ends_the_training(world):
     assert same(weights(run), states[1]) and not same(weights(run), states[3])
 
 
-def test_without_dev_the_last_state_is_kept(world):
-    run = training(world, dev=False, epochs=2)
-    run.run()
-    assert run.history.best_epoch is None and len(run.history.loss) == 2 and run.history.dev == []
-
-
 def test_small_sets_are_passed_over_until_there_are_enough_steps(world):
     run = training(world, epochs=2, dev=False)
     run = WordTraining(
         run.task, run.model.lexicon, SMALL, run.task.read(file_of(world, "pos", "train"))[:20], [], run.settings,
         least_steps=7,
     )  # fmt: skip
-    seen = []
-    step = run._step
-    run._step = lambda number, members: (seen.append(members), step(number, members))
     run.run()
-    assert run.passes == 3 and run.steps == len(seen) == 2 * 9
+    assert run.passes == 3 and run.history.step == 2 * 9
+    assert run.history.best_epoch is None and len(run.history.loss) == 2 and run.history.dev == []
+    seen = [run.stream.at(step) for step in range(18)]
     for pass_over in range(6):
         assert sorted(np.concatenate(seen[3 * pass_over : 3 * pass_over + 3])) == list(range(20))
 

@@ -1,4 +1,4 @@
-"""Checkpoints: atomic, bound to their recipe, and a killed training ends like one that was never killed."""
+"""Checkpoints: atomic, bound to their training, written in time; a killed training ends like one never killed."""
 
 import json
 import logging
@@ -14,66 +14,117 @@ import torch
 from safetensors.torch import load
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
-from crossalign.engine.checkpoints import Checkpoints
+from crossalign.engine.batches import Store, Stream
+from crossalign.engine.checkpoints import REQUEUE, Checkpoints, InterruptedTraining, Saver, Saving, requeued
+from crossalign.engine.epochs import History
 from crossalign.engine.finetune import Auxiliary, FineTuning
-from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+from crossalign.engine.huggingface import load_tokenizer, save_encoder, wordpiece_tokenizer
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.random_init import fresh_encoder
-from crossalign.engine.saving import Saving
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tuned import load_tuned
+from crossalign.engine.task_model import load_tuned_model, predict_all, read_info
 from crossalign.runtime.errors import UserError
+from crossalign.tasks import get_task
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor([3]), "empty": torch.zeros(0)}
 
 
+@pytest.fixture(autouse=True)
+def heard(caplog):
+    caplog.set_level(logging.INFO)
+
+
 def test_round_trip(tmp_path):
-    checkpoints = Checkpoints(tmp_path / "new", "r1")
+    (tmp_path / ".checkpoint.safetensors.abc.part").write_bytes(b"left by a kill")
+    (tmp_path / "other").write_bytes(b"kept")
+    checkpoints = Checkpoints(tmp_path, "r1")
     assert checkpoints.load() is None
-    checkpoints.save(TENSORS, {"epoch": 2, "scores": [1.5]})
+    checkpoints.save(TENSORS, {"step": 2, "scores": [1.5]})
     tensors, notes = checkpoints.load()
-    assert notes == {"epoch": 2, "scores": [1.5]}
+    assert notes == {"step": 2, "scores": [1.5]}
     assert tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items())
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["checkpoint.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "other"]
     checkpoints.remove()
     assert checkpoints.load() is None
+    nowhere = Checkpoints(None, "r")
+    nowhere.save(TENSORS, {})
+    assert nowhere.load() is None
 
 
-def test_another_recipe_is_refused(tmp_path, caplog):
+def test_that_of_another_training_is_refused(tmp_path, caplog):
     Checkpoints(tmp_path, "r1").save(TENSORS, {})
     assert Checkpoints(tmp_path, "r2").load() is None
-    assert "was written by recipe r1, this is recipe r2: not used, training starts over" in caplog.text
+    text = "belongs to training r1 (other code, settings or data), this is r2: not used, training starts over"
+    assert text in caplog.text
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "text"])
+@pytest.mark.parametrize("damage", [lambda data: data[:-5], lambda data: data[:-3] + b"@" + data[-2:], lambda _: b"no"])
 def test_a_damaged_file_is_told_and_not_used(tmp_path, caplog, damage):
     checkpoints = Checkpoints(tmp_path, "r1")
     checkpoints.save(TENSORS, {})
-    data = bytearray(checkpoints.path.read_bytes())
-    if damage == "cut":
-        data = data[:-5]
-    elif damage == "flip":
-        data[-3] ^= 64
-    else:
-        data = b"no such thing"
-    checkpoints.path.write_bytes(data)
+    checkpoints.path.write_bytes(damage(checkpoints.path.read_bytes()))
     assert checkpoints.load() is None
-    assert "is damaged" in caplog.text
-    assert "training starts over" in caplog.text
+    assert "is damaged" in caplog.text and "training starts over" in caplog.text
 
 
-def test_leftovers_of_a_kill_while_writing_are_swept(tmp_path):
-    (tmp_path / ".checkpoint.safetensors.abc.part").write_bytes(b"half")
-    (tmp_path / "other").write_bytes(b"kept")
-    assert Checkpoints(tmp_path, "r").load() is None
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+# ---- when they are written, and what SIGTERM does ------------------------------------------------------------------
 
 
-def test_without_a_folder_nothing_is_written():
-    checkpoints = Checkpoints(None, "r")
-    checkpoints.save(TENSORS, {})
-    assert checkpoints.load() is None
+def saver(folder=None, saving=None):
+    return Saver(Checkpoints(folder, "r"), saving, History())
+
+
+@pytest.mark.parametrize(
+    ("saving", "expected"),
+    [(Saving(steps=2), [False, True, False, True]), (Saving(seconds=0), [True] * 4), (None, [False] * 4)],
+)
+def test_when_a_checkpoint_is_due(saving, expected):
+    one = saver(saving=saving)
+    due = []
+    with one.running():
+        for one.progress.step in (1, 2, 3, 4):
+            due.append(one.due())
+    assert due == expected
+
+
+def test_sigterm_ends_the_training_after_its_checkpoint_only(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    one = saver(tmp_path)
+    with pytest.raises(InterruptedTraining, match=rf"at step 3; saved to {tmp_path}"), one.running():
+        one.stop_if_asked()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert one.due()
+        one.progress.loss.append(0.5)
+        one.progress.step, one.progress.seconds = 3, 100.0
+        one.save({"x": torch.ones(2)})
+        one.stop_if_asked()
+    assert signal.getsignal(signal.SIGTERM) == before
+    again = saver(tmp_path)
+    account = again.progress
+    with again.running():
+        assert again.resume()["x"].tolist() == [1, 1]
+    # The account that the training holds is filled, not replaced, and the seconds add up.
+    assert (account.step, account.loss, account.resumed) == (3, [0.5], 1)
+    assert 100 < account.seconds < 130
+
+
+def test_without_a_folder_the_message_says_so():
+    one = saver()
+    one.stop_requested = True
+    with pytest.raises(InterruptedTraining, match="at step 0; saved to nowhere: no folder"):
+        one.stop_if_asked()
+
+
+@pytest.mark.parametrize("tell", [True, False])
+def test_a_program_asks_to_be_started_again(tell, capsys):
+    with pytest.raises(SystemExit) as wish, requeued(tell):
+        raise InterruptedTraining("stopped")
+    assert wish.value.code == REQUEUE == 75
+    assert capsys.readouterr().err == ("stopped\n" if tell else "")
+
+
+# ---- a training that is killed --------------------------------------------------------------------------------------
 
 
 class Dying(ToyTask):
@@ -94,14 +145,12 @@ def tuning(folder, task, steps, auxiliary=False, **more):
     encoder = toy_encoder(hidden_dropout=0.1, attention_dropout=0.1)
     second = None
     if auxiliary:
-        from crossalign.engine.batches import Store, Stream
-
         store = Store([{"input_ids": r["ids"]} for r in toy_records(11, seed=3)], {})
         second = Auxiliary(Stream(store, 4, 1, "auxiliary"), lambda encode, _: encode().square().mean(), 0.1)
     return FineTuning(
         encoder, None, task, toy_records(), toy_records(5, seed=2),
         Settings(learning_rate=1e-3, batch=8, epochs=3, **more),
-        checkpoints=folder, recipe="r", saving=Saving(steps=steps), auxiliary=second,
+        checkpoints=folder, code_hash="r", saving=Saving(steps=steps), auxiliary=second,
     )  # fmt: skip
 
 
@@ -158,10 +207,10 @@ def world(tmp_path_factory):
 
 
 def command(world, out, *more):
-    script = Path(__file__).resolve().parents[2] / "scripts" / "finetune.py"
+    program = Path(__file__).resolve().parents[2] / "scripts" / "finetune.py"
     return [
-        sys.executable, script, "--model", world / "model", "--task", "pos", "--train", world / "train.conllu",
-        "--dev", world / "dev.conllu", "--out", out, "--checkpoints", out / "checkpoints", "--recipe", "abc",
+        sys.executable, program, "--model", world / "model", "--task", "pos", "--train", world / "train.conllu",
+        "--dev", world / "dev.conllu", "--out", out, "--checkpoints", out / "checkpoints", "--code-hash", "abc",
         "--device", "cpu", "--batch", "4", "--epochs", "12", "--learning-rate", "1e-3", "--init", "random-1", *more,
     ]  # fmt: skip
 
@@ -218,22 +267,21 @@ def test_killed_and_resumed_equals_never_killed(world, tmp_path):
 
 def check_tuned_model(world, out, report):
     """What was written gives the dev score of the report again, and refuses another base."""
-    from crossalign.engine.predict import predict_all
-
-    tuned = load_tuned(out / "model", world / "model")
-    records = tuned.task.read(world / "dev.conllu")
-    examples = tuned.task.examples(records, tuned.tokenizer, 32)
-    outputs = predict_all(tuned.model, tuned.task, examples, "cpu")
-    score = tuned.task.score(records, tuned.task.decode(examples, records, outputs))
+    info = read_info(out / "model", world / "model")
+    task = get_task(info["task"], info["labels"])
+    model = load_tuned_model(out / "model", world / "model", task)
+    records = task.read(world / "dev.conllu")
+    examples = task.examples(records, load_tokenizer(world / "model", 13), 32)
+    score = task.score(records, task.decode(examples, records, predict_all(model, task, examples, "cpu")))
     assert score["accuracy"] == pytest.approx(report["dev"][report["best_epoch"] - 1]["accuracy"], abs=1e-4)
-    assert tuned.info["init"] == "random-1"
+    assert info["init"] == "random-1"
     other = world / "other"
     config = EncoderConfig(vocab_size=13, hidden=16, layers=2, heads=2, intermediate=32, positions=32)
     save_encoder(other, fresh_encoder(config, 2), None)
     with pytest.raises(UserError, match=r"was tuned from 'model'; .*other holds other weights"):
-        load_tuned(out / "model", other)
+        read_info(out / "model", other)
     with pytest.raises(UserError, match="is not a tuned model"):
-        load_tuned(world, world / "model")
+        read_info(world, world / "model")
 
 
 @pytest.mark.parametrize(
@@ -255,8 +303,3 @@ def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys)
     assert caught.value.code == 1
     assert f"error: {message}" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
-
-
-@pytest.fixture(autouse=True)
-def heard(caplog):
-    caplog.set_level(logging.INFO)

@@ -24,41 +24,33 @@ def test_options_are_quoted_and_empty_ones_left_out():
     assert shlex.split(text) == ["--a-b", "x y", "--on", "--number", "0.5", "--evil", "$(rm -rf x); 'y'"]
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (DataSet("trees", "en_ewt", "train"), ""),
-        (DataSet("trees", "gsw_uzh+fold2", "dev"), "--fold 2 --part dev"),
-        (DataSet("trees", "bxr_bdt+fold1+latn", "test"), "--fold 1 --part test --transliterate bxr"),
-        (DataSet("trees", "en_lexnorm", "test"), "--several-roots"),
-        (DataSet("ner", "wikiann_ug+latn", "train"), "--format wikiann --lang ug --split train --transliterate ug"),
-        (DataSet("ner", "conll2003_en", "test"), "--format conll2003 --lang en --split test"),
-        (DataSet("nli", "multinli_en", "train"), "--format multinli --lang en --split train"),
-        (
-            DataSet("nli", "xnlimixed_hi", "test"),
-            "--format xnli --lang hi --split test --mix-with-english --coin-seed 1",
-        ),
-        (DataSet("qa", "xquad_hi", "test"), "--format squad --question-lang hi --context-lang hi --split test"),
-        (
-            DataSet("qa", "xquad_hi_en", "test"),
-            "--format xquad-cross --question-lang hi --context-lang en --split test",
-        ),
-        (DataSet("qa", "mlqa_en_vi", "test"), "--format mlqa --question-lang en --context-lang vi --split test"),
-        (
-            DataSet("qa", "squadmt_es", "train"),
-            "--format mlqa-translated --question-lang es --context-lang es --split train",
-        ),
-        (DataSet("bitext", "wikimatrix_ru", "pool"), "--lang ru --pool 250000 --max-words 64"),
-        (DataSet("text", "wikipedia_wo", "train"), "--format wikipedia --lang wo"),
-        (DataSet("text", "narabizi_qaf", "train"), "--format lines --lang qaf"),
-        (DataSet("text", "cc100_fr", "train"), "--format cc100 --lang fr --max-sentences 12500000"),
-        (DataSet("parallel", "pud", "ru"), "--format pud --lang ru"),
-        (DataSet("parallel", "xnliext", "et"), "--format extension --lang et --rows 10000"),
-    ],
-    ids=lambda value: value.path() if isinstance(value, DataSet) else "",
-)
-def test_how_sets_are_prepared(config, data, expected):
-    assert prepare_options(config, data) == expected
+# Set, and what the program that prepares it is told.
+PREPARED = """
+trees/en_ewt/train:
+trees/gsw_uzh+fold2/dev: --fold 2 --part dev
+trees/bxr_bdt+fold1+latn/test: --fold 1 --part test --transliterate bxr
+trees/en_lexnorm/test: --several-roots
+ner/wikiann_ug+latn/train: --format wikiann --lang ug --split train --transliterate ug
+ner/conll2003_en/test: --format conll2003 --lang en --split test
+nli/multinli_en/train: --format multinli --lang en --split train
+nli/xnlimixed_hi/test: --format xnli --lang hi --split test --mix-with-english --coin-seed 1
+qa/xquad_hi/test: --format squad --question-lang hi --context-lang hi --split test
+qa/xquad_hi_en/test: --format xquad-cross --question-lang hi --context-lang en --split test
+qa/mlqa_en_vi/test: --format mlqa --question-lang en --context-lang vi --split test
+qa/squadmt_es/train: --format mlqa-translated --question-lang es --context-lang es --split train
+bitext/wikimatrix_ru/pool: --lang ru --pool 250000 --max-words 64
+text/wikipedia_wo/train: --format wikipedia --lang wo
+text/narabizi_qaf/train: --format lines --lang qaf
+text/cc100_fr/train: --format cc100 --lang fr --max-sentences 12500000
+parallel/pud/ru: --format pud --lang ru
+parallel/xnliext/et: --format extension --lang et --rows 10000
+"""
+
+
+@pytest.mark.parametrize("line", PREPARED.strip().splitlines())
+def test_how_sets_are_prepared(config, line):
+    name, _, expected = line.partition(":")
+    assert prepare_options(config, DataSet(*name.split("/"))) == expected.strip()
 
 
 def test_a_trial_of_the_grid_changes_two_values(config):

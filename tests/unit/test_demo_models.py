@@ -12,9 +12,9 @@ from tests.pretrain_toys import make_text, make_tokenizer
 from tools import demo_models
 from tools.demo_models import finished, write_provenance
 
+from crossalign.engine.checkpoints import InterruptedTraining
 from crossalign.engine.huggingface import load_weights
 from crossalign.engine.pretrain import Pretraining
-from crossalign.engine.saving import InterruptedTraining
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")

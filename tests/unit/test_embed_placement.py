@@ -10,7 +10,7 @@ import torch
 
 from crossalign.embedding.families import parse_config
 from crossalign.embedding.placement import Demand, Sizes, demand, plan, weight_sizes, working_bytes
-from crossalign.engine.predict import BUDGET
+from crossalign.engine.task_model import BUDGET
 from crossalign.fetch.register import read_models
 from crossalign.runtime.errors import UserError
 

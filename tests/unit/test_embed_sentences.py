@@ -211,8 +211,7 @@ def test_own_families(norm, tmp_path):
 
 
 def test_tuned_model_is_laid_over_its_base(folder, tmp_path):
-    from crossalign.engine.predict import TaskModel
-    from crossalign.engine.tuned import save_tuned
+    from crossalign.engine.task_model import TaskModel, save_tuned
     from crossalign.tasks import get_task
 
     encoder = load_weights(folder)

@@ -15,7 +15,7 @@ from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 from crossalign.embedding.weights import load_model
 from crossalign.embedding.words import embed_pairs, sample_pairs, unrelated_partners
 from crossalign.engine.huggingface import save_encoder
-from crossalign.engine.linked import sample_lines
+from crossalign.engine.pairs import sample_lines
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.runtime.errors import UserError

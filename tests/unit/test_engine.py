@@ -8,16 +8,15 @@ import torch
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
 from crossalign.engine import cpu_layer
-from crossalign.engine.arena import AdamW, Arena
 from crossalign.engine.batches import Store, Stream
 from crossalign.engine.finetune import Auxiliary, FineTuning
 from crossalign.engine.huggingface import library_names
 from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.optimiser import AdamW, Arena, learning_rates
 from crossalign.engine.parts import Part
-from crossalign.engine.predict import TaskModel, predict_all
-from crossalign.engine.schedule import learning_rates
 from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.steps import Engine
+from crossalign.engine.task_model import TaskModel, predict_all
 from crossalign.runtime.errors import UserError
 
 

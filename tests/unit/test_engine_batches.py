@@ -92,17 +92,16 @@ def test_an_epoch_has_every_example_once_and_depends_on_seed_and_number_only():
         assert not all(np.array_equal(a, b) for a, b in zip(batches, other, strict=True))
 
 
-def test_the_endless_stream_goes_on_where_it_stopped():
+def test_steps_run_through_epoch_after_epoch():
     stream = Stream(store_of([2] * 10), 4, 1)
-    whole = [next(it) for it in [stream.endless(0)] for _ in range(8)]
-    rest = stream.endless(5)
-    for expected in whole[5:]:
-        assert np.array_equal(next(rest), expected)
+    epochs = [batch for epoch in range(3) for batch in stream.epoch(epoch)]
+    for step in (0, 1, 5, 4, 8):
+        assert np.array_equal(stream.at(step), epochs[step])
 
 
 def test_by_length_keeps_the_budget_and_everything():
     store = store_of([5, 40, 7, 7, 12, 1, 30])
-    batches = list(by_length(store, 42))
+    batches = list(by_length(store.lengths, 42))
     assert sorted(np.concatenate(batches)) == list(range(7))
     assert all(len(b) == 1 or len(b) * store.lengths[b].max() <= 42 for b in batches)
 

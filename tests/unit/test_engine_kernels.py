@@ -21,7 +21,7 @@ from crossalign.engine import kernels, update_kernels
 from crossalign.engine.attention_kernels import ShortAttention
 from crossalign.engine.head_kernels import MatrixVector
 from crossalign.engine.sinks import Branch, Sink
-from crossalign.engine.arena import AdamW
+from crossalign.engine.optimiser import AdamW
 
 torch.manual_seed(0)
 for low in (False, True):

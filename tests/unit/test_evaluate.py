@@ -12,14 +12,13 @@ import torch
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
 from crossalign.engine.huggingface import save_encoder
-from crossalign.engine.predict import TaskModel, predict_all, warm_up
+from crossalign.engine.programs import named_sets
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tuned import load_tuned, save_tuned
+from crossalign.engine.task_model import TaskModel, load_tuned_model, read_info, save_tuned, warm_up
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.stages import read_stages
 from crossalign.tasks import get_task
-from crossalign.tasks.evaluation import evaluate_sets
 from crossalign.tasks.predictions import read_predictions, write_predictions, write_scores
 
 TREES = """# sent_id = a
@@ -144,55 +143,36 @@ def check_details(name, rows, scores):
         assert QA[0]["context"][slice(*rows[0]["span"])]
 
 
-def test_batches_do_not_matter(tmp_path):
-    task = get_task("parsing", LABELS["parsing"])
-    torch.manual_seed(0)
-    tokenizer = bert_tokenizer()
-    config = EncoderConfig(vocab_size=200, hidden=16, layers=1, heads=2, intermediate=24, positions=40)
-    model = TaskModel(fresh_encoder(config, 1), task.make_head(16, 0.1)).eval()
-    for parameter in model.head.parameters():
-        torch.nn.init.normal_(parameter)
-    (tmp_path / "a.conllu").write_text(TREES + LONG)
-    records = task.read(tmp_path / "a.conllu")
-    results = [
-        evaluate_sets(
-            task, {"a": records}, tokenizer, 24, lambda examples, b=budget: predict_all(model, task, examples, "cpu", b)
-        )
-        for budget in (1, 10_000)
-    ]
-    assert results[0] == results[1]
-
-
 @pytest.mark.parametrize("name", list(FILES))
 def test_warming_up_changes_nothing(tmp_path, name):
     make_model(tmp_path, name)
-    tuned = load_tuned(tmp_path / "tuned", tmp_path / "base")
-    before = {key: value.clone() for key, value in tuned.model.state_dict().items()}
-    warm_up(tuned.model, tuned.task, "cpu")
-    assert not tuned.model.training
-    assert all(torch.equal(value, before[key]) for key, value in tuned.model.state_dict().items())
+    info = read_info(tmp_path / "tuned", tmp_path / "base")
+    task = get_task(info["task"], info["labels"])
+    model = load_tuned_model(tmp_path / "tuned", tmp_path / "base", task)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    warm_up(model, task, "cpu")
+    assert not model.training
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
-def test_the_program_tells_its_stages(root, tmp_path):
+def call(root, folder, file):
+    """The program in a process of its own."""
+    command = [sys.executable, root / "scripts/evaluate.py", "--tuned", folder / "tuned", "--base", folder / "base"]
+    command += ["--out", folder / "scores.json", "--sets", f"x={file}"]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+
+def test_the_program_tells_its_stages_or_ends_with_a_sentence(root, tmp_path):
     make_model(tmp_path, "parsing")
+    (tmp_path / "nli.jsonl").write_text(lines(NLI))
+    bad = call(root, tmp_path, tmp_path / "nli.jsonl")
+    assert bad.returncode == 1 and bad.stderr.startswith("error: ") and "nli.jsonl, line 1" in bad.stderr
+    assert "Traceback" not in bad.stderr and not (tmp_path / "scores.json").exists()
     (tmp_path / "a.conllu").write_text(TREES)
-    command = [sys.executable, root / "scripts/evaluate.py", "--tuned", tmp_path / "tuned", "--base", tmp_path / "base"]
-    command += ["--out", tmp_path / "scores.json", "--sets", f"x={tmp_path / 'a.conllu'}"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    done = call(root, tmp_path, tmp_path / "a.conllu")
     told = [line.removeprefix("seconds: ") for line in done.stderr.splitlines() if line.startswith("seconds: ")]
     stages = ["start", "read", "tokenise", "load", "predict", "decode", "score", "write"]
     assert done.returncode == 0 and len(told) == 1 and list(read_stages(told[0])) == stages
-
-
-def test_the_program_ends_with_a_sentence_not_a_traceback(root, tmp_path):
-    make_model(tmp_path, "ner")
-    (tmp_path / "nli.jsonl").write_text(lines(NLI))
-    command = [sys.executable, root / "scripts/evaluate.py", "--tuned", tmp_path / "tuned", "--base", tmp_path / "base"]
-    command += ["--out", tmp_path / "scores.json", "--sets", f"x={tmp_path / 'nli.jsonl'}"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ") and "line 1: no 'tokens' that is a list" in done.stderr
-    assert "Traceback" not in done.stderr and not (tmp_path / "scores.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -204,9 +184,8 @@ def test_the_program_ends_with_a_sentence_not_a_traceback(root, tmp_path):
     ],
 )
 def test_bad_sets(root, sets, message):
-    named_files = runpy.run_path(str(root / "scripts/evaluate.py"))["named_files"]
     with pytest.raises(UserError, match=message):
-        named_files(sets)
+        named_sets(sets)
 
 
 def test_a_tokenizer_that_does_not_match(root, monkeypatch, tmp_path, capsys):

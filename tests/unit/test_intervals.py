@@ -7,8 +7,9 @@ import pytest
 from test_significance import ROWS, entity_counts, f1
 
 from crossalign.analysis.intervals import bootstrap_interval, score_intervals
-from crossalign.analysis.significance import METRICS, example_counts, score
+from crossalign.analysis.significance import example_counts, score
 from crossalign.runtime.errors import UserError
+from crossalign.tasks import declared, get_task
 
 
 def test_bootstrap_equals_a_plain_loop():
@@ -57,14 +58,14 @@ def rows_of(task: str, count: int, seed: int) -> list[dict]:
     return rows
 
 
-@pytest.mark.parametrize("task", list(METRICS))
+@pytest.mark.parametrize("task", map(get_task, declared()))
 def test_every_metric_has_the_interval_of_its_counts(task):
-    sets = {"one": rows_of(task, 40, 1), "two": rows_of(task, 40, 2), "other size": rows_of(task, 25, 3)}
+    sets = {"one": rows_of(task.name, 40, 1), "two": rows_of(task.name, 40, 2), "other size": rows_of(task.name, 25, 3)}
     found = score_intervals(task, sets, iterations=200, seed=5)
     assert list(found) == list(sets)
     for name, rows in sets.items():
-        assert list(found[name]) == [f"{metric}_{end}" for metric in METRICS[task] for end in ("low", "high")]
-        for metric in METRICS[task]:
+        assert list(found[name]) == [f"{metric}_{end}" for metric in task.counts for end in ("low", "high")]
+        for metric in task.counts:
             counts = example_counts(task, rows, metric)
             low, high = found[name][f"{metric}_low"], found[name][f"{metric}_high"]
             assert (low, high) == pytest.approx(bootstrap_interval(counts, iterations=200, seed=5))
@@ -73,19 +74,19 @@ def test_every_metric_has_the_interval_of_its_counts(task):
 
 def test_sets_do_not_touch_each_other():
     sets = {name: rows_of("parsing", 30, seed) for seed, name in enumerate("abc")}
-    together = score_intervals("parsing", sets)
-    assert together == {name: score_intervals("parsing", {name: rows})[name] for name, rows in sets.items()}
-    assert together != score_intervals("parsing", sets, seed=2)
+    together = score_intervals(get_task("parsing"), sets)
+    assert together == {name: score_intervals(get_task("parsing"), {name: rows})[name] for name, rows in sets.items()}
+    assert together != score_intervals(get_task("parsing"), sets, seed=2)
 
 
 def test_a_wider_confidence_is_a_wider_interval():
     rows = {"a": rows_of("ner", 60, 4)}
-    narrow, wide = (score_intervals("ner", rows, confidence)["a"] for confidence in (0.5, 0.99))
+    narrow, wide = (score_intervals(get_task("ner"), rows, confidence)["a"] for confidence in (0.5, 0.99))
     assert wide["F1_low"] < narrow["F1_low"] < narrow["F1_high"] < wide["F1_high"]
 
 
 def test_one_example_and_none():
-    assert score_intervals("nli", {"a": [ROWS["nli"]], "b": []}) == {
+    assert score_intervals(get_task("nli"), {"a": [ROWS["nli"]], "b": []}) == {
         "a": {"accuracy_low": 100.0, "accuracy_high": 100.0},
         "b": {},
     }
@@ -94,6 +95,6 @@ def test_one_example_and_none():
 def test_eighteen_sets_of_a_thousand_sentences_take_a_fraction_of_a_second():
     sets = {str(place): rows_of("ner", 1000, place) for place in range(18)}
     start = time.process_time()
-    score_intervals("ner", sets)
+    score_intervals(get_task("ner"), sets)
     # Measured: 0.15 s on one core.
     assert time.process_time() - start < 2.0

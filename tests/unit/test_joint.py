@@ -8,19 +8,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine_toys import ToyTask, die_at, toy_records
+from tests.engine_toys import ToyTask, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
-from crossalign.engine.arena import AdamW
+from crossalign.engine.adjust import ContinualSettings, continual
 from crossalign.engine.batches import Store
-from crossalign.engine.continual import ContinualSettings, continual
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.joint import Joint
-from crossalign.engine.linked import read_sample
-from crossalign.engine.parts import Part
-from crossalign.engine.saving import Saving
+from crossalign.engine.optimiser import AdamW
+from crossalign.engine.pairs import read_sample
+from crossalign.engine.parts import Joint, Part
 from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.steps import Engine
 from crossalign.tasks import get_task
@@ -73,9 +71,8 @@ def trained(place, task, joint, longest=12, typed=False, steps=8, norm="post"):
     engine = Engine(encoder, {"head": head}, parts, np.full(steps, 1e-3), optimiser, capture=False, static=True)
     if not joint:
         engine.joint = None
-    stream = second.batches.endless(0)
     for step in range(steps):
-        engine.step(np.arange(len(store))[8 * step : 8 * step + 8], next(stream))
+        engine.step(np.arange(len(store))[8 * step : 8 * step + 8], second.batches.at(step))
     return engine
 
 
@@ -206,12 +203,11 @@ class Hungry(ToyTask):
         return super().loss(head, hidden_states, batch)
 
 
-def tuning(place, static=True, keep="table", task=None, folder=None, saving=None, dropout=0.0):
+def tuning(place, static=True, keep="table", task=None):
     run = FineTuning(
-        toy_model(1, hidden_dropout=dropout, attention_dropout=dropout), None, task or ToyTask(),
-        toy_records(30, vocabulary=len(VOCABULARY)), [],
+        toy_model(1), None, task or ToyTask(), toy_records(30, vocabulary=len(VOCABULARY)), [],
         Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", epsilon=1e-4),
-        auxiliary=auxiliary(place, keep), checkpoints=folder, saving=saving,
+        auxiliary=auxiliary(place, keep),
     )  # fmt: skip
     run.engine.static = static
     return run
@@ -277,14 +273,3 @@ def test_out_of_memory_cuts_the_parts_apart_with_the_same_effect(place, passes, 
     assert [size for _, size in passes] == [18, *[4, 4, 6, 6] * 8]
     np.testing.assert_allclose(hungry.engine.losses, plain.engine.losses, rtol=1e-5)
     torch.testing.assert_close(hungry.engine.arena.master, plain.engine.arena.master, atol=1e-6, rtol=0)
-
-
-def test_resumed_equals_never_stopped(place, tmp_path):
-    whole = tuning(place, dropout=0.1)
-    whole.run()
-    die_at(tuning(place, folder=tmp_path, saving=Saving(steps=1), dropout=0.1), 5)
-    again = tuning(place, folder=tmp_path, dropout=0.1)
-    again.run()
-    assert again.history.resumed == 1
-    assert torch.equal(again.engine.arena.master, whole.engine.arena.master)
-    assert torch.equal(again.engine.losses, whole.engine.losses)

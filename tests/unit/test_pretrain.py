@@ -11,50 +11,47 @@ import time
 import numpy as np
 import pytest
 import torch
-from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
+from tests.engine_toys import CONFIG
+from tests.pretrain_toys import make_text, make_texts, make_tokenizer, same, settings, start, values
 
+from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saving
+from crossalign.engine.corpus import encode_texts
 from crossalign.engine.huggingface import load_encoder, load_weights
 from crossalign.engine.lm_heads import MaskedHead, load_head, masked_loss
-from crossalign.engine.pretrain import PretrainSettings
+from crossalign.engine.pretrain import Pretraining
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
-from crossalign.engine.saving import InterruptedTraining, Saving
+from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pretrain")
-    texts = {"aa": [make_text(folder / "aa.txt", 1, 300)], "bb": [make_text(folder / "bb.txt", 2, 200)]}
-    make_tokenizer(folder / "tokenizer.json", texts)
-    make_tokenizer(folder / "xlmr.json", texts, "xlm-roberta")
-    return folder, texts
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pretrain")
 
 
-def start(place, norm="post", family=None, tokenizer="tokenizer.json", **shape):
-    return starting_point(None, place[0] / tokenizer, norm, family, {**SHAPE, **shape}, 1)
+@pytest.fixture(scope="module")
+def texts(folder):
+    return make_texts(folder)
 
 
-def settings(**changes):
-    return PretrainSettings(**{"steps": 6, "batch": 4, "block": 16, "learning_rate": 1e-3, **changes})
+@pytest.fixture(scope="module")
+def dev(folder):
+    """The same phrases as in text aa in another order, and letters at random."""
+    return {"aa": [make_text(folder / "aa-dev.txt", 1, 60)], "zz": [make_text(folder / "zz.txt", 9, 40)]}
 
 
-def values(folder):
-    encoder = load_weights(folder)
-    return {**dict(encoder.named_parameters()), **dict(load_head(folder, encoder.config).named_parameters())}
-
-
-def same(left, right):
-    left, right = values(left), values(right)
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+def run(folder, texts, out, begun=None, places=None, **changes):
+    """Pretrain a new model, or the one that is given; `places` are further fields of the job."""
+    return pretrain(begun or start(folder), Job(texts, settings(**changes), out, **(places or {})), CPU)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre", "normformer"])
-def test_the_loss_falls(place, tmp_path, norm):
+def test_the_loss_falls(folder, texts, tmp_path, norm):
     """The toy text repeats fixed phrases, so that neighbours tell a hidden word."""
-    job = Job(place[1], settings(steps=300, batch=8, learning_rate=1e-2, warmup=0.1, dropout=0.0), tmp_path / "m")
-    report = pretrain(start(place, norm), job, CPU)
+    fast = {"steps": 300, "batch": 8, "learning_rate": 1e-2, "warmup": 0.1, "dropout": 0.0}
+    report = run(folder, texts, tmp_path / "m", start(folder, norm), **fast)
     losses = [loss for _, loss in report["loss"]]
     assert np.mean(losses[-20:]) < report["unigram_entropy"] - 0.2 < losses[0]
     assert report["tokens_seen"] == 300 * 8 * 16 and report["tokens_per_second"] > 0
@@ -63,18 +60,20 @@ def test_the_loss_falls(place, tmp_path, norm):
     assert written["sha256"] == hashlib.sha256((tmp_path / "m/model.safetensors").read_bytes()).hexdigest()
 
 
-def test_the_same_seed_gives_the_same_model_and_another_seed_another(place, tmp_path):
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        pretrain(start(place), Job(place[1], settings(seed=seed), tmp_path / name), CPU)
+def test_the_seed_decides_and_looking_at_dev_texts_does_not(folder, texts, dev, tmp_path):
+    run(folder, texts, tmp_path / "a")
+    run(folder, texts, tmp_path / "b", places={"dev": dev})
+    run(folder, texts, tmp_path / "c", seed=2)
     assert same(tmp_path / "a", tmp_path / "b")
     assert not same(tmp_path / "a", tmp_path / "c")
+    # Segments that the text lacks start like the first.
+    table = load_weights(tmp_path / "a").embeddings.segment.weight
+    assert len(table) == 2 and torch.equal(table[0], table[1])
 
 
-def test_going_on_after_an_interruption_gives_the_same_bits(place, tmp_path, monkeypatch):
+def test_going_on_after_an_interruption_gives_the_same_bits(folder, texts, tmp_path, monkeypatch):
     """Stopped after every second step, with dropout, against a run in one go."""
-    pretrain(start(place), Job(place[1], settings(), tmp_path / "whole"), CPU)
-    from crossalign.engine.steps import Engine
-
+    run(folder, texts, tmp_path / "whole")
     plain, count = Engine.step, [0]
 
     def step(self, *members):
@@ -85,87 +84,68 @@ def test_going_on_after_an_interruption_gives_the_same_bits(place, tmp_path, mon
             time.sleep(0.01)
 
     monkeypatch.setattr(Engine, "step", step)
-    job = Job(place[1], settings(), tmp_path / "parts", checkpoints=tmp_path / "checkpoints", recipe="r")
-    stops = 0
-    while True:
-        try:
-            report = pretrain(start(place), job, CPU)
-            break
-        except InterruptedTraining:
-            stops += 1
-    assert stops == 2 and report["resumed"] == 2
+    places = {"checkpoints": tmp_path / "checkpoints", "code_hash": "r"}
+    for _ in range(2):
+        with pytest.raises(InterruptedTraining):
+            run(folder, texts, tmp_path / "parts", places=places)
+    assert run(folder, texts, tmp_path / "parts", places=places)["resumed"] == 2
     assert same(tmp_path / "whole", tmp_path / "parts")
     assert not (tmp_path / "checkpoints/checkpoint.safetensors").exists()
 
 
-def test_a_checkpoint_of_other_settings_is_not_used(place, tmp_path, caplog):
-    def stopped(recipe):
-        job = Job(
-            place[1], settings(), tmp_path / "m", checkpoints=tmp_path / "c", recipe=recipe, saving=Saving(steps=2)
-        )
-        return pretrain(start(place), job, CPU)
-
-    from crossalign.engine.checkpoints import Checkpoints
-
-    keep, Checkpoints.remove = Checkpoints.remove, lambda self: None
-    try:
-        assert stopped("one")["resumed"] == 0
-        assert stopped("one")["resumed"] == 1
-        assert stopped("two")["resumed"] == 0
-    finally:
-        Checkpoints.remove = keep
+def test_a_checkpoint_of_other_code_is_not_used(folder, texts, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(Checkpoints, "remove", lambda self: None)
+    places = {"checkpoints": tmp_path / "c", "saving": Saving(steps=2)}
+    resumed = [run(folder, texts, tmp_path / "m", places=places | {"code_hash": code})["resumed"] for code in "112"]
+    assert resumed == [0, 1, 0]
     assert "training starts over" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("norm", "family", "tokenizer", "library"),
+    ("norm", "family", "style", "library"),
     [
-        ("post", "bert", "tokenizer.json", "BertForMaskedLM"),
-        ("post", "xlm-roberta", "xlmr.json", "XLMRobertaForMaskedLM"),
-        ("pre", None, "xlmr.json", "RobertaPreLayerNormForMaskedLM"),
+        ("post", "bert", "bert", "BertForMaskedLM"),
+        ("post", "xlm-roberta", "xlm-roberta", "XLMRobertaForMaskedLM"),
+        ("pre", None, "xlm-roberta", "RobertaPreLayerNormForMaskedLM"),
     ],
 )
-def test_the_library_computes_the_same_scores(place, tmp_path, norm, family, tokenizer, library):
+def test_the_library_computes_the_same_scores(folder, texts, tmp_path, norm, family, style, library):
     import transformers
 
-    begun = start(place, norm, family, tokenizer)
-    pretrain(begun, Job(place[1], settings(), tmp_path / "m"), CPU)
+    run(folder, texts, tmp_path / "m", start(folder, norm, family, style))
     theirs, info = getattr(transformers, library).from_pretrained(tmp_path / "m", output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
     encoder, _ = load_encoder(tmp_path / "m")
     head = load_head(tmp_path / "m", encoder.config)
     ids = torch.randint(6, encoder.config.vocab_size, (3, 9), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        states = encoder.eval()(ids)
-        ours = head(states.reshape(27, -1), encoder.embeddings.word.weight)
+        ours = head(encoder.eval()(ids).reshape(27, -1), encoder.embeddings.word.weight)
         expected = theirs.eval()(ids).logits.reshape(27, -1)
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_going_on_from_a_model_keeps_its_head_and_shape(place, tmp_path):
-    pretrain(start(place), Job(place[1], settings(), tmp_path / "first"), CPU)
-    begun = starting_point(tmp_path / "first", None, "post", None, {}, 1)
-    assert torch.equal(begun.head.bias, load_head(tmp_path / "first", begun.encoder.config).bias)
-    pretrain(begun, Job({"bb": place[1]["bb"]}, settings(steps=3), tmp_path / "second"), CPU)
-    assert load_weights(tmp_path / "second").config == load_weights(tmp_path / "first").config
-    assert not same(tmp_path / "first", tmp_path / "second")
+def test_going_on_from_a_model_keeps_its_head_and_shape(folder, texts, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    run(folder, texts, first)
+    begun = starting_point(first, None, "post", None, {}, 1)
+    assert torch.equal(begun.head.bias, load_head(first, begun.encoder.config).bias)
+    run(folder, {"bb": texts["bb"]}, second, begun, steps=3)
+    assert load_weights(second).config == load_weights(first).config
+    assert not same(first, second)
     with pytest.raises(UserError, match="--init keeps the shape"):
-        starting_point(tmp_path / "first", None, "post", None, {"layers": 2}, 1)
+        starting_point(first, None, "post", None, {"layers": 2}, 1)
 
 
-def test_bf16_folders_are_half_as_large_and_load(place, tmp_path):
-    begun = start(place, hidden=64)
-    pretrain(begun, Job(place[1], settings(steps=2), tmp_path / "full"), CPU)
-    pretrain(start(place, hidden=64), Job(place[1], settings(steps=2), tmp_path / "half", store="bf16"), CPU)
-    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("full", "half")]
-    assert sizes[1] < 0.6 * sizes[0]
-    for name, value in values(tmp_path / "half").items():
-        torch.testing.assert_close(value, values(tmp_path / "full")[name], atol=1e-2, rtol=1e-2)
+def test_bf16_folders_are_half_as_large_and_load(folder, texts, tmp_path):
+    for store in ("fp32", "bf16"):
+        run(folder, texts, tmp_path / store, start(folder, hidden=64), {"store": store}, steps=2)
+    full, half = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("fp32", "bf16"))
+    assert half < 0.6 * full
+    for name, value in values(tmp_path / "bf16").items():
+        torch.testing.assert_close(value, values(tmp_path / "fp32")[name], atol=1e-2, rtol=1e-2)
 
 
 def test_loss_counts_only_the_hidden_places():
-    from tests.engine_toys import CONFIG
-
     generator = torch.Generator().manual_seed(1)
     head = MaskedHead(CONFIG)
     states = torch.randn(2, 5, 16, generator=generator)
@@ -177,15 +157,9 @@ def test_loss_counts_only_the_hidden_places():
     assert masked_loss(head, states, words, places, torch.full((2, 2), -100)) == 0
 
 
-def test_segments_that_the_text_lacks_start_like_the_first(place, tmp_path):
-    pretrain(start(place), Job(place[1], settings(steps=2), tmp_path / "m"), CPU)
-    table = load_weights(tmp_path / "m").embeddings.segment.weight
-    assert len(table) == 2 and torch.equal(table[0], table[1])
-
-
-def test_positions_may_begin_as_waves(place, tmp_path):
+def test_positions_may_begin_as_waves(folder, texts):
     """Only they differ from a usual start; neighbours are alike; means do not tell lengths; checkpoints differ."""
-    usual, waves = start(place), start(place, position_waves=0.1)
+    usual, waves = start(folder), start(folder, position_waves=0.1)
     table = waves.encoder.embeddings.position.weight.detach()
     assert table.abs().max() <= 0.1 and table.square().mean().sqrt() == pytest.approx(0.1 / 2**0.5, rel=0.05)
     near, far = (torch.nn.functional.cosine_similarity(table[5], table[5 + n], 0) for n in (1, 20))
@@ -194,9 +168,70 @@ def test_positions_may_begin_as_waves(place, tmp_path):
     others = zip(usual.encoder.named_parameters(), waves.encoder.named_parameters(), strict=True)
     assert [name for (name, a), (_, b) in others if not torch.equal(a, b)] == ["embeddings.position.weight"]
     assert usual.identity != waves.identity
-    with pytest.raises(UserError, match="--position-waves: the positions of a causal model"):
-        make_tokenizer(tmp_path / "xglm.json", place[1], "xglm")
-        starting_point(None, tmp_path / "xglm.json", "post", None, {**SHAPE, "position_waves": 0.1}, 1, "clm")
+
+
+# ---- dev texts ------------------------------------------------------------------------------------------------------
+
+
+def test_dev_loss_falls_where_the_text_is_alike(folder, texts, dev, tmp_path):
+    fast = {"steps": 200, "batch": 8, "learning_rate": 1e-2, "dev_every": 50}
+    run(folder, {"aa": texts["aa"]}, tmp_path / "m", places={"dev": dev}, **fast)
+    points = json.loads((tmp_path / "m/training.json").read_text())["dev"]
+    assert [point["step"] for point in points] == [0, 50, 100, 150, 200]
+    first, last = points[0]["texts"], points[-1]["texts"]
+    assert last["aa"] < first["aa"] - 1 and last["zz"] > last["aa"] + 1
+
+
+def measured(model, texts, dev, folder):
+    """Dev losses of a written model, by a run of another seed: the masks are the same."""
+    begun = starting_point(model, None, "post", None, {}, 7)
+    files, dev = (encode_texts(some, begun.tokenizer, folder) for some in (texts, dev))
+    again = Pretraining(begun.encoder, begun.head, begun.tokenizer, files, settings(seed=7), dev=dev)
+    return again.dev(again.engine, again.head)
+
+
+def test_dev_losses_are_those_of_the_written_model(folder, texts, dev, tmp_path):
+    report = run(folder, texts, tmp_path / "m", places={"dev": dev}, steps=12)
+    loss, each = measured(tmp_path / "m", texts, dev, tmp_path)
+    assert loss == pytest.approx(report["dev"][-1]["loss"], abs=2e-5)
+    assert each == pytest.approx(report["dev"][-1]["texts"], abs=2e-5)
+
+
+def test_the_best_weights_are_kept_through_an_interruption(folder, texts, dev, tmp_path, monkeypatch):
+    # A rate so high that the dev loss has its lowest point before the end.
+    rough = {"steps": 12, "learning_rate": 3e-2, "warmup": 0.5, "dev_every": 2, "selection": "best", "dropout": 0.1}
+    some, dev = {"bb": texts["bb"]}, {"zz": dev["zz"]}
+    report = run(folder, some, tmp_path / "whole", places={"dev": dev}, **rough)
+    losses = [point["loss"] for point in report["dev"]]
+    assert min(losses) < losses[-1]
+    assert measured(tmp_path / "whole", some, dev, tmp_path)[0] == pytest.approx(min(losses), abs=2e-5)
+    plain, saved = Pretraining._maybe_save, []
+
+    def stop(self):
+        if self.progress.step in (5, 9) and self.progress.step not in saved:
+            saved.append(self.progress.step)
+            self.saver.stop_requested = True
+        plain(self)
+
+    monkeypatch.setattr(Pretraining, "_maybe_save", stop)
+    places = {"dev": dev, "checkpoints": tmp_path / "c"}
+    for _ in range(2):
+        with pytest.raises(InterruptedTraining):
+            run(folder, some, tmp_path / "parts", places=places, **rough)
+    resumed = run(folder, some, tmp_path / "parts", places=places, **rough)
+    assert resumed["resumed"] == 2 and resumed["dev"] == report["dev"]
+    assert same(tmp_path / "whole", tmp_path / "parts")
+
+
+# ---- what is refused, and the program -------------------------------------------------------------------------------
+
+
+def test_epochs_in_place_of_steps(folder, texts, tmp_path):
+    report = run(folder, texts, tmp_path / "m", places={"epochs": 1.5}, steps=1)
+    tokens = sum(text["tokens"] for text in report["texts"].values())
+    assert report["settings"]["steps"] == -(-3 * tokens // (2 * 4 * 15))
+    with pytest.raises(UserError, match="--epochs 0 is not positive"):
+        run(folder, texts, tmp_path / "n", places={"epochs": 0})
 
 
 @pytest.mark.parametrize(
@@ -207,40 +242,72 @@ def test_positions_may_begin_as_waves(place, tmp_path):
         ({"dropout": 1.0}, "dropout 1.0"),
         ({"masking": 1.5}, "--masking 1.5: expected a number above 0 and below 1"),
         ({"block": 64}, "positions for 32 only"),
+        ({"selection": "best"}, "--selection best chooses by the loss on dev texts"),
+        ({"selection": "first"}, "--selection first: expected one of last, best"),
     ],
 )
-def test_bad_settings(place, tmp_path, change, message):
+def test_bad_settings(folder, texts, tmp_path, change, message):
     with pytest.raises(UserError, match=message):
-        pretrain(start(place), Job(place[1], settings(**change), tmp_path / "m"), CPU)
-
-
-def test_bad_starts(place, tmp_path):
-    tokenizer = start(place).tokenizer
-    with pytest.raises(UserError, match="needs --tokenizer"):
-        starting_point(None, None, "post", None, {}, 1)
-    with pytest.raises(UserError, match="norm 'mid' is not one of post, pre, normformer"):
-        new_config(tokenizer, "mid", None, {})
-    with pytest.raises(UserError, match="family 'bert' has post-norm, not pre"):
-        new_config(tokenizer, "pre", "bert", {})
-    (tmp_path / "t.json").write_text("{")
-    with pytest.raises(UserError, match="cannot be read as a tokenizer"):
-        starting_point(None, tmp_path / "t.json", "post", None, {}, 1)
-
-
-def test_a_loss_that_breaks_is_told(place, tmp_path):
-    begun = start(place)
-    with torch.no_grad():
-        begun.head.bias[3] = float("nan")
-    with pytest.raises(UserError, match="the loss is nan at step 1"):
-        pretrain(begun, Job(place[1], settings(), tmp_path / "m"), CPU)
+        run(folder, texts, tmp_path / "m", **change)
     assert not (tmp_path / "m").exists()
 
 
-def test_the_program(place, tmp_path, root):
+@pytest.mark.parametrize(
+    ("text", "as_dev", "message"),
+    [
+        ("abcd\n", True, "--dev text 'aa' has .* tokens, less than one block of 15"),
+        ("\n \n", False, r"text 'aa' has no sentences: .*new\.txt is empty"),
+        (None, False, "no text to train on"),
+    ],
+)
+def test_bad_texts(folder, texts, tmp_path, text, as_dev, message):
+    (tmp_path / "new.txt").write_text(text or "")
+    new = {} if text is None else {"aa": [tmp_path / "new.txt"]}
+    with pytest.raises(UserError, match=message):
+        run(folder, texts if as_dev else new, tmp_path / "m", places={"dev": new} if as_dev else {})
+
+
+def test_bad_starts(folder, texts, tmp_path):
+    tokenizer = start(folder).tokenizer
+    (tmp_path / "t.json").write_text("{")
+    for wrong, message in (
+        (lambda: starting_point(None, None, "post", None, {}, 1), "needs --tokenizer"),
+        (lambda: new_config(tokenizer, "mid", None, {}), "norm 'mid' is not one of post, pre, normformer"),
+        (lambda: new_config(tokenizer, "pre", "bert", {}), "family 'bert' has post-norm, not pre"),
+        (lambda: new_config(tokenizer, "post", None, {"depth": 3}), "unknown setting of a model's shape: depth"),
+        (lambda: start(tmp_path, style="t"), "cannot be read as a tokenizer"),
+        (lambda: start(folder, style="xglm", objective="clm", position_waves=0.1), "positions of a causal model"),
+    ):
+        with pytest.raises(UserError, match=message):
+            wrong()
+
+
+def test_a_tokenizer_of_another_model(folder, texts, tmp_path):
+    make_tokenizer(tmp_path / "small.json", texts, size=60)
+    small, mixed = start(tmp_path, style="small"), start(folder)
+    mixed.encoder, mixed.head = small.encoder, small.head
+    with pytest.raises(UserError, match="the tokenizer has 90 pieces, the model 60 embeddings; they do not belong"):
+        run(folder, texts, tmp_path / "m", mixed)
+    run(folder, texts, tmp_path / "m", small, steps=2)
+    (tmp_path / "m/tokenizer.json").write_text((folder / "bert.json").read_text())
+    with pytest.raises(UserError, match="knows 90 pieces but the model has 60 embeddings"):
+        starting_point(tmp_path / "m", None, "post", None, {}, 1)
+
+
+def test_a_loss_that_breaks_is_told(folder, texts, tmp_path):
+    begun = start(folder)
+    with torch.no_grad():
+        begun.head.bias[3] = float("nan")
+    with pytest.raises(UserError, match="the loss is nan at step 1"):
+        run(folder, texts, tmp_path / "m", begun)
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_program(folder, texts, tmp_path, root):
     """The command line writes a folder; SIGTERM ends it with 75 and a checkpoint, and the next call goes on."""
     command = [
-        sys.executable, str(root / "scripts/pretrain.py"), "--tokenizer", str(place[0] / "tokenizer.json"),
-        "--texts", *(f"{name}={paths[0]}" for name, paths in place[1].items()), "--out", str(tmp_path / "m"),
+        sys.executable, str(root / "scripts/pretrain.py"), "--tokenizer", str(folder / "bert.json"),
+        "--texts", *(f"{name}={paths[0]}" for name, paths in texts.items()), "--out", str(tmp_path / "m"),
         "--hidden", "16", "--layers", "2", "--heads", "2", "--intermediate", "32", "--positions", "32",
         "--steps", "400", "--batch", "4", "--block", "16", "--checkpoints", str(tmp_path / "c"), "--device", "cpu",
     ]  # fmt: skip
@@ -256,32 +323,32 @@ def test_the_program(place, tmp_path, root):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "going on at step" in done.stderr
     assert json.loads((tmp_path / "m/training.json").read_text())["resumed"] == 1
-    wrong = subprocess.run([*command, "--objective", "clm"], env=environment, capture_output=True, text=True)
-    assert wrong.returncode == 1 and wrong.stderr.startswith("error: a model of type 'xglm' wants the special tokens")
-    wrong = subprocess.run([*command, "--epochs", "2"], env=environment, capture_output=True, text=True)
-    assert wrong.returncode == 1 and wrong.stderr == "error: give either --steps or --epochs\n"
+    for flags, message in (
+        (("--objective", "clm"), "error: a model of type 'xglm' wants a tokenizer with"),
+        (("--epochs", "2"), "error: give either --steps or --epochs\n"),
+    ):
+        wrong = subprocess.run([*command, *flags], env=environment, capture_output=True, text=True)
+        assert wrong.returncode == 1 and wrong.stderr.startswith(message)
 
 
-def test_static_and_split_batches_train_alike(place, tmp_path):
+def test_static_and_split_batches_train_alike(folder, texts, tmp_path):
     """What a GPU does: static shapes, and batches in pieces when memory is short."""
-    from crossalign.engine.corpus import encode_texts
-    from crossalign.engine.pretrain import Pretraining
-
     losses, pieces = {}, {}
     for mode in ("exact", "static", "split"):
-        begun = start(place)
-        files = encode_texts(place[1], begun.tokenizer, tmp_path)
-        run = Pretraining(begun.encoder, begun.head, begun.tokenizer, files, settings(batch=5, dropout=0.0))
-        run.engine.static = mode != "exact"
-        run.engine.micro = 2 if mode == "split" else 1
-        seen = pieces.setdefault(mode, [])
-        plain = run.store.assemble
-        run.store.assemble = lambda members, *more, plain=plain, seen=seen: (
-            seen.append(len(members)),
-            plain(members, *more),
-        )[1]
-        run.run()
-        losses[mode] = run.engine.losses.clone()
+        begun = start(folder)
+        files = encode_texts(texts, begun.tokenizer, tmp_path)
+        one = Pretraining(begun.encoder, begun.head, begun.tokenizer, files, settings(batch=5, dropout=0.0))
+        one.engine.static = mode != "exact"
+        one.engine.micro = 2 if mode == "split" else 1
+        plain, pieces[mode] = one.store.assemble, []
+
+        def noting(members, *more, plain=plain, seen=pieces[mode]):
+            seen.append(len(members))
+            return plain(members, *more)
+
+        one.store.assemble = noting
+        one.run()
+        losses[mode] = one.engine.losses.clone()
     assert pieces["static"] == [5] * 6 and pieces["split"] == [3, 2] * 6
     assert losses["exact"].std() > 0.01
     torch.testing.assert_close(losses["static"], losses["exact"])

@@ -3,36 +3,35 @@
 import numpy as np
 import pytest
 import torch
-from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
+from tests.pretrain_toys import make_texts, settings, start
 
 from crossalign.embedding.sentences import Options, embed_files
 from crossalign.embedding.special import Frame
 from crossalign.embedding.weights import load_model
-from crossalign.engine.corpus import Corpus
+from crossalign.engine.corpus import CausalBlocks, Corpus
 from crossalign.engine.huggingface import load_encoder, load_weights
-from crossalign.engine.lm_heads import load_head
-from crossalign.engine.masking import CausalBlocks
+from crossalign.engine.lm_heads import load_head, masked_loss
 from crossalign.engine.pretrain_job import Job, pretrain, starting_point
-from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("causal")
-    texts = {"aa": [make_text(folder / "aa.txt", 1, 300)]}
-    for style in ("bert", "xlm-roberta", "xglm"):
-        make_tokenizer(folder / f"{style}.json", texts, style, 80)
-    return folder, texts
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("causal")
 
 
 @pytest.fixture(scope="module")
-def trained(place):
-    settings = PretrainSettings(steps=200, batch=8, block=16, learning_rate=1e-2, warmup=0.1, dropout=0.0)
-    begun = starting_point(None, place[0] / "xglm.json", "post", None, SHAPE, 1, "clm")
-    return place[0] / "model", pretrain(begun, Job(place[1], settings, place[0] / "model"), CPU)
+def texts(folder):
+    return {"aa": make_texts(folder)["aa"]}
+
+
+@pytest.fixture(scope="module")
+def trained(folder, texts):
+    fast = settings(steps=200, batch=8, learning_rate=1e-2, warmup=0.1, dropout=0.0)
+    begun = start(folder, style="xglm", objective="clm")
+    return folder / "model", pretrain(begun, Job(texts, fast, folder / "model"), CPU)
 
 
 def test_the_loss_falls(trained):
@@ -47,37 +46,24 @@ def test_the_library_computes_the_same(trained):
     theirs, info = transformers.XGLMForCausalLM.from_pretrained(trained[0], output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
     encoder, _ = load_encoder(trained[0])
-    head = load_head(trained[0], encoder.config)
+    head, words = load_head(trained[0], encoder.config), encoder.embeddings.word.weight
     ids = torch.randint(4, encoder.config.vocab_size, (3, 9), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         states = encoder.eval()(ids, all_layers=True)
-        expected = theirs.eval()(ids, output_hidden_states=True)
+        expected = theirs.eval()(ids, labels=ids, output_hidden_states=True)
         for state, wanted in zip(states, expected.hidden_states, strict=True):
             torch.testing.assert_close(state, wanted, atol=1e-5, rtol=1e-5)
-        scores = head(states[-1].reshape(27, -1), encoder.embeddings.word.weight)
+        scores = head(states[-1].reshape(27, -1), words)
+        loss = masked_loss(head, states[-1], words, torch.arange(8).expand(3, 8), ids[:, 1:])
     torch.testing.assert_close(scores, expected.logits.reshape(27, -1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(loss, expected.loss, atol=1e-5, rtol=1e-5)
     assert theirs.config.eos_token_id == 2 and theirs.config.pad_token_id == 1
 
 
-def test_a_fixed_batch_has_the_library_s_loss(trained, tmp_path):
+def test_sentences_are_embedded_as_the_library_would(trained, texts, tmp_path):
     import transformers
 
-    ids = torch.randint(4, 79, (2, 16), generator=torch.Generator().manual_seed(2))
-    theirs = transformers.XGLMForCausalLM.from_pretrained(trained[0]).eval()
-    from crossalign.engine.lm_heads import masked_loss
-
-    encoder = load_weights(trained[0]).eval()
-    head = load_head(trained[0], encoder.config)
-    places = torch.arange(15).expand(2, 15)
-    with torch.no_grad():
-        ours = masked_loss(head, encoder(ids), encoder.embeddings.word.weight, places, ids[:, 1:])
-        torch.testing.assert_close(ours, theirs(ids, labels=ids).loss, atol=1e-5, rtol=1e-5)
-
-
-def test_sentences_are_embedded_as_the_library_would(trained, place, tmp_path):
-    import transformers
-
-    lines = place[1]["aa"][0].read_text().splitlines()[:6]
+    lines = texts["aa"][0].read_text().splitlines()[:6]
     text = tmp_path / "aa.txt"
     text.write_text("\n".join(lines) + "\n")
     model = load_model(trained[0], CPU)
@@ -112,7 +98,7 @@ def test_no_token_sees_what_comes_after_it(trained, dropout):
 
 def test_blocks_predict_the_next_token(tmp_path):
     np.arange(5, 305).astype("<u2").tofile(tmp_path / "x.uint16")
-    store = CausalBlocks(Corpus({"x": tmp_path / "x.uint16"}, 7, 1.0, 1), 4, 2, 1, 2)
+    store = CausalBlocks(Corpus({"x": tmp_path / "x.uint16"}, 7, 1.0, 1), 4, 1, 2, 2)
     ids, places, truth = store.rows(store.members(3))
     assert ids.shape == (4, 8) and (ids[:, 0] == 2).all()
     assert (places == np.arange(7)).all() and np.array_equal(truth, ids[:, 1:])
@@ -122,32 +108,26 @@ def test_blocks_predict_the_next_token(tmp_path):
     assert store.targets[store.members(3)].tolist() == [7] * 4
 
 
-def test_going_on_from_a_causal_model(trained, place, tmp_path):
+def test_going_on_from_a_causal_model(trained, texts, tmp_path):
     begun = starting_point(trained[0], None, "post", None, {}, 1)
-    settings = PretrainSettings(steps=3, batch=4, block=16)
-    report = pretrain(begun, Job(place[1], settings, tmp_path / "m"), CPU)
+    report = pretrain(begun, Job(texts, settings(steps=3), tmp_path / "m"), CPU)
     assert report["objective"] == "clm" and report["loss"][0][1] < 2 * trained[1]["loss"][-1][1]
     assert load_weights(tmp_path / "m").config == load_weights(trained[0]).config
 
 
-def test_bad_starts(trained, place):
-    def begin(tokenizer=None, objective=None, init=None, family=None):
-        file = None if tokenizer is None else place[0] / f"{tokenizer}.json"
-        return starting_point(init, file, "pre" if family else "post", family, {} if init else SHAPE, 1, objective)
-
-    with pytest.raises(UserError, match="--objective mlm: a model of type 'xglm' is trained with clm"):
-        begin(objective="mlm", init=trained[0])
-    with pytest.raises(UserError, match="--objective clm: a model of type 'normformer' is trained with mlm"):
-        starting_point(None, place[0] / "bert.json", "normformer", "normformer", SHAPE, 1, "clm")
-    with pytest.raises(UserError, match="--objective next: .*the objectives are mlm, clm"):
-        begin("bert", "next")
-    with pytest.raises(UserError, match=r"wants the special tokens <s> <pad> </s> <unk>.*--style xglm"):
-        begin("bert", family="xglm")
-    with pytest.raises(UserError, match=r"puts </s> before a text.*--style xglm"):
-        begin("xlm-roberta", "clm")
+def test_bad_starts(trained, folder, tmp_path):
+    for wrong, message in (
+        (lambda: starting_point(trained[0], None, "post", None, {}, 1, "mlm"), "'xglm' is trained with clm"),
+        (lambda: start(folder, "normformer", "normformer", objective="clm"), "'normformer' is trained with mlm"),
+        (lambda: start(folder, objective="next"), "--objective next: .*the objectives are mlm, clm"),
+        (lambda: start(folder, "pre", "xglm"), r"a tokenizer with <s> <pad> </s> <unk>.*--style xglm"),
+        (lambda: start(folder, style="xlm-roberta", objective="clm"), r"puts </s> before a text.*--style xglm"),
+    ):
+        with pytest.raises(UserError, match=message):
+            wrong()
 
 
-def test_a_masked_model_needs_a_mask_token(place, tmp_path):
-    begun = starting_point(None, place[0] / "xglm.json", "post", "xlm-roberta", SHAPE, 1)
+def test_a_masked_model_needs_a_mask_token(folder, texts, tmp_path):
+    begun = start(folder, family="xlm-roberta", style="xglm")
     with pytest.raises(UserError, match="neither \\[MASK\\] nor <mask>"):
-        pretrain(begun, Job(place[1], PretrainSettings(steps=2, batch=4, block=16), tmp_path / "m"), CPU)
+        pretrain(begun, Job(texts, settings(steps=2), tmp_path / "m"), CPU)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.pretrain_toys import make_text, make_tokenizer
 
-from crossalign.engine.corpus import Corpus, encode_texts, lines_of, named_texts, token_type
-from crossalign.engine.masking import MaskedBlocks
+from crossalign.engine.batches import IGNORE
+from crossalign.engine.corpus import Corpus, MaskedBlocks, encode_texts, lines_of, token_type
 from crossalign.engine.pretrain_job import read_tokenizer
+from crossalign.engine.programs import named_files
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE
-from crossalign.tasks.tokenisation import Specials
 
 
 def token_file(path, tokens):
@@ -117,7 +117,7 @@ def test_large_vocabularies_take_larger_numbers():
 def blocks(two):
     corpus = Corpus(two, 31, 0.7, 1)
     # Token 5007 is special, to see that it is left alone.
-    return MaskedBlocks(corpus, 64, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000, 1)
+    return MaskedBlocks(corpus, 64, 1, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000)
 
 
 def test_hidden_tokens_by_the_rules(blocks):
@@ -146,11 +146,11 @@ def test_hidden_tokens_by_the_rules(blocks):
 
 
 def test_masking_depends_on_seed_and_step_only(blocks, two):
-    again = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000, 1)
+    again = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 1, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000)
     blocks.rows(blocks.members(3))
     for one, other in zip(blocks.rows(blocks.members(9)), again.rows(again.members(9)), strict=True):
         assert np.array_equal(one, other)
-    third = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000, 2)
+    third = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 2, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000)
     assert not np.array_equal(blocks.rows(blocks.members(9))[1], third.rows(third.members(9))[1])
 
 
@@ -168,15 +168,15 @@ def test_a_piece_of_a_batch_is_a_piece_of_its_rows(blocks):
 
 def test_a_block_of_special_tokens_has_nothing_to_predict(tmp_path):
     corpus = Corpus({"x": token_file(tmp_path / "x.uint16", [2] * 50)}, 15, 1.0, 1)
-    store = MaskedBlocks(corpus, 4, 3, 4, {2, 3, 4}, 10, 1)
+    store = MaskedBlocks(corpus, 4, 1, 3, 4, {2, 3, 4}, 10)
     ids, _, truth = store.rows(store.members(0))
     assert (truth == IGNORE).all() and (ids[:, 1:] == 2).all() and store.targets[store.members(0)].sum() == 0
 
 
 def test_bad_texts(tmp_path):
     with pytest.raises(UserError, match="NAME=FILE was expected"):
-        named_texts(["fr"])
-    assert named_texts(["a=x", "b=y", "a=z"])["a"][1].name == "z"
+        named_files(["fr"], "--texts")
+    assert named_files(["a=x", "b=y", "a=z"], "--texts")["a"][1].name == "z"
     with pytest.raises(UserError, match="no such text"):
         list(lines_of(tmp_path / "none.txt"))
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")

@@ -10,14 +10,10 @@ import sys
 import numpy as np
 import pytest
 import torch
-from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
+from tests.pretrain_toys import SHAPE, make_texts, make_tokenizer, start, values
 
-from crossalign.engine.corpus import Corpus
-from crossalign.engine.huggingface import load_weights
-from crossalign.engine.lm_heads import load_head
-from crossalign.engine.masking import MaskedBlocks
-from crossalign.engine.pretrain_job import starting_point
-from crossalign.engine.team import Team
+from crossalign.engine.corpus import Corpus, MaskedBlocks
+from crossalign.engine.device import Team
 from crossalign.runtime.errors import UserError
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -26,16 +22,16 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("team")
-    texts = {"aa": [make_text(folder / "aa.txt", 1, 300)], "bb": [make_text(folder / "bb.txt", 2, 200)]}
+    texts = make_texts(folder)
     # Blocks of separators have nothing to predict: the processes then have different numbers of targets.
     with (folder / "bb.txt").open("a") as stream:
         stream.write("\u200b\n" * 400)
-    make_tokenizer(folder / "tokenizer.json", texts)
+    make_tokenizer(folder / "bert.json", texts)
     return folder
 
 
 def arguments(root, place, out, *more):
-    program = [str(root / "scripts/pretrain.py"), "--tokenizer", str(place / "tokenizer.json")]
+    program = [str(root / "scripts/pretrain.py"), "--tokenizer", str(place / "bert.json")]
     program += ["--texts", f"aa={place / 'aa.txt'}", f"bb={place / 'bb.txt'}", "--out", str(out), "--device", "cpu"]
     for name, value in SHAPE.items():
         program += [f"--{name.replace('_', '-')}", str(value)]
@@ -60,18 +56,6 @@ def run(*args, processes=1):
     return [process.returncode for process in team], messages
 
 
-def begun(place):
-    """The weights before the first step."""
-    encoder = starting_point(None, place / "tokenizer.json", "post", None, SHAPE, 1).encoder
-    return {name: value.detach() for name, value in encoder.named_parameters()}
-
-
-def values(folder):
-    encoder = load_weights(folder)
-    named = [*encoder.named_parameters(), *load_head(folder, encoder.config).named_parameters()]
-    return {name: value.detach() for name, value in named}
-
-
 def test_two_processes_equal_one(root, place, tmp_path):
     reports = {}
     for count in (1, 2):
@@ -87,7 +71,8 @@ def test_two_processes_equal_one(root, place, tmp_path):
     one, two = values(tmp_path / "1"), values(tmp_path / "2")
     for name, value in one.items():
         torch.testing.assert_close(two[name], value, atol=1e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
-    assert max(float((one[name] - fresh).abs().max()) for name, fresh in begun(place).items()) > 0.02
+    before = start(place).encoder.named_parameters()
+    assert max(float((one[name] - fresh).detach().abs().max()) for name, fresh in before) > 0.02
 
 
 def test_sigterm_and_resumption(root, place, tmp_path):
@@ -124,7 +109,7 @@ def test_a_batch_that_does_not_divide():
 def test_the_parts_of_a_batch_are_the_batch(tmp_path):
     np.random.default_rng(1).integers(5, 50, 2000).astype("<u2").tofile(tmp_path / "x.uint16")
     corpus = Corpus({"x": tmp_path / "x.uint16"}, 15, 1.0, 1)
-    make = lambda **team: MaskedBlocks(corpus, 6, 3, 4, {0, 1, 2, 3, 4}, 50, 1, **team)  # noqa: E731
+    make = lambda **team: MaskedBlocks(corpus, 6, 1, 3, 4, {0, 1, 2, 3, 4}, 50, **team)  # noqa: E731
     whole = make()
     parts = [make(rank=rank, world=3) for rank in range(3)]
     rows = [part.rows(part.members(5)) for part in parts]

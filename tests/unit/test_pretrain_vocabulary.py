@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from crossalign.engine.tokens import Specials
 from crossalign.engine.vocabulary import mask_token, train_vocabulary
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.tokenisation import Specials
 
 LINES = ["the cat sat on the mat .", "Das Haus am See, das Haus !", "мой дом и твой дом", "我 有 一 只 猫", "éa aé"] * 3
 

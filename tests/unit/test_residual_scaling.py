@@ -24,11 +24,10 @@ from crossalign.engine.huggingface import load_weights, save_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.layout import Layout
 from crossalign.engine.lm_heads import load_head
-from crossalign.engine.predict import TaskModel
 from crossalign.engine.pretrain import Pretraining, PretrainSettings
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tuned import load_tuned_encoder, save_tuned
+from crossalign.engine.task_model import TaskModel, load_tuned_encoder, save_tuned
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 

@@ -14,7 +14,7 @@ from crossalign.catalog.commands import finetune_options
 from crossalign.catalog.config import check, load, merge
 from crossalign.catalog.runs import count
 from crossalign.catalog.targets import evaluation_sets, trials_of
-from crossalign.engine.trials import best_settings
+from crossalign.engine.finetune import best_settings
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
 from crossalign.runtime.errors import UserError

@@ -20,6 +20,7 @@ from crossalign.analysis.significance import (
     stack_seeds,
 )
 from crossalign.runtime.errors import UserError
+from crossalign.tasks import get_task
 
 
 def entity_counts(seed: int, seeds: int = 5, sentences: int = 200, skill: float = 0.7) -> np.ndarray:
@@ -174,21 +175,21 @@ ROWS = {
     ],
 )
 def test_counts_of_predictions(task, metric, want):
-    assert example_counts(task, [ROWS[task]], metric).tolist() == [want]
+    assert example_counts(get_task(task), [ROWS[task]], metric).tolist() == [want]
 
 
 def test_counts_refuse():
-    with pytest.raises(UserError, match="no counts of 'LAS' for task 'pos'; there are pos accuracy"):
-        example_counts("pos", [ROWS["pos"]], "LAS")
+    with pytest.raises(UserError, match="no counts of 'LAS' for task 'pos'; there are accuracy"):
+        example_counts(get_task("pos"), [ROWS["pos"]], "LAS")
     with pytest.raises(UserError, match="no predictions to take nli accuracy from"):
-        example_counts("nli", [], "accuracy")
+        example_counts(get_task("nli"), [], "accuracy")
 
 
 def test_seeds_are_aligned_by_id():
     first = [{"id": name, "right": value} for name, value in (("a", 1), ("b", 0), ("c", 1))]
     second = [{"id": name, "right": value} for name, value in (("c", 0), ("a", 1), ("b", 0))]
-    counts = stack_seeds("nli", [first, second], "accuracy")
+    counts = stack_seeds(get_task("nli"), [first, second], "accuracy")
     assert example_values(counts).tolist() == [[100.0, 0.0, 100.0], [100.0, 0.0, 0.0]]
     for other in (second[:2], [*second[:2], {"id": "x", "right": 1}], [*second, second[0]]):
         with pytest.raises(UserError, match="run 2 predicts other examples than run 1"):
-            stack_seeds("nli", [first, other], "accuracy")
+            stack_seeds(get_task("nli"), [first, other], "accuracy")

@@ -9,29 +9,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, processors
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 from crossalign.tasks.nli import share
-from crossalign.tasks.tokenisation import Specials
 
 PAIR = {"id": "1", "premise": "the cat sat", "hypothesis": "John lives", "label": "neutral"}
-
-
-def test_bert_pair():
-    tokenizer = bert_tokenizer()
-    (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
-    tokens = [tokenizer.id_to_token(number) for number in example["input_ids"]]
-    assert tokens == ["[CLS]", "the", "cat", "sat", "[SEP]", "John", "lives", "[SEP]"]
-    assert example["token_type_ids"] == [0, 0, 0, 0, 0, 1, 1, 1]
-    assert example["label"] == 1 and example["cut"] == 0
-
-
-def test_xlmr_pair():
-    tokenizer = xlmr_tokenizer()
-    (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
-    tokens = [tokenizer.id_to_token(number) for number in example["input_ids"]]
-    assert tokens == ["<s>", "▁the", "▁cat", "▁sat", "</s>", "</s>", "▁John", "▁lives", "</s>"]
-    assert "token_type_ids" not in example
 
 
 @pytest.mark.parametrize(
@@ -50,6 +33,8 @@ def test_pairs_are_those_of_the_tokenizers_own_template(make, template, special)
     (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
     assert example["input_ids"] == encoding.ids
     assert example.get("token_type_ids", [0] * len(encoding.ids)) == encoding.type_ids
+    assert ("token_type_ids" in example) == (make is bert_tokenizer)
+    assert example["label"] == 1 and example["cut"] == 0
 
 
 def test_empty_side():

@@ -8,7 +8,7 @@ from tokenizers_for_tests import bert_tokenizer
 
 from crossalign.data.conllu import Sentence, write_sentences
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import get_task, labels_from, records
+from crossalign.tasks import get_task, records
 
 TREE = {
     "id": "1",
@@ -27,7 +27,7 @@ LONG = {
 
 
 def task_for(*records):
-    return get_task("parsing", labels_from("parsing", records))
+    return get_task("parsing").with_labels_of(records)
 
 
 def outputs_for(task, examples, heads, labels, noise=0.0):
@@ -131,27 +131,8 @@ def test_read(tmp_path):
         get_task("parsing").read(path)
 
 
-CELLS = [
-    "",
-    " ",
-    "_",
-    "0",
-    "1",
-    "-1",
-    "9",
-    "2-3",
-    "2.1",
-    "x",
-    "CONJ",
-    "NOUN",
-    "a:b",
-    "\r",
-    "\ufeff",
-    "\t",
-    "\n",
-    "\n\n",
-    "#",
-]
+CELLS = ["", " ", "_", "0", "1", "-1", "9", "2-3", "2.1", "x", "CONJ", "NOUN", "a:b"]
+CELLS += ["\r", "\ufeff", "\t", "\n", "\n\n", "#"]
 LINES = ["", "# sent_id = s1", "# sent_id s2", "# note", "#", "1\ta\t_\tX\t_\t_\t0\troot\t_\t_", "\r"]
 
 

@@ -58,13 +58,6 @@ def test_bert_input():
     assert example["start"] == example["end"] == 10
 
 
-def test_xlmr_input():
-    (example,) = get_task("qa").examples([question("Paris", "John lives in Paris")], xlmr_tokenizer(), 32)
-    tokens = [xlmr_tokenizer().id_to_token(number) for number in example["input_ids"]]
-    assert " ".join(tokens) == "<s> ▁Where ▁does ▁John ▁live ▁? </s> </s> ▁John ▁lives ▁in ▁Paris </s>"
-    assert "token_type_ids" not in example and tokens[example["start"]] == "▁Paris"
-
-
 def test_an_answer_inside_a_word_takes_the_tokens_that_hold_it():
     context = "John lives in Paris"
     spans = np.array([[0, 4], [5, 10], [11, 13], [14, 19]])

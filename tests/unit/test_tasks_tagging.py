@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,15 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
+from crossalign.engine.tokens import Specials, word_pieces
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import get_task, labels_from
+from crossalign.tasks import declared, file_of, get_task
 from crossalign.tasks.tagging import windows
-from crossalign.tasks.tokenisation import Specials, word_pieces
 
 NER = [
     {"id": "1", "tokens": ["John", "lives", "in", "Paris"], "tags": ["B-PER", "O", "O", "B-LOC"]},
     {"id": "2", "tokens": ["the", "cat"], "tags": ["O", "O"]},
 ]
+
+
+def test_tasks_declare_themselves(root):
+    for name, said in declared().items():
+        task = get_task(name)
+        assert (task.name, task.label, task.data, task.metric) == (said.name, said.label, said.data, said.metric)
+        assert task.metric in task.counts and (root / "scripts" / file_of(name)).is_file()
+    # The catalog asks when a workflow is planned, and must not wait for large libraries.
+    code = "import sys; import crossalign.catalog.targets; sys.exit(bool({'numpy', 'torch'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=root / "scripts").returncode == 0
 
 
 def perfect(examples):
@@ -29,7 +41,7 @@ def perfect(examples):
 def test_example(make):
     tokenizer = make()
     special = Specials.of(tokenizer)
-    task = get_task("ner", labels_from("ner", NER))
+    task = get_task("ner").with_labels_of(NER)
     assert task.labels == ("O", "B-LOC", "B-PER")
     record = {"id": "3", "tokens": ["John", "Xyz", "lives"], "tags": ["B-PER", "I-PER", "O"]}
     (example,) = task.examples([record], tokenizer, 32)
@@ -135,7 +147,7 @@ def test_the_length_must_leave_room(name):
 
 def test_pos_labels_are_the_17_and_fixed():
     task = get_task("pos")
-    assert len(task.labels) == 17 and labels_from("pos", [{"upos": ["X"]}]) == list(task.labels)
+    assert len(task.labels) == 17 and task.labels_from([{"upos": ["X"]}]) == list(task.labels)
 
 
 def test_pos_score_by_hand():
@@ -147,7 +159,7 @@ def test_pos_score_by_hand():
 
 
 def test_ner_score_with_an_unseen_label():
-    task = get_task("ner", labels_from("ner", NER))
+    task = get_task("ner").with_labels_of(NER)
     records = [{"id": "1", "tokens": ["a", "b", "c"], "tags": ["B-MISC", "O", "B-PER"]}]
     scores = task.score(records, [[1, 0, 2]])
     assert scores["unseen_labels"] == 1
@@ -169,7 +181,7 @@ def test_labels_are_needed():
         get_task("ner").make_head(8, 0.1)
     with pytest.raises(UserError, match="doubles"):
         get_task("ner", ["O", "O"])
-    with pytest.raises(UserError, match="unknown task 'srl'; the tasks are pos, ner, parsing, nli, qa"):
+    with pytest.raises(UserError, match="unknown task 'srl'; the tasks are parsing, pos, ner, nli, qa"):
         get_task("srl")
 
 

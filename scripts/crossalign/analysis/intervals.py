@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crossalign.analysis.significance import METRICS, example_counts, score
+from crossalign.analysis.significance import Counted, example_counts, score
 from crossalign.runtime.errors import UserError
 
 CONFIDENCE = 0.95
@@ -57,7 +57,7 @@ def bootstrap_interval(
 
 
 def score_intervals(
-    task: str,
+    task: Counted,
     sets: Mapping[str, Sequence[Mapping[str, Any]]],
     confidence: float = CONFIDENCE,
     iterations: int = ITERATIONS,
@@ -74,7 +74,7 @@ def score_intervals(
     for examples, names in by_size.items():
         if not examples:
             continue
-        cells = [(name, metric) for name in names for metric in METRICS[task]]
+        cells = [(name, metric) for name in names for metric in task.counts]
         tables = [example_counts(task, sets[name], metric) for name, metric in cells]
         stops = np.cumsum([table.shape[1] for table in tables])[:-1]
         everything = np.concatenate(tables, axis=1)

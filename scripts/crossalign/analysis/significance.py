@@ -10,30 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from crossalign.runtime.errors import UserError
 
-# Task -> metric -> counts of one row of predictions.
-METRICS: dict[str, dict[str, Callable[[Mapping[str, Any]], Sequence[float]]]] = {
-    "pos": {"accuracy": lambda row: (row["right"], len(row["tags"]))},
-    "parsing": {
-        "UAS": lambda row: (row["right"][0], len(row["heads"])),
-        "LAS": lambda row: (row["right"][1], len(row["heads"])),
-    },
-    "ner": {
-        "F1": lambda row: row["entities"],
-        "precision": lambda row: row["entities"][:2],
-        "recall": lambda row: row["entities"][::2],
-        "token_F1": lambda row: row["tokens"],
-        "token_precision": lambda row: row["tokens"][:2],
-        "token_recall": lambda row: row["tokens"][::2],
-    },
-    "nli": {"accuracy": lambda row: (row["right"], 1)},
-    "qa": {"F1": lambda row: (row["f1"] / 100, 1), "EM": lambda row: (row["exact"] / 100, 1)},
-}
+
+class Counted(Protocol):
+    """A task: its name and, by metric, the counts of one row of predictions."""
+
+    name: str
+    counts: Mapping[str, Callable[[Mapping[str, Any]], Sequence[float]]]
 
 
 @dataclass(frozen=True)
@@ -49,20 +37,19 @@ class Test:
     smallest_p: float
 
 
-def example_counts(task: str, rows: Sequence[Mapping[str, Any]], metric: str) -> np.ndarray:
+def example_counts(task: Counted, rows: Sequence[Mapping[str, Any]], metric: str) -> np.ndarray:
     """Counts of each example from rows of predictions: examples x 2 for shares, examples x 3 for F1."""
-    if metric not in METRICS.get(task, {}):
-        known = ", ".join(f"{one} {metric}" for one, metrics in METRICS.items() for metric in metrics)
-        raise UserError(f"no counts of '{metric}' for task '{task}'; there are {known}")
+    if metric not in task.counts:
+        raise UserError(f"no counts of '{metric}' for task '{task.name}'; there are {', '.join(task.counts)}")
     if not rows:
-        raise UserError(f"no predictions to take {task} {metric} from")
-    return np.array([METRICS[task][metric](row) for row in rows], dtype=np.float64)
+        raise UserError(f"no predictions to take {task.name} {metric} from")
+    return np.array([task.counts[metric](row) for row in rows], dtype=np.float64)
 
 
-def stack_seeds(task: str, runs: Sequence[Sequence[Mapping[str, Any]]], metric: str) -> np.ndarray:
+def stack_seeds(task: Counted, runs: Sequence[Sequence[Mapping[str, Any]]], metric: str) -> np.ndarray:
     """Counts of several runs over the same examples: seeds x examples x columns, in the order of the first run."""
     if not runs:
-        raise UserError(f"no runs to take {task} {metric} from")
+        raise UserError(f"no runs to take {task.name} {metric} from")
     order = [row["id"] for row in runs[0]]
     stacked = []
     for place, rows in enumerate(runs):

@@ -8,8 +8,9 @@ from dataclasses import replace
 from crossalign.catalog.addresses import Adjustment, Tuned, parse_adaptation, trial_init
 from crossalign.catalog.sets import DataSet
 from crossalign.runtime.errors import UserError
+from crossalign.tasks import declared
 
-KINDS = {"parsing": "trees", "pos": "trees", "ner": "ner", "nli": "nli", "qa": "qa"}
+KINDS = {name: task.data for name, task in declared().items()}
 
 
 def training_sets(config: dict, run: Tuned) -> dict[str, DataSet]:

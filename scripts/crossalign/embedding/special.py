@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.tokenisation import Specials
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -123,7 +123,7 @@ def embed(
     out = torch.empty((len(wanted), len(store), config.hidden), device=device)
     try:
         with torch.inference_mode():
-            for members in by_length(store, model.budget):
+            for members in by_length(store.lengths, model.budget):
                 batch = Batch(store, members, spans)
                 rows = _send(torch.from_numpy(members), device)
                 for number, state in enumerate(states.layers(batch, layer)):

@@ -24,8 +24,8 @@ from crossalign.embedding.placement import (
 from crossalign.engine.device import choose_precision
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.huggingface import load_tokenizer, refuse_unread_scales
-from crossalign.engine.predict import BUDGET
 from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.task_model import BUDGET
 from crossalign.engine.tensors import Shards
 from crossalign.runtime.errors import UserError
 
@@ -117,7 +117,7 @@ def fill(
 
 def _tuned_encoder(tuned: str | Path, base: Path) -> Encoder:
     # Imported late: it brings in everything that training needs.
-    from crossalign.engine.tuned import load_tuned_encoder
+    from crossalign.engine.task_model import load_tuned_encoder
 
     return load_tuned_encoder(tuned, base)
 

@@ -16,11 +16,11 @@ from crossalign.alignment.bitext import read_pool
 from crossalign.embedding.special import Frame
 from crossalign.embedding.states import States, embed, make_store
 from crossalign.embedding.weights import Loaded
-from crossalign.engine.linked import Row, Sample, sample_lines
+from crossalign.engine.pairs import Row, Sample, sample_lines
 from crossalign.engine.seeds import numpy_generator
+from crossalign.engine.tokens import word_pieces
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
-from crossalign.tasks.tokenisation import word_pieces
 
 log = logging.getLogger("embed")
 

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from crossalign.engine.seeds import numpy_generator
 from crossalign.runtime.errors import UserError
+
+# A target that no loss counts: padding, a label unseen in training, a head beyond the cut.
+IGNORE = -100
+
+
+@dataclass(frozen=True)
+class Field:
+    """How a field is padded: as long as `input_ids`, as long as the number of words, or a single number."""
+
+    pad: int
+    shape: Literal["sequence", "words", "scalar"]
 
 
 @dataclass(frozen=True)
@@ -182,6 +193,7 @@ class Stream:
         if len(store) == 0:
             raise UserError("there are no examples to train on")
         self.store, self.batch_size, self.seed, self.purpose = store, batch_size, seed, purpose
+        self._current: tuple[int, list[np.ndarray]] = (-1, [])
 
     def __len__(self) -> int:
         return -(-len(self.store) // self.batch_size)
@@ -194,20 +206,20 @@ class Stream:
         order = numpy_generator(self.seed, self.purpose, number).permutation(len(self.store))
         return [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
 
-    def endless(self, start: int) -> Iterator[np.ndarray]:
-        """Batch number `start` and all that follow, epoch after epoch."""
-        epoch, index = divmod(start, len(self))
-        while True:
-            yield from self.epoch(epoch)[index:]
-            epoch, index = epoch + 1, 0
+    def at(self, step: int) -> np.ndarray:
+        """The batch of a step, counted from 0, epoch after epoch."""
+        epoch, index = divmod(step, len(self))
+        if self._current[0] != epoch:
+            self._current = (epoch, self.epoch(epoch))
+        return self._current[1][index]
 
 
-def by_length(store: Store, budget: int) -> Iterator[np.ndarray]:
+def by_length(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
     """All examples, the longest first, in batches whose padded size stays within `budget` tokens."""
-    order = np.argsort(-store.lengths, kind="stable")
+    order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        count = max(1, budget // int(store.lengths[order[start]]))
+        count = max(1, budget // int(lengths[order[start]]))
         yield order[start : start + count]
         start += count
 

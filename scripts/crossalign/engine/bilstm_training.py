@@ -1,34 +1,108 @@
-"""Train a BiLSTM on a task of whole words: epochs, selection on the dev set, early stopping, checkpoints."""
+"""Train a BiLSTM on a task of whole words: batches, epochs, selection on the dev set, checkpoints, files."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from crossalign.engine.batches import Stream
-from crossalign.engine.bilstm import Sizes
-from crossalign.engine.checkpoints import Checkpoints
-from crossalign.engine.history import History
+from crossalign.engine.batches import Store, Stream, by_length
+from crossalign.engine.bilstm import BiLstm, Sizes, Words
+from crossalign.engine.checkpoints import Checkpoints, Saver, Saving
+from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.lexicon import Lexicon
-from crossalign.engine.saving import Saver, Saving
-from crossalign.engine.schedule import learning_rates
+from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
-from crossalign.engine.word_model import WordModel
+from crossalign.engine.task_model import collect, readable
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.words import WholeWords
+from crossalign.runtime.files import write_atomic, write_json
 
-log = logging.getLogger(__name__)
+# Words per batch of prediction.
+BUDGET = {"cuda": 16384, "cpu": 2048}
+# There are no positions to run out of.
+NO_LIMIT = 1 << 30
 
 
-class WordTraining:
+class WordModel(nn.Module):
+    """An encoder of words, the head of a task, and the lexicon that turns forms into numbers."""
+
+    def __init__(self, task: Any, lexicon: Lexicon, sizes: Sizes, vectors: np.ndarray | None = None) -> None:
+        super().__init__()
+        self.task, self.lexicon, self.sizes = task, lexicon, sizes
+        self.encoder = BiLstm(sizes, *lexicon.sizes, None if vectors is None else torch.from_numpy(vectors))
+        self.head = task.make_head(self.encoder.width, sizes.dropout)
+
+    def store(self, examples: Sequence[dict[str, Any]]) -> Store:
+        """Examples in flat arrays."""
+        return Store(examples, self.task.fields, max_length=NO_LIMIT)
+
+    def batch(self, store: Store, members: np.ndarray, device: torch.device) -> tuple[Words, dict[str, Tensor]]:
+        """The words of some examples, each distinct form once, and the task's fields."""
+        shape = store.exact_shape(members)
+        views = store.views(store.assemble(members, shape), shape)
+        forms, place = np.unique(views["ids"], return_inverse=True)
+        spelt = self.lexicon.spell(forms)
+        grid = place.reshape(-1)[views["cells"]].reshape(shape.batch, shape.length)
+        given = {"words": spelt.words, "given": spelt.given, "characters": spelt.characters, "grid": grid}
+        parts = {name: torch.from_numpy(array).to(device) for name, array in given.items()}
+        counts = views["word_counts"]
+        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(spelt.lengths))
+        fields = {name: torch.from_numpy(views[name]).to(device) for name in store.fields}
+        mask = np.arange(shape.words) < counts[:, None]
+        return words, {**fields, "word_mask": torch.from_numpy(mask).to(device)}
+
+    def loss(self, words: Words, batch: dict[str, Tensor]) -> Tensor:
+        """The task's loss."""
+        return self.task.loss(self.head, self.encoder(words), batch)
+
+    def predict(self, examples: Sequence[dict[str, Any]] | Store, device: torch.device | str) -> list[dict[str, Any]]:
+        """What `task.predict` gives for each example, in their order; rows are padded as their batch was."""
+        store = examples if isinstance(examples, Store) else self.store(examples)
+        device = torch.device(device)
+
+        def batches() -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
+            for members in by_length(store.lengths, BUDGET[device.type]):
+                words, batch = self.batch(store, members, device)
+                yield members, self.task.predict(self.head, self.encoder(words), batch)
+
+        return collect(self, len(store), batches())
+
+
+def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) -> None:
+    """Write weights, vocabulary and a configuration, which `info` is added to."""
+    folder = Path(folder)
+    tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    with write_atomic(folder / "model.safetensors", "wb") as stream:
+        stream.write(save(tensors, metadata={"format": "pt"}))
+    model.lexicon.save(folder / "vocabulary.json")
+    config = {**info, "sizes": asdict(model.sizes), "task": model.task.name, "labels": list(model.task.labels)}
+    write_json(folder / "config.json", config, ensure_ascii=False)
+
+
+def load_word_model(folder: str | Path, make_task: Callable[[str, list[str]], Any]) -> WordModel:
+    """The model that `save_word_model` wrote, ready to predict; `make_task` is `tasks.words.get_word_task`."""
+    folder = Path(folder)
+    with readable(folder, "a BiLSTM"):
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        task, sizes = make_task(config["task"], config["labels"]), Sizes(**config["sizes"])
+        tensors = load((folder / "model.safetensors").read_bytes())
+        vectors = tensors.get("encoder.vectors")
+        # The row of the forms without a vector is added by the model itself.
+        given = None if vectors is None else vectors[1:].numpy()
+        model = WordModel(task, Lexicon.load(folder / "vocabulary.json"), sizes, given)
+        model.load_state_dict(tensors)
+    return model.eval()
+
+
+class WordTraining(EpochTraining):
     """One training from fresh weights to the selected state. Random numbers depend on the seed and the step only.
 
     An epoch is one pass over the training set or, where that has fewer than `least_steps` steps, as many as needed: a
@@ -37,7 +111,7 @@ class WordTraining:
 
     def __init__(
         self,
-        task: WholeWords,
+        task: Any,
         lexicon: Lexicon,
         sizes: Sizes,
         train: Sequence[dict[str, Any]],
@@ -46,7 +120,7 @@ class WordTraining:
         vectors: np.ndarray | None = None,
         device: torch.device | str = "cpu",
         checkpoints: str | Path | None = None,
-        recipe: str = "",
+        code_hash: str = "",
         saving: Saving | None = None,
         least_steps: int = 1,
     ) -> None:
@@ -63,14 +137,14 @@ class WordTraining:
         self.dev_store = self.model.store(self.dev_examples)
         self.stream = Stream(store, settings.batch, settings.seed)
         self.passes = -(-least_steps // len(self.stream))
+        self.epoch_steps = self.passes * len(self.stream)
         words = [lexicon.words, lexicon.characters, lexicon.given, lexicon.forms]
         known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
         arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
         arrays += [] if vectors is None else [vectors]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, known, *arrays))
-        self.epoch_steps = self.passes * len(self.stream)
-        rates = (settings.learning_rate, settings.epochs * self.epoch_steps, settings.warmup, settings.schedule)
-        self.rates = learning_rates(*rates)
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
+        steps = settings.epochs * self.epoch_steps
+        self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), betas=settings.betas, eps=settings.epsilon,
             weight_decay=settings.weight_decay,
@@ -80,41 +154,21 @@ class WordTraining:
         self.losses: list[Tensor] = []
         self.best: dict[str, Tensor] = {}
 
-    @property
-    def steps(self) -> int:
-        """Steps done in the epochs so far."""
-        return len(self.history.loss) * self.epoch_steps
-
     def run(self) -> WordModel:
         """Train, or go on from a checkpoint; the model ends in the selected state."""
-        cards = [self.device] if self.device.type == "cuda" else []
-        with self.saver.running(), torch.random.fork_rng(devices=cards):
-            self._epochs(*self._resume())
+        gpus = [self.device] if self.device.type == "cuda" else []
+        with self.saver.running(), torch.random.fork_rng(devices=gpus):
+            self.train()
         if self.best:
             self.model.load_state_dict(self.best)
         return self.model.eval()
 
-    def _epochs(self, first: int, index: int) -> None:
-        for epoch in range(first, self.settings.epochs):
-            if self.history.out_of_patience(self.settings.patience):
-                log.info("no better dev score for %d epochs: stopping", self.settings.patience)
-                break
-            rounds = range(epoch * self.passes, (epoch + 1) * self.passes)
-            batches = [batch for number in rounds for batch in self.stream.epoch(number)]
-            for position in range(index, len(batches)):
-                self._step(epoch * len(batches) + position, batches[position])
-                if position + 1 < len(batches):
-                    self._maybe_save(epoch, position + 1)
-            self._end_of_epoch(epoch)
-            self._maybe_save(epoch + 1, 0)
-            index = 0
-
-    def _step(self, step: int, members: np.ndarray) -> None:
+    def step(self, number: int) -> None:
         # Seeding every step leaves nothing to remember: a run that goes on draws what it would have drawn.
-        torch.manual_seed(derive(self.settings.seed, "dropout", step))
+        torch.manual_seed(derive(self.settings.seed, "dropout", number))
         for group in self.optimiser.param_groups:
-            group["lr"] = float(self.rates[step])
-        loss = self.model.loss(*self.model.batch(self.train_store, members, self.device))
+            group["lr"] = float(self.rates[number])
+        loss = self.model.loss(*self.model.batch(self.train_store, self.stream.at(number), self.device))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.settings.clip > 0:
@@ -122,41 +176,30 @@ class WordTraining:
         self.optimiser.step()
         self.losses.append(loss.detach())
 
-    def _end_of_epoch(self, epoch: int) -> None:
-        history, metric = self.history, self.task.selection_metric
-        history.loss.append(float(torch.stack(self.losses).double().mean()))
+    def epoch_loss(self, epoch: int) -> float:
+        loss = float(torch.stack(self.losses).double().mean())
         self.losses.clear()
-        if not np.isfinite(history.loss[-1]):
+        if not np.isfinite(loss):
             raise UserError(
-                f"the loss is {history.loss[-1]} in epoch {epoch + 1} (learning rate "
-                f"{self.settings.learning_rate:.3g}); a smaller learning rate may help"
+                f"the loss is {loss} in epoch {epoch + 1} (learning rate {self.settings.learning_rate:.3g}); "
+                "a smaller learning rate may help"
             )
-        log.info("epoch %d: loss %.4f", epoch + 1, history.loss[-1])
-        if not self.dev_records:
-            return
-        outputs = self.model.predict(self.dev_store, self.device)
-        scores = self.task.score(self.dev_records, self.task.decode(self.dev_examples, self.dev_records, outputs))
-        log.info("dev %s %.2f", metric, scores[metric])
-        if history.note(scores, metric) and self.settings.selection == "best":
-            self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        return loss
 
-    def _maybe_save(self, epoch: int, index: int) -> None:
-        step = epoch * self.epoch_steps + index
-        if not self.saver.due(step):
-            return
+    def predict_dev(self) -> list[dict[str, Any]]:
+        return self.model.predict(self.dev_store, self.device)
+
+    def keep_best(self) -> None:
+        self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    def state(self) -> dict[str, Tensor]:
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
         for number, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{name}": value for name, value in state.items()}
-        if self.losses:
-            tensors["losses"] = torch.stack(self.losses)
-        self.saver.save(step, tensors, epoch=epoch, index=index)
+        return tensors | ({"losses": torch.stack(self.losses)} if self.losses else {})
 
-    def _resume(self) -> tuple[int, int]:
-        found = self.saver.resume()
-        if found is None:
-            return 0, 0
-        tensors, notes = found
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
         self.losses = list(tensors.pop("losses", torch.zeros(0)).to(self.device))
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
         for name, value in tensors.items():
@@ -169,5 +212,3 @@ class WordTraining:
             number, _, rest = name.partition(".")
             state["state"].setdefault(int(number), {})[rest] = value
         self.optimiser.load_state_dict(state)
-        log.info("going on at epoch %d, batch %d", notes["epoch"] + 1, notes["index"] + 1)
-        return notes["epoch"], notes["index"]

@@ -1,10 +1,16 @@
-"""Checkpoints of a training in progress: one safetensors file, atomic, bound to what is being trained."""
+"""Trainings that may stop at any time: checkpoints, when they are written, and what SIGTERM does."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import signal
+import sys
+import time
 import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +20,24 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sweep, write_atomic
 
 log = logging.getLogger(__name__)
 
-_NAME = "checkpoint.safetensors"
+# Exit status that asks the scheduler to start the job again (EX_TEMPFAIL).
+REQUEUE = 75
 
 
 class Checkpoints:
-    """The newest checkpoint of one training. `recipe` identifies code, settings and data: others are refused."""
+    """The newest checkpoint of one training: one safetensors file, replaced atomically.
 
-    def __init__(self, folder: str | Path | None, recipe: str) -> None:
-        self.path = None if folder is None else Path(folder) / _NAME
-        self.recipe = recipe
+    `identity` stands for code, settings and data: the checkpoint of another training is refused.
+    """
+
+    def __init__(self, folder: str | Path | None, identity: str) -> None:
+        self.path = None if folder is None else Path(folder) / "checkpoint.safetensors"
+        self.identity = identity
 
     def save(self, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
         """Replace the checkpoint. `notes` is anything that JSON can hold."""
@@ -35,7 +46,7 @@ class Checkpoints:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         text = json.dumps(notes)
         metadata = {
-            "recipe": self.recipe,
+            "identity": self.identity,
             "notes": text,
             "notes_crc": str(zlib.crc32(text.encode())),
             "crc": json.dumps({name: _crc(tensor) for name, tensor in sorted(tensors.items())}),
@@ -53,27 +64,24 @@ class Checkpoints:
         try:
             with safe_open(self.path, "pt") as file:
                 metadata = file.metadata() or {}
-                recipe = metadata.get("recipe")
-                if recipe != self.recipe:
+                if metadata.get("identity") != self.identity:
                     log.warning(
-                        "%s was written by recipe %s, this is recipe %s: not used, training starts over",
-                        self.path, recipe, self.recipe,
+                        "%s belongs to training %s (other code, settings or data), this is %s: not used, training "
+                        "starts over", self.path, metadata.get("identity"), self.identity,
                     )  # fmt: skip
                     return None
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            # A damaged place in the epoch would be a number like any other.
+            # A damaged step in the notes would be a number like any other.
             if metadata["notes_crc"] != str(zlib.crc32(metadata["notes"].encode())):
                 raise ValueError("checksum of the notes")
-            notes = json.loads(metadata["notes"])
             crc = json.loads(metadata["crc"])
-        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            read = {name: _crc(tensor) for name, tensor in tensors.items()}
+            if wrong := sorted({name for name, _ in crc.items() ^ read.items()}):
+                raise ValueError(f"checksum of {', '.join(wrong)}")
+            return tensors, json.loads(metadata["notes"])
+        except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
             log.warning("%s is damaged (%s): not used, training starts over", self.path, error)
             return None
-        wrong = [name for name, tensor in tensors.items() if crc.get(name) != _crc(tensor)]
-        if wrong or set(crc) != set(tensors):
-            log.warning("%s is damaged (checksum of %s): not used, training starts over", self.path, ", ".join(wrong))
-            return None
-        return tensors, notes
 
     def remove(self) -> None:
         """Delete the checkpoint once the result is written."""
@@ -83,4 +91,108 @@ class Checkpoints:
 
 
 def _crc(tensor: Tensor) -> int:
-    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else np.zeros(0, np.uint8))
+    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b"")
+
+
+class InterruptedTraining(Exception):
+    """The scheduler wants the machine back."""
+
+
+@contextlib.contextmanager
+def requeued(tell: bool = True) -> Iterator[None]:
+    """End the program with status 75 when the training within is interrupted."""
+    try:
+        yield
+    except InterruptedTraining as interruption:
+        if tell:
+            print(interruption, file=sys.stderr)
+        sys.exit(REQUEUE)
+
+
+@dataclass
+class Saving:
+    """When to write checkpoints: after so many seconds or steps, and always at SIGTERM."""
+
+    seconds: float = 300.0
+    steps: int | None = None
+
+
+@dataclass
+class Progress:
+    """How far a training is; a checkpoint notes it. Subclasses add what JSON can hold."""
+
+    step: int = 0
+    seconds: float = 0.0
+    resumed: int = 0
+
+
+class Saver:
+    """Writes the checkpoints of a training while it runs, and finds the one to go on from."""
+
+    def __init__(self, checkpoints: Checkpoints, saving: Saving | None, progress: Progress) -> None:
+        self.checkpoints, self.saving, self.progress = checkpoints, saving or Saving(), progress
+        self.stop_requested = False
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """The time in which the training runs: it counts, and SIGTERM waits for the next step to end."""
+        previous = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
+        self._started = self._last = time.monotonic()
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+        self.progress.seconds += time.monotonic() - self._started
+
+    def resume(self) -> dict[str, Tensor] | None:
+        """The tensors of the checkpoint, if there is one that fits; `progress` is then what it was."""
+        checkpoint = self.checkpoints.load()
+        if checkpoint is None:
+            return None
+        for name in vars(self.progress):
+            setattr(self.progress, name, checkpoint[1][name])
+        self.progress.resumed += 1
+        return checkpoint[0]
+
+    def due(self) -> bool:
+        """Whether a checkpoint is to be written after this step."""
+        if self.stop_requested:
+            return True
+        if self.saving.steps is not None:
+            return self.progress.step % self.saving.steps == 0
+        return time.monotonic() - self._last >= self.saving.seconds
+
+    def save(self, tensors: dict[str, Tensor]) -> None:
+        """Write a checkpoint."""
+        seconds = self.progress.seconds + time.monotonic() - self._started
+        self.checkpoints.save(tensors, vars(self.progress) | {"seconds": seconds})
+        self._last = time.monotonic()
+
+    def stop_if_asked(self) -> None:
+        """End the training if SIGTERM came."""
+        if self.stop_requested:
+            where = self.checkpoints.path or "nowhere: no folder for checkpoints was given"
+            raise InterruptedTraining(f"stopped by SIGTERM at step {self.progress.step}; saved to {where}")
+
+
+def check_losses(
+    losses: np.ndarray, first: int, rates: Tensor, before: str = "", after: Callable[[int], str] = lambda index: ""
+) -> None:
+    """A UserError if a loss is not a number; `losses` are those of the steps from `first` on.
+
+    `before` and `after(index)` are told with the learning rate.
+    """
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if len(bad):
+        index = int(bad[0])
+        raise UserError(
+            f"the loss is {losses[index]} at step {first + index + 1} ({before}learning rate "
+            f"{float(rates[first + index]):.3g}{after(index)}); a smaller learning rate, a longer warm-up or "
+            "--precision fp32 may help"
+        )
+
+
+def loss_curve(losses: np.ndarray, points: int, digits: int) -> list[list[float]]:
+    """The loss: [step, mean since the point before]."""
+    parts = np.array_split(np.arange(len(losses)), min(points, len(losses)))
+    return [[int(part[-1]) + 1, round(float(losses[part].mean()), digits)] for part in parts]

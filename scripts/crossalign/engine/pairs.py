@@ -1,4 +1,4 @@
-"""Linked sentence pairs as numbers: which tokens make up a word, which words are pulled together, and batches of it.
+"""Word-linked sentence pairs as the adjustment uses them (`adjust`, section 5.1): sampled, as numbers, in batches.
 
 A sentence is a row of units: [CLS], its words (or word pieces), [SEP]. The vector of a unit is the mean of the tokens
 that belong to it; aggregation decides which do.
@@ -6,21 +6,113 @@ that belong to it; aggregation decides which do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+import re
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossalign.engine.batches import Packed, Shape, Store, round_up
-from crossalign.engine.linked import Sample
+from crossalign.alignment.bitext import read_pool
+from crossalign.data.bitext import filter_links
+from crossalign.engine.batches import Field, Packed, Shape, Store, round_up
+from crossalign.engine.seeds import numpy_generator
+from crossalign.engine.tokens import CHUNK, Specials, word_pieces
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import Field
-from crossalign.tasks.tokenisation import CHUNK, Specials, word_pieces
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
+
+Links = list[tuple[int, int]]
+
+# As in `alignment.pharaoh`, which would bring the aligner's compiler along.
+_LINE = re.compile(rb"(?:\d+-\d+(?: +\d+-\d+)*)? *")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sampled pair: its line in both files, the words of both sides, the links as the aligner gave them."""
+
+    line: int
+    english: list[str]
+    other: list[str]
+    links: Links
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The sampled pairs, how large the pool is, and the file that errors about links name."""
+
+    rows: list[Row]
+    pool: int
+    links_file: str
+
+    def usable(self, row: Row, english: Sequence[Hashable], other: Sequence[Hashable], unit: str = "words") -> Links:
+        """The links of a row that its adjustment uses. `english` and `other` are what the links count: words or pieces.
+
+        Raises a UserError for a link that points at nothing.
+        """
+        for i, j in row.links:
+            if i >= len(english) or j >= len(other):
+                raise UserError(
+                    f"{self.links_file}, line {row.line}: link {i}-{j} points outside the sentences, which have "
+                    f"{len(english)} and {len(other)} {unit} (counted from 0); align this pool again"
+                )
+        return filter_links(row.links, english, other)
+
+
+def sample_lines(pool: int, pairs: int, seed: int) -> np.ndarray:
+    """Which lines of a pool, counted from 0 and in rising order, a run of this seed uses.
+
+    Smaller samples are parts of larger ones. When more are asked for than there are, all lines are taken.
+    """
+    if pairs < 1:
+        raise UserError(f"{pairs} sentence pairs: at least 1 is needed")
+    return np.sort(numpy_generator(seed, "sentence pairs").permutation(pool)[:pairs])
+
+
+def read_sample(bitext: str | Path, links: str | Path, pairs: int, seed: int) -> Sample:
+    """The `pairs` sampled lines of a pool (`score TAB English TAB other`) with their links, line by line beside it."""
+    pool, linked = (sum(1 for _ in _lines(path)) for path in (bitext, links))
+    if not pool:
+        raise UserError(f"{bitext} has no lines; each line must be 'score TAB English words TAB other words'")
+    if pool != linked:
+        raise UserError(f"{links} has {linked} lines but {bitext} has {pool}; align this pool again")
+    chosen = sample_lines(pool, pairs, seed)
+    if len(chosen) < pairs:
+        log.warning("%s has %d sentence pairs, not %d: all of them are taken", bitext, pool, pairs)
+    wanted = np.zeros(pool, dtype=bool)
+    wanted[chosen] = True
+    lines = zip(wanted.tolist(), read_pool(bitext), _lines(links), strict=True)
+    rows = [
+        Row(number, english, other, _parse(line, links, number))
+        for number, (take, (english, other), line) in enumerate(lines, 1)
+        if take
+    ]
+    return Sample(rows, pool, str(links))
+
+
+def _lines(path: str | Path) -> Iterator[bytes]:
+    try:
+        with Path(path).open("rb") as stream:
+            yield from stream
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _parse(line: bytes, path: str | Path, number: int) -> Links:
+    line = line.rstrip(b"\r\n")
+    if not _LINE.fullmatch(line):
+        shown = line[:40].decode("utf-8", "replace")
+        raise UserError(f"{path}, line {number}: {shown!r} is not a list of links such as '0-0 1-2'")
+    numbers = list(map(int, line.replace(b"-", b" ").split()))
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
 
 AGGREGATIONS = ("avg", "start", "end", "subword")
 TOKENS = ("cls", "clssep", "words", "all")
@@ -62,8 +154,13 @@ def make_pairs(
     """The pairs of a sample that can be used, and how many were dropped for which reason."""
     specials = Specials.of(tokenizer)
     room = specials.room(max_length)
-    cut = _whole_pieces if choice.aggregation == "subword" else _by_word
-    sides = cut(tokenizer, [side for row in sample.rows for side in (row.english, row.other)], room)
+    sentences = [side for row in sample.rows for side in (row.english, row.other)]
+    if choice.aggregation == "subword":
+        sides = _whole_pieces(tokenizer, sentences)
+    else:
+        # One piece more than fits, so that a sentence with an endless word is seen to be too long.
+        table = word_pieces(tokenizer, sentences, room + 1)
+        sides = [[table[word] for word in words] for words in sentences]
     pairs, dropped = [], {"without links": 0, "too long": 0}
     for row, english, other in zip(sample.rows, sides[::2], sides[1::2], strict=True):
         if choice.aggregation == "subword":
@@ -81,14 +178,7 @@ def make_pairs(
     return pairs, dropped
 
 
-def _by_word(tokenizer: Tokenizer, sentences: Sequence[list[str]], room: int) -> list[list[list[int]]]:
-    """For each sentence the pieces of each word."""
-    # One piece more than fits, so that a sentence with an endless word is seen to be too long.
-    table = word_pieces(tokenizer, sentences, room + 1)
-    return [[table[word] for word in words] for words in sentences]
-
-
-def _whole_pieces(tokenizer: Tokenizer, sentences: Sequence[list[str]], room: int) -> list[list[list[int]]]:
+def _whole_pieces(tokenizer: Tokenizer, sentences: Sequence[list[str]]) -> list[list[list[int]]]:
     """For each sentence its pieces as the aligner counted them: a word of which nothing remains counts as none."""
     result = []
     for start in range(0, len(sentences), CHUNK):
@@ -152,16 +242,13 @@ class PairStore(Packed):
 
     @property
     def units(self) -> int:
-        """English units of all pairs."""
         return len(self.partners)
 
     @property
     def ids(self) -> np.ndarray:
-        """Tokens of all sentences."""
         return self.sequences.ids
 
     def remap(self, mapping: np.ndarray) -> None:
-        """Replace token ids, for a sliced vocabulary."""
         self.sequences.remap(mapping)
 
     def exact_shape(self, members: np.ndarray) -> Shape:
@@ -201,7 +288,6 @@ class PairStore(Packed):
         return vector
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """The parts of the sentences and, behind them, those of the links."""
         yield from self.sequences.sizes(replace(shape, words=0))
         pairs = shape.batch // 2
         yield from ((name, (pairs,)) for name in ("english", "count", "first"))

@@ -13,23 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from crossalign.engine.arena import AdamW
-from crossalign.engine.checkpoints import Checkpoints
-from crossalign.engine.corpus import Corpus
-from crossalign.engine.dev_loss import DevLoss
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
+from crossalign.engine.corpus import Blocks, Corpus, block_maker
+from crossalign.engine.device import Team
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import fingerprint
 from crossalign.engine.lm_heads import Head, fresh_head, masked_loss
-from crossalign.engine.masking import block_maker
-from crossalign.engine.parts import Part
+from crossalign.engine.optimiser import AdamW, learning_rates
+from crossalign.engine.parts import Part, run_encoder
 from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.engine.random_init import fresh_encoder
-from crossalign.engine.saving import Saver, Saving
-from crossalign.engine.schedule import learning_rates
 from crossalign.engine.seeds import derive
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.steps import Engine
-from crossalign.engine.team import Team
 from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -37,19 +33,64 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Points of the loss curve in the report.
-_POINTS = 200
+# Tokens of a text that are looked at, at most, and tokens per batch.
+_MOST, _BUDGET = 1 << 17, {"cuda": 1 << 15, "cpu": 1 << 11}
+
+
+class DevLoss:
+    """Mean loss per target of each text and of all together.
+
+    `blocks(corpus, batch, seed)` makes the blocks as in training; the seed here is always the same.
+    """
+
+    def __init__(self, files: dict[str, Path], size: int, blocks: Callable[[Corpus, int, int], Blocks]) -> None:
+        self.stores: dict[str, Blocks] = {}
+        for name in sorted(files):
+            try:
+                corpus = Corpus({name: files[name]}, size, 1.0, 0)
+            except UserError as error:
+                raise UserError(f"--dev {error}") from None
+            # All blocks are one batch, so that each comes once.
+            count = int(min(corpus.counts[0], _MOST) // size)
+            self.stores[name] = blocks(corpus, count, 0)
+
+    def __bool__(self) -> bool:
+        return bool(self.stores)
+
+    @torch.no_grad()
+    def __call__(self, engine: Engine, head: torch.nn.Module) -> tuple[float, dict[str, float]]:
+        """The loss of all texts, and of each one."""
+        encoder = engine.encoder
+        modes = encoder.training, head.training
+        encoder.eval(), head.eval()
+        sums = {name: self._sum(store, engine, head) for name, store in self.stores.items()}
+        encoder.train(modes[0]), head.train(modes[1])
+        total = np.sum(list(sums.values()), axis=0)
+        each = {name: loss / max(1, count) for name, (loss, count) in sums.items()}
+        return total[0] / max(1, total[1]), each
+
+    def _sum(self, store: Blocks, engine: Engine, head: torch.nn.Module) -> tuple[float, int]:
+        """The sum of the losses, and how many they are."""
+        encoder, members = engine.encoder, store.members(0)
+        step = max(1, _BUDGET[engine.device.type] // store.block)
+        losses, counts = [], []
+        for piece in np.split(members, range(step, len(members), step)):
+            with engine.mixed():
+                batch, states = run_encoder(encoder, store, piece, engine.device)
+                loss = masked_loss(head, states, encoder.embeddings.word.weight, batch["places"], batch["truth"])
+            losses.append(loss)
+            counts.append(int(store.targets[piece].sum()))
+        return float(torch.stack(losses).double().cpu() @ torch.tensor(counts).double()), sum(counts)
+
+
 # Steps after which the processes of a team agree whether one of them was asked to stop.
 _TALK = 8
 
 
 @dataclass
-class Progress:
-    """What a checkpoint notes beside the tensors. `dev`: [step, loss, losses by text]."""
+class PretrainProgress(Progress):
+    """`dev`: [step, loss, losses by text]."""
 
-    step: int = 0
-    seconds: float = 0.0
-    resumed: int = 0
     dev: list[list[Any]] = field(default_factory=list)
 
 
@@ -65,7 +106,7 @@ class Pretraining:
         settings: PretrainSettings,
         device: torch.device | str = "cpu",
         checkpoints: str | Path | None = None,
-        recipe: str = "",
+        code_hash: str = "",
         saving: Saving | None = None,
         identity: Any = None,
         capture: bool | None = None,
@@ -88,16 +129,14 @@ class Pretraining:
         self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
         self._set_dropout()
         self.engine = self._make_engine(capture)
-        texts = {name: [path.name, int(count)] for name, path, count in self._texts(files)}
+        corpus = self.corpus
+        texts = {name: [files[name].name, int(n)] for name, n in zip(corpus.names, corpus.counts, strict=True)}
         about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(recipe, settings, [*about, self.team.world]))
-        self.progress = Progress()
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, [*about, self.team.world]))
+        self.progress = PretrainProgress()
         self.saver = Saver(self.checkpoints, saving, self.progress)
         self._best: torch.Tensor | None = None
         self.tokens_per_second: float | None = None
-
-    def _texts(self, files: dict[str, Path]):
-        return [(name, files[name], count) for name, count in zip(self.corpus.names, self.corpus.counts, strict=True)]
 
     def _set_dropout(self) -> None:
         self._config = self.encoder.config
@@ -120,9 +159,8 @@ class Pretraining:
             return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
 
         rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.schedule)
-        optimiser = AdamW(settings.betas, settings.epsilon, settings.weight_decay, settings.clip)
         part = Part(self.store, loss, team.part(settings.batch))
-        engine = Engine(encoder, {"head": head}, [part], rates, optimiser, settings.precision, capture=capture)
+        engine = Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision, capture)
         engine.reduce = None if team.alone else team.add
         engine.seed_dropout(derive(settings.seed, "dropout", *([] if team.first else [team.rank])))
         return engine
@@ -152,7 +190,9 @@ class Pretraining:
                 self._wait()
                 steady = time.monotonic()
             if progress.step % report_every == 0:
-                self._tell(progress.step, report_every)
+                # This waits for the device, seldom enough not to matter.
+                losses = self._check(progress.step - report_every)
+                log.info("step %d of %d: loss %.4f", progress.step, settings.steps, float(losses.mean()))
             if self.dev and (progress.step % dev_every == 0 or progress.step == settings.steps):
                 self._wait()
                 begun = time.monotonic()
@@ -170,11 +210,6 @@ class Pretraining:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def _tell(self, step: int, span: int) -> None:
-        """A look at the losses, which waits for the device; seldom enough not to matter."""
-        losses = self._check(step - span)
-        log.info("step %d of %d: loss %.4f", step, self.settings.steps, float(losses.mean()))
-
     def losses(self, first: int = 0) -> np.ndarray:
         """The losses of the steps from `first` on, over the whole team."""
         losses = self.engine.losses[first : self.progress.step].double()
@@ -183,14 +218,7 @@ class Pretraining:
 
     def _check(self, first: int) -> np.ndarray:
         losses = self.losses(first)
-        bad = np.flatnonzero(~np.isfinite(losses))
-        if len(bad):
-            step = first + int(bad[0])
-            rate = float(self.engine.numbers[step, 0])
-            raise UserError(
-                f"the loss is {losses[bad[0]]} at step {step + 1} (learning rate {rate:.3g}); "
-                "a smaller learning rate, a longer warm-up or --precision fp32 may help"
-            )
+        check_losses(losses, first, self.engine.numbers[:, 0])
         return losses
 
     def _measure_dev(self) -> None:
@@ -206,27 +234,25 @@ class Pretraining:
         log.info("step %d of %d: dev loss %.4f", self.progress.step, self.settings.steps, loss)
 
     def curve(self) -> list[list[float]]:
-        """The loss curve: [step, mean loss since the point before], at most two hundred points."""
-        losses = self.losses()
-        parts = np.array_split(np.arange(len(losses)), min(_POINTS, len(losses)))
-        return [[int(part[-1]) + 1, round(float(losses[part].mean()), 5)] for part in parts]
+        """The loss curve: [step, mean loss since the point before]."""
+        return loss_curve(self.losses(), points=200, digits=5)
 
     # ---- checkpoints --------------------------------------------------------------------------------------------
 
     def _maybe_save(self) -> None:
-        step, saver = self.progress.step, self.saver
+        saver = self.saver
         if not self.team.alone:
             # All save at the same step or none; asking at every step would cost too much.
-            if saver.saving.steps is None and step % _TALK:
+            if saver.saving.steps is None and self.progress.step % _TALK:
                 return
             saver.stop_requested = self.team.any(saver.stop_requested)
-        if not self.team.any(self.team.first and saver.due(step)):
+        if not self.team.any(self.team.first and saver.due()):
             return
         state = self._state()
         if self.team.first:
-            saver.write(state)
+            saver.save(state)
         self.team.wait()
-        saver.stop(step)
+        saver.stop_if_asked()
 
     def _state(self) -> dict[str, torch.Tensor]:
         state = self.engine.state()
@@ -239,10 +265,9 @@ class Pretraining:
         return state
 
     def _resume(self) -> None:
-        found = self.team.in_turn(self.saver.resume)
-        if found is None:
+        tensors = self.team.in_turn(self.saver.resume)
+        if tensors is None:
             return
-        tensors, _ = found
         self._best = tensors.pop("best").to(self.device) if "best" in tensors else None
         if not self.team.alone:
             # A copy: generators want their state at the start of a piece of memory.

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, token_count
+from crossalign.engine.device import Team
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.huggingface import load_tokenizer, load_weights
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.lm_heads import Head, fresh_head, load_head, save_language_model
 from crossalign.engine.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
 from crossalign.engine.programs import circumstances
-from crossalign.engine.saving import Saving
 from crossalign.engine.shape import XGLM, EncoderConfig
-from crossalign.engine.team import Team
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sha256, write_json
-from crossalign.tasks.tokenisation import Specials
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,6 +31,20 @@ if TYPE_CHECKING:
 _FAMILY = {"post": "bert", "pre": "roberta-prelayernorm", "normformer": "normformer"}
 _NORM = {"roberta-prelayernorm": "pre", "normformer": "normformer", XGLM: "pre"}
 OBJECTIVES = ("mlm", "clm")
+# Shapes of new models if not given, and the library's names of their parts.
+_SHAPE = {"positions": 512, "hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072}
+_SHAPE |= {"dropout": 0.1, "initializer_range": 0.02}
+_XGLM_SHAPE = _SHAPE | {"positions": 2048, "hidden": 1024, "layers": 24, "heads": 16, "intermediate": 4096}
+_NAMES = {
+    "positions": "max_position_embeddings", "hidden": "hidden_size", "layers": "num_hidden_layers",
+    "heads": "num_attention_heads", "intermediate": "intermediate_size", "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob", "initializer_range": "initializer_range",
+}  # fmt: skip
+_XGLM_NAMES = {
+    "positions": "max_position_embeddings", "hidden": "d_model", "layers": "num_layers", "heads": "attention_heads",
+    "intermediate": "ffn_dim", "dropout": "dropout", "attention_dropout": "attention_dropout",
+    "initializer_range": "init_std",
+}  # fmt: skip
 
 
 @dataclass
@@ -53,7 +67,7 @@ class Job:
     out: Path
     tokens: Path | None = None
     checkpoints: Path | None = None
-    recipe: str = ""
+    code_hash: str = ""
     store: str = "fp32"
     saving: Saving = field(default_factory=Saving)
     dev: dict[str, list[Path]] = field(default_factory=dict)
@@ -70,9 +84,15 @@ def starting_point(
     objective: str | None = None,
 ) -> Start:
     """An existing model, or a new one of the given shape; its family says whether it is masked or causal."""
-    if objective == "clm" and init is None and family is None:
-        norm, family = "pre", XGLM
-    start = _begin(init, tokenizer, norm, family, shape, seed)
+    if init is None:
+        start = _new_start(tokenizer, norm, family, shape, seed, objective)
+    elif tokenizer is not None or shape:
+        raise UserError("--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out")
+    else:
+        encoder = load_weights(init)
+        # A folder without the head (an encoder only) gets a new one.
+        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
+        start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
     kind = "clm" if start.encoder.config.causal else "mlm"
     if objective is not None and objective != kind:
         raise UserError(
@@ -82,16 +102,9 @@ def starting_point(
     return start
 
 
-def _begin(init, tokenizer, norm, family, shape, seed) -> Start:
-    if init is not None:
-        if tokenizer is not None or shape:
-            raise UserError(
-                "--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out"
-            )
-        encoder = load_weights(init)
-        # A folder without the head (an encoder only) gets a new one.
-        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
-        return Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
+def _new_start(tokenizer, norm, family, shape, seed, objective) -> Start:
+    if objective == "clm" and family is None:
+        norm, family = "pre", XGLM
     if tokenizer is None:
         raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
     pieces = read_tokenizer(tokenizer)
@@ -131,51 +144,31 @@ def new_config(tokenizer: Tokenizer, norm: str, family: str | None, shape: dict[
     scaled = shape.pop("residual_scaling", False)
     if scaled and norm != "normformer":
         raise UserError(f"residual scaling is a part of NormFormer; this model has {norm}-norm")
+    defaults, names = (_XGLM_SHAPE, _XGLM_NAMES) if family == XGLM else (_SHAPE, _NAMES)
+    shape = defaults | shape
+    shape.setdefault("attention_dropout", shape["dropout"])
+    if unknown := [name for name in shape if name not in names]:
+        raise UserError(f"unknown setting of a model's shape: {', '.join(unknown)}")
+    raw = {names[name]: value for name, value in shape.items()}
+    raw |= {"model_type": family, "vocab_size": tokenizer.get_vocab_size()}
     if family == XGLM:
-        return _new_xglm(tokenizer, shape)
-    length = shape.pop("positions", 512)
-    pad = Specials.of(tokenizer).pad
-    bert = family == "bert"
-    dropout = shape.pop("dropout", 0.1)
-    attention_dropout = shape.pop("attention_dropout", dropout)
-    raw = {
-        "model_type": family, "vocab_size": tokenizer.get_vocab_size(), "pad_token_id": pad,
-        "max_position_embeddings": length + (0 if bert else pad + 1), "type_vocab_size": 2 if bert else 1,
-        "layer_norm_eps": 1e-12 if bert else 1e-5, "hidden_act": "gelu",
-        "hidden_size": shape.pop("hidden", 768), "num_hidden_layers": shape.pop("layers", 12),
-        "num_attention_heads": shape.pop("heads", 12), "intermediate_size": shape.pop("intermediate", 3072),
-        "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout,
-    }  # fmt: skip
-    raw["initializer_range"] = shape.pop("initializer_range", 0.02)
-    if scaled:
-        raw["residual_scaling"] = True
-    if shape:
-        raise UserError(f"unknown setting of a model's shape: {', '.join(shape)}")
+        raw |= _xglm_tokens(tokenizer) | {"activation_function": "gelu", "scale_embedding": True}
+        return EncoderConfig.from_huggingface(raw, "the new model")
+    pad, bert = Specials.of(tokenizer).pad, family == "bert"
+    raw |= {"pad_token_id": pad, "hidden_act": "gelu", "type_vocab_size": 2 if bert else 1}
+    raw |= {"layer_norm_eps": 1e-12 if bert else 1e-5} | ({"residual_scaling": True} if scaled else {})
+    raw["max_position_embeddings"] += 0 if bert else pad + 1
     return EncoderConfig.from_huggingface(raw, "the new model")
 
 
-def _new_xglm(tokenizer: Tokenizer, shape: dict[str, Any]) -> EncoderConfig:
-    numbers = {name: tokenizer.token_to_id(name) for name in ("<s>", "<pad>", "</s>")}
-    if None in numbers.values():
-        raise UserError("a model of type 'xglm' wants the special tokens <s> <pad> </s> <unk>; make its tokenizer with "
-                        "train_vocabulary.py --style xglm")  # fmt: skip
-    if tokenizer.encode("a").ids[:1] != [numbers["</s>"]]:
-        raise UserError("a model of type 'xglm' wants a tokenizer that puts </s> before a text; make it with "
-                        "train_vocabulary.py --style xglm")  # fmt: skip
-    dropout = shape.pop("dropout", 0.1)
-    attention_dropout = shape.pop("attention_dropout", dropout)
-    raw = {
-        "model_type": XGLM, "vocab_size": tokenizer.get_vocab_size(),
-        "max_position_embeddings": shape.pop("positions", 2048), "d_model": shape.pop("hidden", 1024),
-        "num_layers": shape.pop("layers", 24), "attention_heads": shape.pop("heads", 16),
-        "ffn_dim": shape.pop("intermediate", 4096), "activation_function": "gelu", "scale_embedding": True,
-        "dropout": dropout, "attention_dropout": attention_dropout, "init_std": shape.pop("initializer_range", 0.02),
-        "bos_token_id": numbers["<s>"], "pad_token_id": numbers["<pad>"], "eos_token_id": numbers["</s>"],
-        "decoder_start_token_id": numbers["</s>"],
-    }  # fmt: skip
-    if shape:
-        raise UserError(f"unknown setting of a model's shape: {', '.join(shape)}")
-    return EncoderConfig.from_huggingface(raw, "the new model")
+def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
+    start, pad, end = (tokenizer.token_to_id(name) for name in ("<s>", "<pad>", "</s>"))
+    advice = "make it with train_vocabulary.py --style xglm"
+    if None in (start, pad, end):
+        raise UserError(f"a model of type 'xglm' wants a tokenizer with <s> <pad> </s> <unk>; {advice}")
+    if tokenizer.encode("a").ids[:1] != [end]:
+        raise UserError(f"a model of type 'xglm' wants a tokenizer that puts </s> before a text; {advice}")
+    return {"bos_token_id": start, "pad_token_id": pad, "eos_token_id": end, "decoder_start_token_id": end}
 
 
 def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = None) -> dict[str, Any]:
@@ -194,7 +187,7 @@ def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = N
         if job.epochs is not None:
             settings = replace(settings, steps=steps_of(job.epochs, files, settings))
         training = Pretraining(
-            start.encoder, start.head, start.tokenizer, files, settings, device, job.checkpoints, job.recipe,
+            start.encoder, start.head, start.tokenizer, files, settings, device, job.checkpoints, job.code_hash,
             job.saving, start.identity, dev=dev, team=team,
         )  # fmt: skip
         training.run()
@@ -228,7 +221,7 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
     speed = training.tokens_per_second
     return {
         "objective": "clm" if training.encoder.config.causal else "mlm",
-        "recipe": job.recipe,
+        "recipe": job.code_hash,
         "settings": asdict(settings),
         "parameters": sum(p.numel() for module in (training.encoder, training.head) for p in module.parameters()),
         "texts": {

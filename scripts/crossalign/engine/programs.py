@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crossalign.runtime.errors import UserError
+
 if TYPE_CHECKING:
     import torch
 
@@ -18,7 +20,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=1)
     add("--out", required=True, type=Path)
     add("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
-    add("--recipe", default="", help="identifies the code; checkpoints of another recipe are refused")
+    add("--code-hash", "--recipe", default="", help="identifies the code; checkpoints of other code are refused")
     add("--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes")
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
 
@@ -43,3 +45,23 @@ def circumstances(
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "versions": {"python": sys.version.split()[0], "torch": torch.__version__, **(versions or {})},
     }
+
+
+def named_files(pairs: list[str], option: str) -> dict[str, list[Path]]:
+    """The files of NAME=FILE pairs; a name that comes again has several files."""
+    files: dict[str, list[Path]] = {}
+    for pair in pairs:
+        name, sign, file = pair.partition("=")
+        if not (name and sign and file):
+            raise UserError(f"{option} {pair}: NAME=FILE was expected, such as fr=data/text/fr/train.txt")
+        files.setdefault(name, []).append(Path(file))
+    return files
+
+
+def named_sets(pairs: list[str]) -> dict[str, Path]:
+    """The files of `--sets`, one for each name."""
+    files = named_files(pairs, "--sets")
+    for name, several in files.items():
+        if len(several) > 1:
+            raise UserError(f"--sets {name}={several[1]}: the name '{name}' is given twice")
+    return {name: file for name, (file,) in files.items()}

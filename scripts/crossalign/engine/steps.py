@@ -17,11 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from crossalign.engine import sinks
-from crossalign.engine.arena import AdamW, Arena
 from crossalign.engine.batches import Shape
 from crossalign.engine.encoder import Encoder
-from crossalign.engine.joint import Joint, join
-from crossalign.engine.parts import Part, batch_inputs
+from crossalign.engine.optimiser import AdamW, Arena
+from crossalign.engine.parts import Joint, Part, batch_inputs, join
 from crossalign.runtime.errors import UserError
 
 log = logging.getLogger(__name__)

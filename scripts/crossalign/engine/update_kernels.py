@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from crossalign.engine.arena import AdamW
+    from crossalign.engine.optimiser import AdamW
 
 try:
     import triton

@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 
 from crossalign.catalog.addresses import Adjustment, Run, Tuned, parse, parse_adaptation
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import KINDS
 from crossalign.results import names
 from crossalign.runtime.errors import UserError
 
 Wildcards = Mapping[str, str]
 TARGETS = {"all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download"}
-# The kind of data that a task is trained on.
-KINDS = {"parsing": "trees", "pos": "trees", "ner": "ner", "nli": "nli", "qa": "qa"}
 DATA = {"trees": "treebank", "ner": "NER data", "nli": "NLI data", "qa": "QA data", "bitext": "bitext", "text": "text"}
 CORPORA = {"pud": "PUD", "xnliext": "extended XNLI"}
 

@@ -1,9 +1,10 @@
 """What things are called in tables and figures. One name for one thing, everywhere."""
 
 from crossalign.results.published import languages
+from crossalign.tasks import declared
 
-TASKS = {"parsing": "Parsing", "pos": "POS", "ner": "NER", "nli": "NLI", "qa": "QA"}
-METRICS = {"parsing": "LAS", "pos": "accuracy", "ner": "F1", "nli": "accuracy", "qa": "F1"}
+TASKS = {name: task.label for name, task in declared().items()}
+METRICS = {name: task.metric for name, task in declared().items()}
 
 MODELS = {
     "mbert": "mBERT",

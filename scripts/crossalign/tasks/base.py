@@ -1,51 +1,52 @@
-"""What every task has in common: fields of an example, the interface, label sets."""
+"""What every task has in common: the interface, label sets, records and examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from crossalign.engine.batches import Field
 from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
     from tokenizers import Tokenizer
-    from torch import nn
+    from torch import Tensor, nn
 
-# A target that no loss counts: padding, a label unseen in training, a head beyond the cut.
-IGNORE = -100
+    Batch = dict[str, Tensor]
+    Outputs = Sequence[dict[str, np.ndarray]]
 
 # One row of a batch: `input_ids`, where needed `token_type_ids`, and the task's fields, as plain integers or lists of
 # them. Other keys are the task's own notes for decoding (`record`: which record it comes from; `cut`: how much of the
 # record no example shows to the model) and are not part of a batch.
 Example = dict[str, Any]
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Field:
-    """How a field is padded: as long as `input_ids`, as long as the number of words, or a single number."""
-
-    pad: int
-    shape: Literal["sequence", "words", "scalar"]
+Examples = Sequence[Example]
+Records = Sequence[Record]
 
 
 class Task:
     """A task: how records become examples, the head and its loss, decoding and scores.
 
-    Scores are in percent. `n` counts records, `words` words.
+    Subclasses declare `name`, `label`, `data` and `metric` as plain texts, one a line (see `tasks.declared`). Scores
+    are in percent. `n` counts records, `words` words.
     """
 
     name: ClassVar[str]
+    label: ClassVar[str]
+    data: ClassVar[str]
     metric: ClassVar[str]
-    selection_metric: ClassVar[str]
     fields: ClassVar[dict[str, Field]]
+    # By metric, what intervals and significance tests count in a row of `details`: (right, all), or for an F1
+    # (right, predicted, gold).
+    counts: ClassVar[dict[str, Callable[[dict[str, Any]], Sequence[float]]]]
+    # None: the label set is that of the training data.
+    fixed_labels: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(self, labels: Sequence[str] | None = None) -> None:
-        self._labels = None if labels is None else tuple(labels)
+        self._labels = self.fixed_labels if labels is None else tuple(labels)
         if self._labels is not None and len(set(self._labels)) != len(self._labels):
             raise UserError(f"the labels of task '{self.name}' contain doubles: {', '.join(self._labels)}")
 
@@ -56,16 +57,25 @@ class Task:
             raise UserError(f"task '{self.name}' has no label set yet: take it from the training records")
         return self._labels
 
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each label."""
+        return {label: number for number, label in enumerate(self.labels)}
+
     def read(self, path: str | Path) -> list[Record]:
         """The records of a prepared file; a UserError when it is empty or of another kind."""
         raise NotImplementedError
 
     def labels_from(self, records: Iterable[Record]) -> list[str]:
         """The label set that training on `records` needs, in a fixed order."""
-        raise NotImplementedError
+        return list(self.fixed_labels)
+
+    def with_labels_of(self, records: Iterable[Record]) -> Self:
+        """The task with the label set of these training records."""
+        return type(self)(self.labels_from(records))
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         """Numbers for the model. In training what is too long is cut; otherwise every record is shown in full
         wherever the task allows, if need be as several examples."""
@@ -75,41 +85,39 @@ class Task:
         """A freshly drawn head for an encoder with `hidden` neurons."""
         raise NotImplementedError
 
-    def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    def loss(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
         """Mean loss over the real targets of a batch. Static shapes, no host synchronisation."""
         raise NotImplementedError
 
-    def predict(
-        self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
-    ) -> dict[str, torch.Tensor]:
+    def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
         """What decoding needs, one row per example."""
         raise NotImplementedError
 
-    def decode(
-        self, examples: Sequence[Example], records: Sequence[Record], outputs: Sequence[dict[str, np.ndarray]]
-    ) -> list[Any]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[Any]:
         """One prediction per record from the rows that `predict` gave for each example, in the examples' order.
 
         Rows may be padded to any length.
         """
         raise NotImplementedError
 
-    def score(self, records: Sequence[Record], predictions: Sequence[Any]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[Any]) -> dict[str, float]:
         """All metrics of the task."""
         raise NotImplementedError
 
-    def details(self, records: Sequence[Record], predictions: Sequence[Any]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[Any]) -> list[dict[str, Any]]:
         """Per record, what significance tests need, small enough to keep for every run."""
         raise NotImplementedError
 
 
-def sorted_labels(labels: Iterable[str], first: str | None = None) -> list[str]:
-    """Each label once, sorted, with `first` at the front."""
-    found = set(labels)
-    return ([first] if first is not None else []) + sorted(found - {first})
+def mean_loss(scores: Tensor, targets: Tensor) -> Tensor:
+    """Mean cross-entropy over the targets that count."""
+    # Here and in `make_head` PyTorch is loaded late: tables ask tasks how to count, and need none of it.
+    from crossalign.engine.heads import mean_cross_entropy
+
+    return mean_cross_entropy(scores, targets)
 
 
-def group_by_record(examples: Sequence[Example], count: int) -> list[list[int]]:
+def group_by_record(examples: Examples, count: int) -> list[list[int]]:
     """For each of `count` records the numbers of its examples, in order."""
     groups: list[list[int]] = [[] for _ in range(count)]
     for number, example in enumerate(examples):

@@ -4,29 +4,22 @@ Beside each metric stand the ends of its bootstrap interval over the records: `L
 (95 %, 1,000 resamples, always the same ones).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crossalign.analysis.intervals import score_intervals
 from crossalign.tasks.base import Example, Record, Task
-
-if TYPE_CHECKING:
-    import numpy as np
-    from tokenizers import Tokenizer
-
-Predict = Callable[[Sequence[Example]], "Sequence[dict[str, np.ndarray]]"]
+from crossalign.tasks.predictions import Rows, Scores
 
 
 def evaluate_sets(
     task: Task,
     sets: dict[str, list[Record]],
-    tokenizer: Tokenizer,
+    tokenizer: Any,
     max_length: int,
-    predict: Predict,
+    predict: Callable[[Sequence[Example]], Sequence[dict[str, Any]]],
     ended: Callable[[str], None] = lambda stage: None,
-) -> tuple[dict[str, dict[str, float]], dict[str, list[dict[str, Any]]]]:
+) -> tuple[Scores, Rows]:
     """Scores of each set, and its rows for a file of predictions: the record's `id` and the task's details.
 
     `predict` sees the examples of all sets in one go, so that they share batches. `cut_tokens` tells how many tokens of
@@ -52,7 +45,7 @@ def evaluate_sets(
             scores[name]["cut_tokens"] = sum(cut[part])
         details = task.details(records, predictions[part])
         rows[name] = [{"id": record["id"], **row} for record, row in zip(records, details, strict=True)]
-    for name, ends in score_intervals(task.name, rows).items():
+    for name, ends in score_intervals(task, rows).items():
         scores[name] |= ends
     ended("score")
     return scores, rows

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossalign.analysis.metrics import attachment
+from crossalign.engine.batches import IGNORE, Field
 from crossalign.engine.mst import decode_trees
-from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, sorted_labels
+from crossalign.engine.tokens import Specials, word_pieces
+from crossalign.tasks.base import Example, Examples, Record, Records, Task, mean_loss
 from crossalign.tasks.records import read_trees
 from crossalign.tasks.tagging import make_example, windows
-from crossalign.tasks.tokenisation import Specials, word_pieces
 
 if TYPE_CHECKING:
-    import torch
     from tokenizers import Tokenizer
-    from torch import nn
+    from torch import Tensor, nn
+
+    from crossalign.tasks.base import Batch, Outputs
+
+    Tree = tuple[list[int], list[int]]
 
 # A word beyond the model's length has no predicted head or relation.
 NONE = -1
@@ -34,22 +38,27 @@ class ParsingTask(Task):
     """
 
     name = "parsing"
-    metric = selection_metric = "LAS"
+    label = "Parsing"
+    data = "trees"
+    metric = "LAS"
     fields = {"word_starts": Field(0, "words"), "heads": Field(IGNORE, "words"), "labels": Field(IGNORE, "words")}
+    counts = {
+        "UAS": lambda row: (row["right"][0], len(row["heads"])),
+        "LAS": lambda row: (row["right"][1], len(row["heads"])),
+    }
 
     def read(self, path: str | Path) -> list[Record]:
         return read_trees(path, parsed=True)
 
     def labels_from(self, records: Iterable[Record]) -> list[str]:
-        return sorted_labels(relation for record in records for relation in record["relations"])
+        return sorted({relation for record in records for relation in record["relations"]})
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         specials = Specials.of(tokenizer)
         room = specials.room(max_length)
         table = word_pieces(tokenizer, (record["words"] for record in records), room)
-        numbers = {label: number for number, label in enumerate(self.labels)}
         examples = []
         for index, record in enumerate(records):
             pieces = [table[word] for word in record["words"]]
@@ -57,14 +66,12 @@ class ParsingTask(Task):
                 kept = window[2]
                 example = make_example(specials, pieces, *window)
                 example["heads"] = [head if head <= kept else IGNORE for head in record["heads"][:kept]]
-                # The relation is learnt at the gold head; without the one there is no other.
+                # The relation is learnt at the gold head; where that is cut off there is nothing to learn.
                 example["labels"] = [
-                    numbers.get(relation, IGNORE) if head <= kept else IGNORE
+                    self.numbers.get(relation, IGNORE) if head <= kept else IGNORE
                     for relation, head in zip(record["relations"][:kept], record["heads"], strict=False)
                 ]
-                example["record"] = index
-                example["cut"] = len(pieces) - kept
-                examples.append(example)
+                examples.append(example | {"record": index, "cut": len(pieces) - kept})
         return examples
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
@@ -72,41 +79,31 @@ class ParsingTask(Task):
 
         return BiaffineHead(hidden, len(self.labels), dropout)
 
-    def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        from crossalign.engine.heads import mean_cross_entropy
-
-        arcs, dependents, nodes = head(hidden_states, batch["word_starts"], batch["word_mask"])
+    def loss(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
+        arcs, dependents, nodes = head(states, batch["word_starts"], batch["word_mask"])
         labels = head.labels_at(dependents, nodes, batch["heads"].clamp(min=0))
-        return mean_cross_entropy(arcs, batch["heads"]) + mean_cross_entropy(labels, batch["labels"])
+        return mean_loss(arcs, batch["heads"]) + mean_loss(labels, batch["labels"])
 
-    def predict(
-        self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
-    ) -> dict[str, torch.Tensor]:
+    def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
         """For every word and head the logarithm of arc probability times that of the best relation, and which it is."""
-        from crossalign.engine.heads import full_precision
-
-        with full_precision(hidden_states):
-            return self._weigh(head, *head(hidden_states, batch["word_starts"], batch["word_mask"]))
-
-    def _weigh(
-        self, head: nn.Module, arcs: torch.Tensor, dependents: torch.Tensor, nodes: torch.Tensor
-    ) -> dict[str, torch.Tensor]:
         import torch
 
-        kind = torch.uint8 if len(self.labels) <= 256 else torch.int16
-        # Between the two products stand words x labels x neurons; a few sentences at a time keep that small.
-        rows = max(1, LARGEST // max(1, dependents[0].numel() * len(self.labels)))
-        best, which = [], []
-        for some, others in zip(dependents.split(rows), nodes.split(rows), strict=True):
-            labels = head.labels_everywhere(some, others)
-            score, label = labels.max(dim=-1)
-            best.append(score - labels.logsumexp(dim=-1))
-            which.append(label.to(kind))
-        return {"weights": arcs.log_softmax(dim=-1) + torch.cat(best), "labels": torch.cat(which)}
+        from crossalign.engine.heads import full_precision
 
-    def decode(
-        self, examples: Sequence[Example], records: Sequence[Record], outputs: Sequence[dict[str, np.ndarray]]
-    ) -> list[tuple[list[int], list[int]]]:
+        kind = torch.uint8 if len(self.labels) <= 256 else torch.int16
+        with full_precision(states):
+            arcs, dependents, nodes = head(states, batch["word_starts"], batch["word_mask"])
+            # Between the two products stand words x labels x neurons; a few sentences at a time keep that small.
+            rows = max(1, LARGEST // max(1, dependents[0].numel() * len(self.labels)))
+            best, which = [], []
+            for some, others in zip(dependents.split(rows), nodes.split(rows), strict=True):
+                labels = head.labels_everywhere(some, others)
+                score, label = labels.max(dim=-1)
+                best.append(score - labels.logsumexp(dim=-1))
+                which.append(label.to(kind))
+            return {"weights": arcs.log_softmax(dim=-1) + torch.cat(best), "labels": torch.cat(which)}
+
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[Tree]:
         predictions = [([NONE] * len(record["words"]), [NONE] * len(record["words"])) for record in records]
         counts = [len(example["word_starts"]) for example in examples]
         weights = [
@@ -119,8 +116,10 @@ class ParsingTask(Task):
             predictions[example["record"]][1][:count] = labels.tolist()
         return predictions
 
-    def score(self, records: Sequence[Record], predictions: Sequence[tuple[list[int], list[int]]]) -> dict[str, float]:
-        gold_heads, gold_labels = self._gold(records)
+    def score(self, records: Records, predictions: Sequence[Tree]) -> dict[str, float]:
+        gold_heads = np.array([head for record in records for head in record["heads"]], dtype=np.int64)
+        relations = (relation for record in records for relation in record["relations"])
+        gold_labels = np.array([self.numbers.get(relation, IGNORE) for relation in relations], dtype=np.int64)
         heads = np.array([head for heads, _ in predictions for head in heads], dtype=np.int64)
         labels = np.array([label for _, labels in predictions for label in labels], dtype=np.int64)
         return {
@@ -131,25 +130,14 @@ class ParsingTask(Task):
             "unseen_labels": int((gold_labels == IGNORE).sum()),
         }
 
-    def details(
-        self, records: Sequence[Record], predictions: Sequence[tuple[list[int], list[int]]]
-    ) -> list[dict[str, Any]]:
-        numbers = {label: number for number, label in enumerate(self.labels)}
+    def details(self, records: Records, predictions: Sequence[Tree]) -> list[dict[str, Any]]:
         rows = []
         for record, (heads, labels) in zip(records, predictions, strict=True):
             gold = zip(record["heads"], record["relations"], strict=True)
             right = [
-                numbers.get(relation) == label
+                self.numbers.get(relation) == label
                 for (place, relation), head, label in zip(gold, heads, labels, strict=True)
                 if place == head
             ]
             rows.append({"heads": heads, "labels": labels, "right": [len(right), sum(right)]})
         return rows
-
-    def _gold(self, records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        heads = np.array([head for record in records for head in record["heads"]], dtype=np.int64)
-        labels = np.array(
-            [numbers.get(label, IGNORE) for record in records for label in record["relations"]], dtype=np.int64
-        )
-        return heads, labels

@@ -20,10 +20,11 @@ from typing import Any
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
+Scores = dict[str, dict[str, float]]
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def write_scores(path: str | Path, scores: dict[str, dict[str, float]]) -> None:
+def write_scores(path: str | Path, scores: Scores) -> None:
     """Scores by set and metric, sorted, rounded to 6 digits."""
     rounded = {name: {key: round(value, 6) for key, value in values.items()} for name, values in scores.items()}
     write_json(path, rounded, sort_keys=True, ensure_ascii=False)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from crossalign.analysis.metrics import answer_scores
+from crossalign.engine.batches import IGNORE, Field
+from crossalign.engine.tokens import Specials, text_ids, text_spans
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, group_by_record
+from crossalign.tasks.base import Example, Examples, Record, Records, Task, group_by_record, mean_loss
 from crossalign.tasks.records import read_json
-from crossalign.tasks.tokenisation import Specials, text_ids, text_spans
 
 if TYPE_CHECKING:
-    import torch
     from tokenizers import Tokenizer
-    from torch import nn
+    from torch import Tensor, nn
+
+    from crossalign.tasks.base import Batch, Outputs
 
 # `adjust`, section 5: neighbouring windows share 128 tokens. The other two are the defaults of the usual scripts.
 STRIDE = 128
@@ -37,16 +39,16 @@ class QaTask(Task):
     """Spans of a context. A prediction is a list of answers, the best first (`n_best` of them)."""
 
     name = "qa"
-    metric = selection_metric = "F1"
+    label = "QA"
+    data = "qa"
+    metric = "F1"
     fields = {"start": Field(IGNORE, "scalar"), "end": Field(IGNORE, "scalar")}
+    counts = {"F1": lambda row: (row["f1"] / 100, 1), "EM": lambda row: (row["exact"] / 100, 1)}
+    fixed_labels = ()
     n_best = 20
 
-    def __init__(self, labels: Sequence[str] | None = None) -> None:
-        super().__init__(())
-
     def read(self, path: str | Path) -> list[Record]:
-        records = []
-        for where, record in read_json(path, {"id": str, "question": str, "context": str, "answers": list}, "QA"):
+        def check(record: Record, where: str) -> None:
             if not record["answers"]:
                 raise UserError(f"{where}: question '{record['id']}' has no answer")
             for answer in record["answers"]:
@@ -55,14 +57,11 @@ class QaTask(Task):
                     raise UserError(f"{where}: an answer needs 'text' (text) and 'start' (number)")
                 if not text or start < 0 or not record["context"].startswith(text, start):
                     raise UserError(f"{where}: the answer '{text}' does not stand at character {start} of the context")
-            records.append(record)
-        return records
 
-    def labels_from(self, records: Iterable[Record]) -> list[str]:
-        return []
+        return read_json(path, {"id": str, "question": str, "context": str, "answers": list}, "QA", check)
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         """One example per window of the context. A window that does not hold the whole answer points at [CLS].
 
@@ -101,21 +100,15 @@ class QaTask(Task):
 
         return SpanHead(hidden)
 
-    def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        from crossalign.engine.heads import mean_cross_entropy
+    def loss(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
+        starts, ends = head(states, batch["attention_mask"]).unbind(dim=1)
+        return (mean_loss(starts, batch["start"]) + mean_loss(ends, batch["end"])) / 2
 
-        starts, ends = head(hidden_states, batch["attention_mask"]).unbind(dim=1)
-        return (mean_cross_entropy(starts, batch["start"]) + mean_cross_entropy(ends, batch["end"])) / 2
-
-    def predict(
-        self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
-    ) -> dict[str, torch.Tensor]:
-        starts, ends = head(hidden_states, batch["attention_mask"]).unbind(dim=1)
+    def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
+        starts, ends = head(states, batch["attention_mask"]).unbind(dim=1)
         return {"start": starts, "end": ends}
 
-    def decode(
-        self, examples: Sequence[Example], records: Sequence[Record], outputs: Sequence[dict[str, np.ndarray]]
-    ) -> list[list[Answer]]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[list[Answer]]:
         predictions = []
         for numbers in group_by_record(examples, len(records)):
             found: dict[tuple[int, int], float] = {}
@@ -132,19 +125,19 @@ class QaTask(Task):
             predictions.append([Answer(*span, -negative) for negative, span in ranked[: self.n_best]])
         return predictions
 
-    def score(self, records: Sequence[Record], predictions: Sequence[list[Answer]]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[list[Answer]]) -> dict[str, float]:
         rows = self._compare(records, predictions)
         f1, exact = np.array(rows, dtype=np.float64).reshape(-1, 2).mean(axis=0) if rows else (0.0, 0.0)
         return {"F1": float(f1), "EM": float(exact), "n": len(records)}
 
-    def details(self, records: Sequence[Record], predictions: Sequence[list[Answer]]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[list[Answer]]) -> list[dict[str, Any]]:
         rows = self._compare(records, predictions)
         return [
             {"f1": round(f1, 6), "exact": round(exact), "span": list(answers[0][:2]) if answers else None}
             for (f1, exact), answers in zip(rows, predictions, strict=True)
         ]
 
-    def _compare(self, records: Sequence[Record], predictions: Sequence[list[Answer]]) -> list[tuple[float, float]]:
+    def _compare(self, records: Records, predictions: Sequence[list[Answer]]) -> list[tuple[float, float]]:
         return [
             answer_scores(best_text(record, answers), [answer["text"] for answer in record["answers"]])
             for record, answers in zip(records, predictions, strict=True)

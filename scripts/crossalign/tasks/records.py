@@ -1,24 +1,25 @@
 """Prepared files become records: dictionaries of plain lists and texts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from crossalign.data.conllu import UPOS, find_cycle, read_sentences
 from crossalign.data.lines import read_rows
 from crossalign.runtime.errors import UserError
+from crossalign.tasks.base import Record
 
-Record = dict[str, Any]
 _NUMBERS = [str(number) for number in range(1, 1001)]  # a longer sentence is unusual
 _NAMES = {str: "text", list: "a list"}
 
 
-def read_json(path: str | Path, keys: dict[str, type], kind: str) -> Iterator[tuple[str, Record]]:
-    """Records of a JSON-lines file with the place of each for messages; every one has `keys` of the given types.
+def read_json(path: str | Path, keys: dict[str, type], kind: str, check: Callable[[Record, str], None]) -> list[Record]:
+    """Records of a JSON-lines file. Every one has `keys` of the given types, and `check` gets it with its place.
 
     `kind` names the format in messages.
     """
+    records = []
     with _open(path) as stream:
         for number, record in read_rows(stream, str(path)):
             where = f"{path}, line {number}"
@@ -27,7 +28,9 @@ def read_json(path: str | Path, keys: dict[str, type], kind: str) -> Iterator[tu
                     raise UserError(
                         f"{where}: no '{key}' that is {_NAMES[wanted]}; every line of {kind} data has {', '.join(keys)}"
                     )
-            yield where, record
+            check(record, where)
+            records.append(record)
+    return records
 
 
 def read_trees(path: str | Path, parsed: bool) -> list[Record]:

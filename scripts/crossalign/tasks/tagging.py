@@ -3,53 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crossalign.analysis.metrics import EntityCounts, f1_scores, percent, token_counts
-from crossalign.data.conllu import UPOS as ALL_UPOS
+from crossalign.data.conllu import UPOS
+from crossalign.engine.batches import IGNORE, Field
+from crossalign.engine.tokens import Specials, word_pieces
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE, Example, Field, Record, Task, group_by_record, sorted_labels
+from crossalign.tasks.base import Example, Examples, Record, Records, Task, group_by_record, mean_loss
 from crossalign.tasks.records import read_json, read_trees
-from crossalign.tasks.tokenisation import Specials, word_pieces
 
 if TYPE_CHECKING:
-    import torch
     from tokenizers import Tokenizer
-    from torch import nn
+    from torch import Tensor, nn
 
-UPOS = tuple(sorted(ALL_UPOS - {"_"}))
+    from crossalign.tasks.base import Batch, Outputs
 
 
 class TaggingTask(Task):
-    """Labels for words. A prediction is a list of label numbers."""
+    """Labels for words. A prediction is a list of label numbers. Scored by the share of right labels."""
 
     fields = {"word_starts": Field(0, "words"), "labels": Field(IGNORE, "words")}
+    counts = {"accuracy": lambda row: (row["right"], len(row["tags"]))}
     words_key: str
     tags_key: str
 
     def labels_from(self, records: Iterable[Record]) -> list[str]:
-        return sorted_labels(tag for record in records for tag in record[self.tags_key])
+        if self.fixed_labels is not None:
+            return list(self.fixed_labels)
+        return sorted({tag for record in records for tag in record[self.tags_key]})
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Tokenizer, max_length: int, training: bool = False
+        self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
     ) -> list[Example]:
         specials = Specials.of(tokenizer)
         room = specials.room(max_length)
         table = word_pieces(tokenizer, (record[self.words_key] for record in records), room)
-        numbers = {label: number for number, label in enumerate(self.labels)}
         examples = []
         for index, record in enumerate(records):
             pieces = [table[word] for word in record[self.words_key]]
-            labels = [numbers.get(tag, IGNORE) for tag in record[self.tags_key]]
+            labels = [self.numbers.get(tag, IGNORE) for tag in record[self.tags_key]]
             for window in windows([len(piece) for piece in pieces], room, training):
                 example = make_example(specials, pieces, *window)
                 example["labels"] = labels[window[1] : window[2]]
-                example["record"] = index
-                example["cut"] = len(pieces) - window[2] if training else 0
-                examples.append(example)
+                examples.append(example | {"record": index, "cut": len(pieces) - window[2] if training else 0})
         return examples
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
@@ -57,19 +58,13 @@ class TaggingTask(Task):
 
         return TaggingHead(hidden, len(self.labels), dropout)
 
-    def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        from crossalign.engine.heads import mean_cross_entropy
+    def loss(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
+        return mean_loss(head(states, batch["word_starts"]), batch["labels"])
 
-        return mean_cross_entropy(head(hidden_states, batch["word_starts"]), batch["labels"])
+    def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
+        return {"labels": head(states, batch["word_starts"]).argmax(dim=-1)}
 
-    def predict(
-        self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
-    ) -> dict[str, torch.Tensor]:
-        return {"labels": head(hidden_states, batch["word_starts"]).argmax(dim=-1)}
-
-    def decode(
-        self, examples: Sequence[Example], records: Sequence[Record], outputs: Sequence[dict[str, np.ndarray]]
-    ) -> list[list[int]]:
+    def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[list[int]]:
         predictions = []
         for numbers in group_by_record(examples, len(records)):
             tags: list[int] = []
@@ -78,59 +73,58 @@ class TaggingTask(Task):
             predictions.append(tags)
         return predictions
 
-    def unseen(self, records: Sequence[Record]) -> int:
-        """How many words have a gold label that the model cannot give; each is an error."""
-        known = set(self.labels)
-        return sum(tag not in known for record in records for tag in record[self.tags_key])
+    def score(self, records: Records, predictions: Sequence[list[int]]) -> dict[str, float]:
+        right = sum(row["right"] for row in self.details(records, predictions))
+        sizes = self.sizes(records)
+        return {"accuracy": percent(right, sizes["words"]), **sizes}
+
+    def details(self, records: Records, predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
+        rows = []
+        for record, tags in zip(records, predictions, strict=True):
+            gold = (self.numbers.get(tag) for tag in record[self.tags_key])
+            rows.append({"tags": list(tags), "right": sum(a == b for a, b in zip(gold, tags, strict=True))})
+        return rows
+
+    def sizes(self, records: Records) -> dict[str, int]:
+        """Sentences and words, and how many words have a gold label that the model cannot give: each is an error."""
+        tags = [tag for record in records for tag in record[self.tags_key]]
+        unseen = sum(tag not in self.numbers for tag in tags)
+        return {"n": len(records), "words": len(tags), "unseen_labels": unseen}
 
 
 class PosTask(TaggingTask):
     """Universal part-of-speech tags; the set is fixed."""
 
     name = "pos"
-    metric = selection_metric = "accuracy"
+    label = "POS"
+    data = "trees"
+    metric = "accuracy"
     words_key, tags_key = "words", "upos"
-
-    def __init__(self, labels: Sequence[str] | None = None) -> None:
-        super().__init__(UPOS if labels is None else labels)
+    fixed_labels = tuple(sorted(UPOS - {"_"}))
 
     def read(self, path: str | Path) -> list[Record]:
         return read_trees(path, parsed=False)
-
-    def labels_from(self, records: Iterable[Record]) -> list[str]:
-        return list(UPOS)
-
-    def score(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> dict[str, float]:
-        words = sum(len(record["words"]) for record in records)
-        return {
-            "accuracy": percent(sum(self._right(records, predictions)), words),
-            "n": len(records),
-            "words": words,
-            "unseen_labels": self.unseen(records),
-        }
-
-    def details(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
-        right = self._right(records, predictions)
-        return [{"tags": list(tags), "right": right[number]} for number, tags in enumerate(predictions)]
-
-    def _right(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> list[int]:
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        return [
-            sum(numbers.get(tag) == guess for tag, guess in zip(record["upos"], tags, strict=True))
-            for record, tags in zip(records, predictions, strict=True)
-        ]
 
 
 class NerTask(TaggingTask):
     """Named entities in IOB2."""
 
     name = "ner"
-    metric = selection_metric = "F1"
+    label = "NER"
+    data = "ner"
+    metric = "F1"
     words_key, tags_key = "tokens", "tags"
+    counts = {
+        "F1": lambda row: row["entities"],
+        "precision": lambda row: row["entities"][:2],
+        "recall": lambda row: row["entities"][::2],
+        "token_F1": lambda row: row["tokens"],
+        "token_precision": lambda row: row["tokens"][:2],
+        "token_recall": lambda row: row["tokens"][::2],
+    }
 
     def read(self, path: str | Path) -> list[Record]:
-        records = []
-        for where, record in read_json(path, {"id": str, "tokens": list, "tags": list}, "NER"):
+        def check(record: Record, where: str) -> None:
             if not record["tokens"]:
                 raise UserError(f"{where}: a sentence without words")
             if len(record["tokens"]) != len(record["tags"]):
@@ -138,35 +132,27 @@ class NerTask(TaggingTask):
             bad = [tag for tag in record["tags"] if tag != "O" and not str(tag).startswith(("B-", "I-"))]
             if bad:
                 raise UserError(f"{where}: '{bad[0]}' is no IOB2 tag (O, B-TYPE or I-TYPE)")
-            records.append(record)
-        return records
+
+        return read_json(path, {"id": str, "tokens": list, "tags": list}, "NER", check)
 
     def labels_from(self, records: Iterable[Record]) -> list[str]:
-        return sorted_labels((tag for record in records for tag in record["tags"]), first="O")
+        return ["O", *(label for label in super().labels_from(records) if label != "O")]
 
-    def score(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> dict[str, float]:
+    def score(self, records: Records, predictions: Sequence[list[int]]) -> dict[str, float]:
         gold, guess = self._tags(records, predictions)
         tokens = f1_scores(*token_counts(gold, guess).sum(axis=0))
-        return {
-            **EntityCounts(gold, guess).scores(),
-            **{f"token_{name}": value for name, value in tokens.items()},
-            "n": len(records),
-            "words": sum(len(tags) for tags in gold),
-            "unseen_labels": self.unseen(records),
-        }
+        by_token = {f"token_{name}": value for name, value in tokens.items()}
+        return {**EntityCounts(gold, guess).scores(), **by_token, **self.sizes(records)}
 
-    def details(self, records: Sequence[Record], predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
+    def details(self, records: Records, predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
         gold, guess = self._tags(records, predictions)
-        entities = EntityCounts(gold, guess).by_sentence.tolist()
-        tokens = token_counts(gold, guess).tolist()
+        counts = EntityCounts(gold, guess).by_sentence.tolist(), token_counts(gold, guess).tolist()
         return [
-            {"tags": list(tags), "entities": entities[number], "tokens": tokens[number]}
-            for number, tags in enumerate(predictions)
+            {"tags": list(tags), "entities": entities, "tokens": tokens}
+            for tags, entities, tokens in zip(predictions, *counts, strict=True)
         ]
 
-    def _tags(
-        self, records: Sequence[Record], predictions: Sequence[list[int]]
-    ) -> tuple[list[list[str]], list[list[str]]]:
+    def _tags(self, records: Records, predictions: Sequence[list[int]]) -> tuple[list, list]:
         return [record["tags"] for record in records], [[self.labels[tag] for tag in tags] for tags in predictions]
 
 
@@ -190,11 +176,9 @@ def windows(lengths: list[int], room: int, training: bool) -> list[tuple[int, in
         begin = min(max(middle, first + 1), end)
         spans.append((begin, int(np.searchsorted(ends, starts[begin] + room, side="right"))))
     # Labelled words change hands in the middle of the overlap.
-    turns = (
-        [0] + [(later[0] + earlier[1]) // 2 for earlier, later in zip(spans, spans[1:], strict=False)] + [spans[-1][1]]
-    )
-    found = [(first, turns[i], turns[i + 1], end) for i, (first, end) in enumerate(spans)]
-    return [window for window in found if window[1] < window[2]]
+    turns = [0, *((later[0] + earlier[1]) // 2 for earlier, later in pairwise(spans)), spans[-1][1]]
+    cuts = [(first, turns[i], turns[i + 1], end) for i, (first, end) in enumerate(spans)]
+    return [window for window in cuts if window[1] < window[2]]
 
 
 def make_example(specials: Specials, pieces: list[list[int]], first: int, begin: int, stop: int, end: int) -> Example:

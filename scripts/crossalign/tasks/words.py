@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crossalign.engine.batches import IGNORE
 from crossalign.runtime.errors import UserError
-from crossalign.tasks.base import IGNORE, Example, Record, Task
+from crossalign.tasks.base import Example, Records, Task
 from crossalign.tasks.parsing import ParsingTask
 from crossalign.tasks.tagging import NerTask, PosTask
 
 if TYPE_CHECKING:
-    import torch
-    from torch import nn
+    from torch import Tensor, nn
 
     from crossalign.engine.lexicon import Lexicon
+    from crossalign.tasks.base import Batch
 
 
 class WholeWords(Task):
@@ -27,26 +28,20 @@ class WholeWords(Task):
     tags_key: str
 
     def examples(
-        self, records: Sequence[Record], tokenizer: Lexicon, max_length: int = 0, training: bool = False
+        self, records: Records, tokenizer: Lexicon, max_length: int = 0, training: bool = False
     ) -> list[Example]:
         """One example per record; the lexicon takes the tokenizer's place."""
-        numbers = {label: number for number, label in enumerate(self.labels)}
         examples = []
         for index, record in enumerate(records):
             ids = tokenizer.numbers(record[self.words_key])
-            example = {
-                "input_ids": ids,
-                "word_starts": list(range(1, len(ids) + 1)),
-                "labels": [numbers.get(tag, IGNORE) for tag in record[self.tags_key]],
-                "record": index,
-                "cut": 0,
-            }
+            labels = [self.numbers.get(tag, IGNORE) for tag in record[self.tags_key]]
+            example = {"input_ids": ids, "word_starts": list(range(1, len(ids) + 1)), "labels": labels}
             if "heads" in self.fields:
                 example["heads"] = record["heads"]
-            examples.append(example)
+            examples.append(example | {"record": index, "cut": 0})
         return examples
 
-    def words(self, records: Sequence[Record]) -> list[list[str]]:
+    def words(self, records: Records) -> list[list[str]]:
         """The words of each record."""
         return [record[self.words_key] for record in records]
 
@@ -69,13 +64,11 @@ class WordNer(WholeWords, NerTask):
 
         return CrfHead(hidden, self.labels, dropout)
 
-    def loss(self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        return head.loss(hidden_states, batch["word_starts"], batch["labels"], batch["word_mask"])
+    def loss(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
+        return head.loss(states, batch["word_starts"], batch["labels"], batch["word_mask"])
 
-    def predict(
-        self, head: nn.Module, hidden_states: torch.Tensor, batch: dict[str, torch.Tensor]
-    ) -> dict[str, torch.Tensor]:
-        return {"labels": head.best(hidden_states, batch["word_starts"], batch["word_mask"])}
+    def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
+        return {"labels": head.best(states, batch["word_starts"], batch["word_mask"])}
 
 
 _CLASSES = {"parsing": WordParsing, "pos": WordPos, "ner": WordNer}

@@ -198,12 +198,13 @@ def _counts(results: Results, run: Tuned, data: DataSet, metric: str) -> "tuple[
         path = results.folder / run.path() / "predictions.jsonl.gz"
         if path.is_file():
             from crossalign.analysis.significance import example_counts
+            from crossalign.tasks import get_task
 
             _, sets = read_predictions(path)
             for name, rows in sets.items():
                 ids = [row["id"] for row in rows]
                 for one in METRICS[run.task]:
-                    kept[run][name, one] = (ids, example_counts(run.task, rows, one))
+                    kept[run][name, one] = (ids, example_counts(get_task(run.task), rows, one))
     return kept[run].get((set_key(data), metric))
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from crossalign.catalog.remake import command_of
+from crossalign.catalog.sets import DataSet
 from crossalign.results.claims.evidence import Evidence, NotRun, Outside
 from crossalign.results.claims.languages import other_languages
 from crossalign.results.claims.predicates import Facts, Finding, Predicate, Truth, equals
 from crossalign.results.claims.quantities import Quantity, Value, examples, sample_sizes, setting
 from crossalign.results.claims.tolerances import tolerance
 from crossalign.results.claims.values import Curve, Group, Number
-from crossalign.catalog.remake import command_of
 from crossalign.results.names import TASKS
-from crossalign.catalog.sets import DataSet
 
 HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
 VERDICTS = (HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED)

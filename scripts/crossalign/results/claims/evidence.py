@@ -7,14 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crossalign.catalog.runs import Catalog
-from crossalign.results.claims.values import Curve, Number, student
-from crossalign.runtime.errors import UserError
-from crossalign.papers.all_items import PAPERS, catalog_of
 from crossalign.catalog.remake import command_of
-from crossalign.results.reading import Results
+from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.stand_in import StandIn, artificial, base_name, stand_in
+from crossalign.papers.all_items import PAPERS, catalog_of
+from crossalign.results.claims.values import Curve, Number, student
+from crossalign.results.reading import Results
+from crossalign.runtime.errors import UserError
 
 Row = dict[str, str]
 # How a table calls printed numbers that this run has no place for; they are not missing.

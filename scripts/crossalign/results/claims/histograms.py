@@ -124,8 +124,8 @@ def top_dimensions(item: str, share: str) -> Quantity:
     """The share of the squared distance that the largest dimensions carry in each XNLI model, in percent."""
 
     def found(evidence: Evidence) -> Group:
-        from crossalign.papers.common.context import Context
         from crossalign.papers.adjust.figures import models
+        from crossalign.papers.common.context import Context
 
         context = Context(evidence.config, evidence.results)
         shares = {}

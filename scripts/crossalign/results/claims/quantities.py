@@ -9,12 +9,12 @@ from dataclasses import replace
 from statistics import median
 
 from crossalign.catalog.addresses import Base
+from crossalign.catalog.sets import DataSet
 from crossalign.results.claims.evidence import Evidence, Outside, Row
 from crossalign.results.claims.values import Curve, Group, Number
 from crossalign.results.measured import measured_model
 from crossalign.results.names import model as model_name
 from crossalign.results.values import mean
-from crossalign.catalog.sets import DataSet
 
 Value = Number | Curve | Group | str
 Quantity = Callable[[Evidence], Value]

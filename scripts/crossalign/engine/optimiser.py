@@ -1,4 +1,4 @@
-"""All trainable numbers in a few flat buffers, and AdamW over them in one pass.
+"""AdamW over a few flat buffers that hold all trainable numbers, and the learning rate of every step.
 
 The parameters of the modules become views into the buffers. In mixed precision the matrices that products use have a
 bf16 copy, which the update itself writes: no casts within a step. Gradients of the encoder's blocks are written into
@@ -7,14 +7,34 @@ their place by the backward pass (see `sinks.Sink`); the others (embeddings, hea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from crossalign.engine.sinks import Sink, join
+from crossalign.runtime.errors import UserError
+
+
+def learning_rates(peak: float, steps: int, warmup: float = 0.0, schedule: str = "linear") -> np.ndarray:
+    """The learning rate of each step: from 0 to `peak` over the first `warmup` share, then down to 0 or constant.
+
+    As in the usual trainers the very first step of a warm-up has rate 0, and the last step of a decay a rate above 0.
+    """
+    if not 0 <= warmup <= 1:
+        raise UserError(f"warm-up {warmup} is not a share between 0 and 1")
+    if schedule not in ("linear", "constant"):
+        raise UserError(f"schedule '{schedule}' is not one of linear, constant")
+    rising = math.ceil(steps * warmup)
+    k = np.arange(steps, dtype=np.float64)
+    rates = np.ones(steps) if schedule == "constant" else (steps - k) / max(1, steps - rising)
+    rates[:rising] = k[:rising] / max(1, rising)
+    return peak * rates
+
 
 # Every parameter starts at a multiple of this, as matrix kernels like it.
 _ALIGN = 64
@@ -28,6 +48,12 @@ class AdamW:
     eps: float = 1e-8
     weight_decay: float = 0.0
     clip: float = 1.0
+
+    @classmethod
+    def of(cls, settings: Any) -> AdamW:
+        """Those among the settings of a training; not all of them decay."""
+        decay = getattr(settings, "weight_decay", 0.0)
+        return cls(settings.betas, settings.epsilon, decay, settings.clip)
 
 
 @dataclass
@@ -203,9 +229,3 @@ class Arena:
         for name, buffer in self.state().items():
             buffer.copy_(state[name])
         self.refresh()
-
-    def values(self) -> dict[str, Tensor]:
-        """Each parameter's fp32 value, by name, as views."""
-        return {
-            name: self.master[start : start + shape.numel()].view(shape) for name, (start, shape) in self.places.items()
-        }

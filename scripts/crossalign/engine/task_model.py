@@ -1,0 +1,218 @@
+"""An encoder with the head of a task: predictions, and files that hold only what training changed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from crossalign.engine.batches import Store, by_length
+from crossalign.engine.encoder import Encoder
+from crossalign.engine.huggingface import load_weights
+from crossalign.engine.hyperparameters import folder_identity
+from crossalign.engine.parts import run_encoder
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic, write_json
+
+# Tokens per batch: enough to fill a GPU, few enough to stay in a CPU's cache.
+BUDGET = {"cuda": 32768, "cpu": 2048}
+
+
+class TaskModel(nn.Module):
+    """An encoder with the head of a task."""
+
+    def __init__(self, encoder: Encoder, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+
+    def place(self, device: torch.device, precision: str = "fp32") -> TaskModel:
+        """Move to a device for evaluation; with bf16 the layers' products run in bf16."""
+        self.to(device)
+        if precision == "bf16":
+            self.encoder.layers.to(torch.bfloat16)
+            if self.encoder.final_norm is not None:
+                self.encoder.final_norm.to(torch.bfloat16)
+        return self.eval()
+
+
+def iterate_batches(
+    encoder: Encoder, store: Store, device: torch.device, budget: int | None = None, all_layers: bool = False
+) -> Iterator[tuple[np.ndarray, dict[str, Tensor], Tensor | list[Tensor]]]:
+    """Batch after batch: the numbers of its examples, its fields and masks, and its hidden states as a grid.
+
+    With `all_layers` the hidden states are a list, embeddings first. The longest examples come first, so that running
+    out of memory shows at once.
+    """
+    for members in by_length(store.lengths, budget or BUDGET[device.type]):
+        yield members, *run_encoder(encoder, store, members, device, all_layers)
+
+
+def predict_all(
+    model: TaskModel,
+    task: Any,
+    examples: Sequence[dict[str, Any]] | Store,
+    device: torch.device | str,
+    budget: int | None = None,
+) -> list[dict[str, np.ndarray]]:
+    """What `task.predict` gives for each example, in the examples' order; rows are padded as their batch was."""
+    device = torch.device(device)
+    store = examples if isinstance(examples, Store) else make_store(model.encoder, examples, task.fields)
+    low = len(model.encoder.layers) and model.encoder.layers[0].qkv.weight.dtype == torch.bfloat16
+    with torch.autocast(device.type, torch.bfloat16) if low else contextlib.nullcontext():
+        batches = iterate_batches(model.encoder, store, device, budget)
+        return collect(model, len(store), ((who, task.predict(model.head, states, it)) for who, it, states in batches))
+
+
+@torch.inference_mode()
+def collect(
+    model: nn.Module, count: int, batches: Iterable[tuple[np.ndarray, dict[str, Tensor]]]
+) -> list[dict[str, np.ndarray]]:
+    """The outputs of each of `count` examples from those of batches, which the model, without dropout, computes now."""
+    outputs: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+
+    def fetch(members: np.ndarray, tensors: dict[str, Tensor]) -> None:
+        for name, tensor in tensors.items():
+            tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+            for member, row in zip(members, tensor.cpu().numpy(), strict=True):
+                outputs[member][name] = row
+
+    training = model.training
+    model.eval()
+    try:
+        waiting: list[tuple[np.ndarray, dict[str, Tensor]]] = []
+        for batch in batches:
+            # A GPU computes this batch while the host fetches the one before.
+            waiting.append(batch)
+            if len(waiting) > 1:
+                fetch(*waiting.pop(0))
+        for batch in waiting:
+            fetch(*batch)
+    finally:
+        model.train(training)
+    return outputs
+
+
+def warm_up(model: TaskModel, task: Any, device: torch.device | str) -> None:
+    """Predict something short and something long, so that a GPU's libraries are loaded and its kernels compiled."""
+    examples = []
+    for length in (12, 30, 60, 120):
+        size = min(length, model.encoder.config.max_length)
+        extent = {"sequence": [0] * size, "words": [0] * size, "scalar": 0}
+        values = {name: extent[field.shape] for name, field in task.fields.items()}
+        examples.append({"input_ids": [0] * size, **values})
+    device = torch.device(device)
+    # Each thread has a current GPU of its own.
+    with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
+        predict_all(model, task, examples, device, budget=1)
+
+
+def make_store(encoder: Encoder, examples: Sequence[dict[str, Any]], fields: dict[str, Any]) -> Store:
+    """A store of examples for this encoder."""
+    return Store(examples, fields, encoder.config.position_offset, encoder.config.max_length)
+
+
+_WORD = "encoder.embeddings.word.weight"
+
+
+def save_tuned(
+    folder: str | Path, base: str | Path, model: TaskModel, task: Any, info: dict[str, Any], dtype: str = "fp32"
+) -> None:
+    """Write the head, the changed layers and the changed embedding rows; `dtype` bf16 halves the matrices' size."""
+    folder = Path(folder)
+    # Read again rather than kept since the start: files are mapped, so that mBERT takes 0.1 s of CPU time; a copy takes
+    # as long, and the memory of a whole model while training runs.
+    before = {f"encoder.{name}": value for name, value in load_weights(base).named_parameters()}
+    rows = model.encoder.rows
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        value = parameter.detach().float().cpu()
+        if name == _WORD:
+            rows = torch.arange(len(value)) if rows is None else rows.cpu()
+            changed = (value != before[name].detach()[rows]).any(1)
+            tensors[f"{name}.rows"] = rows[changed]
+            tensors[f"{name}.values"] = value[changed].contiguous()
+        elif name not in before or not torch.equal(value, before[name]):
+            low = dtype == "bf16" and value.dim() == 2 and name.startswith("encoder.layers.")
+            tensors[name] = (value.bfloat16() if low else value).contiguous()
+    config = {
+        **info,
+        "base": Path(base).name,
+        "base_identity": folder_identity(base),
+        "task": task.name,
+        "labels": list(task.labels),
+    }
+    with write_atomic(folder / "model.safetensors", "wb") as stream:
+        stream.write(save(tensors, metadata={"format": "pt"}))
+    write_json(folder / "config.json", config, ensure_ascii=False)
+
+
+def read_info(folder: str | Path, base: str | Path) -> dict[str, Any]:
+    """What is known of a tuned model without its weights, among it its `task` and `labels`."""
+    with readable(folder, "a tuned model"):
+        info = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    if info.get("base_identity") != folder_identity(base):
+        raise UserError(f"{folder} was tuned from '{info.get('base')}'; {base} holds other weights")
+    return info
+
+
+def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskModel:
+    """Only the weights of a tuned model, laid over its base model."""
+    tensors = _read(Path(folder))
+    encoder = load_weights(base)
+    model = TaskModel(encoder, task.make_head(encoder.config.hidden, encoder.config.hidden_dropout))
+    _overlay(model, tensors, Path(folder))
+    return model.eval()
+
+
+def load_tuned_encoder(folder: str | Path, base: str | Path) -> Encoder:
+    """Only the encoder of a tuned model, for embeddings."""
+    read_info(folder, base)
+    tensors = _read(Path(folder))
+    model = TaskModel(load_weights(base), torch.nn.Identity())
+    _overlay(model, {name: value for name, value in tensors.items() if name.startswith("encoder.")}, Path(folder))
+    return model.encoder.eval()
+
+
+@contextlib.contextmanager
+def readable(folder: str | Path, kind: str) -> Iterator[None]:
+    """Errors of reading a model folder as UserErrors."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename} is missing: {folder} is not {kind}") from None
+    except (ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise UserError(f"{folder} cannot be read as {kind}: {error}") from None
+
+
+def _read(folder: Path) -> dict[str, Tensor]:
+    with readable(folder, "a tuned model"):
+        return load((folder / "model.safetensors").read_bytes())
+
+
+@torch.no_grad()
+def _overlay(model: TaskModel, tensors: dict[str, Tensor], folder: Path) -> None:
+    parameters = dict(model.named_parameters())
+    rows, values = tensors.pop(f"{_WORD}.rows", None), tensors.pop(f"{_WORD}.values", None)
+    if rows is not None:
+        parameters[_WORD][rows] = values
+    unknown = sorted(set(tensors) - set(parameters))
+    if unknown:
+        raise UserError(f"{folder}/model.safetensors has tensors that its task does not know: {', '.join(unknown)}")
+    missing = sorted(name for name in parameters if name.startswith("head.") and name not in tensors)
+    if missing:
+        raise UserError(f"{folder}/model.safetensors lacks {', '.join(missing)}")
+    for name, value in tensors.items():
+        if value.shape != parameters[name].shape:
+            raise UserError(
+                f"{folder}: {name} has shape {tuple(value.shape)} instead of {tuple(parameters[name].shape)}"
+            )
+        parameters[name].copy_(value)
