@@ -15,10 +15,8 @@ from crossalign.catalog.sets import DataSet
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_costs
-from crossalign.plan.disk import kept, model_disk, readable, tuned_bytes
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.sizes import Sizes
-from crossalign.plan.work import Work
+from crossalign.plan.work import Sizes, Work, kept, model_disk, readable, tuned_bytes
 from crossalign.runtime.errors import UserError
 
 STEP = Row(10, 1, 4, 32, 12, 768, 0, "measured")

@@ -1,12 +1,19 @@
-"""How much work a job is: optimiser steps, sentences, tokens, pairs or bytes, and the shape of its model."""
+"""How much work a job is: optimiser steps, sentences, tokens, pairs or bytes, and the shape of its model.
+
+Also how many entries a set has, and how much disk the models of a run take. Imported by the plan, so it stays light.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+
+import yaml
 
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
 from crossalign.catalog.config import pair_count
@@ -16,13 +23,96 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import evaluation_sets, preset, training_sets
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.fetch.register import Dataset, Model
-from crossalign.plan.disk import USUAL
-from crossalign.plan.sizes import Sizes
+from crossalign.runtime.errors import UserError
 
 # Word pieces of a sentence of raw text, and its end: 22 in the demo's texts, more in mBERT's unseen languages.
 PIECES = 30
 # A download whose size the register does not say.
 USUAL_BYTES = 20_000_000
+# Where nothing is known of a set.
+USUAL_SIZE = 1000
+# Word pieces that occur in a training set, hence rows of the embeddings that a fine-tuning writes: English EWT has
+# about 12,000 of mBERT's, MultiNLI 25,000.
+TOUCHED_ROWS = 20_000
+# A model whose size the register does not say, such as one of a single language: as BERT base.
+USUAL = Model("", "", "", None, "", "", 110_000_000, 12, 768, "", "")
+
+
+class Sizes:
+    """Answers for one config; `folder` is where its results lie, `register` the file of published sizes."""
+
+    def __init__(self, config: dict, folder: Path, register: Path, root: Path) -> None:
+        self._config = config
+        self._folder = folder
+        self._known: dict[DataSet, int] = {}
+        world = config.get("world")
+        self._world = yaml.safe_load((root / world).read_text(encoding="utf-8")) if world else None
+        self._published = [] if world else _read(register)
+
+    def of(self, data: DataSet) -> int:
+        """The number of entries of a set."""
+        if data not in self._known:
+            self._known[data] = self._counted(data) or self._fold(data) or self._stated(data) or USUAL_SIZE
+        return self._known[data]
+
+    def _counted(self, data: DataSet) -> int | None:
+        report = (self._folder / data.path()).with_suffix(".report.json")
+        try:
+            return json.loads(report.read_text(encoding="utf-8"))["kept"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _fold(self, data: DataSet) -> int | None:
+        """Of five folds three are for training and one each for choosing and testing."""
+        if not data.fold:
+            return None
+        whole = self.of(DataSet(data.kind, data.plain, "test"))
+        return max(1, whole * 3 // 5 if data.split == "train" else whole // 5)
+
+    def _stated(self, data: DataSet) -> int | None:
+        if data.kind == "bitext":
+            return self._config["adjust"]["pool"]
+        if data.kind == "parallel" and data.name == "xnliext":
+            return self._config["anc"]["sentences"]
+        if self._world is not None:
+            return _of_world(self._world, data)
+        name = f"{data.kind}/{data.plain}/{data.split}"
+        return next((size for pattern, size in self._published if fnmatchcase(name, pattern)), None)
+
+
+def _read(register: Path) -> list[tuple[str, int]]:
+    """Patterns of sets with their sizes; the first that fits holds."""
+    with register.open(encoding="utf-8", newline="") as stream:
+        rows = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        try:
+            return [(row["set"], int(row["size"])) for row in rows]
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{register}, line {rows.line_num}: expected set, size and source: {error}") from error
+
+
+def _of_world(world: dict, data: DataSet) -> int | None:
+    """What the settings of the demo world say of a set."""
+    family, split = data.family, data.split
+    if data.kind == "trees":
+        return world["pud"]["sentences"] if family.endswith("_pud") else world["treebanks"].get(family, {}).get(split)
+    if data.kind == "parallel":
+        return world["pud"]["sentences"]
+    if data.kind == "ner":
+        entry = world["conll2003"] if family == "conll2003" else world["wikiann"]
+        if family == "wikiann":
+            entry = entry["small" if data.languages[0] in entry["small"]["languages"] else "large"]
+        return entry.get(split)
+    if data.kind == "nli":
+        return world["nli"]["train"] if split == "train" else world["nli"]["xnli"].get(split)
+    if data.kind == "qa":
+        entry = {
+            "squad": world["qa"],
+            "squadmt": world["qa"]["translated"],
+            "xquad": {"test": world["qa"]["xquad"]["questions"]},
+        }
+        return (entry | {key: world["qa"][key] for key in ("mlqa", "tydiqa")}).get(family, {}).get(split)
+    unseen = world["text"]["demo"]
+    return unseen["narabizi"] if family == "narabizi" else unseen["cc100" if family == "cc100" else "unseen"]
 
 
 @dataclass(frozen=True)
@@ -182,3 +272,48 @@ class Works:
             return self._files[name].bytes or USUAL_BYTES
         model = self._models[name]
         return model.bytes or 4 * (model.parameters or USUAL.parameters)
+
+
+def kept(config: dict, run: Tuned) -> bool:
+    """Whether a fine-tuned model stays on disk after its last use; `rules/finetune.smk` does so."""
+    whole = run.model == "bilstm" or not run.init.startswith(("random-", "grid-"))
+    return config["keep_models"] == "all" or run.model == "bilstm" or (whole and config["keep_models"] == "ref")
+
+
+def tuned_bytes(shape: tuple[int, int]) -> int:
+    """A fine-tuned model in fp32: what training changed, which is all layers and the embeddings of words that occur."""
+    layers, neurons = shape
+    return 4 * (12 * layers * neurons**2 + TOUCHED_ROWS * neurons)
+
+
+def model_disk(
+    config: dict, runs: Iterable[Run], models: dict[str, Model], shape: Callable[[Run], tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Number and bytes of the models that a run makes, by what becomes of them; `shape` tells layers and neurons."""
+    found: dict[str, list[int]] = {}
+    for run in runs:
+        if isinstance(run, Tuned):
+            label = "fine-tuned, kept" if kept(config, run) else "fine-tuned, deleted after their last use"
+            found.setdefault(label, []).append(tuned_bytes(_shape(config, run, shape)))
+        else:
+            name = run.base if isinstance(run, Adapted) else run.name
+            whole = 4 * (models.get(name, USUAL).parameters or USUAL.parameters)
+            # Models that are made here or lie in a folder may have any size, whatever the register says of their names.
+            known = config["models"] == "hub" and not trained_model(config, name)
+            size = whole if known else tuned_bytes(shape(run))
+            found.setdefault("adapted or pretrained", []).append(size)
+    return {label: (len(sizes), sum(sizes)) for label, sizes in sorted(found.items())}
+
+
+def _shape(config: dict, run: Tuned, shape: Callable[[Run], tuple[int, int]]) -> tuple[int, int]:
+    """A BiLSTM starts from no model; its layers count as much as those of an encoder as wide."""
+    return (config["bilstm"]["layers"], config["bilstm"]["hidden"]) if run.model == "bilstm" else shape(run)
+
+
+def readable(size: float) -> str:
+    """12.3 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
