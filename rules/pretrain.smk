@@ -68,4 +68,4 @@ rule pretrain:
         tokens=lambda wildcards, output: f"{RESULTS}/tokens",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev}"
-        " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash} > {log:q} 2>&1"
+        " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash} > {log:q} 2>&1"
