@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -26,12 +27,12 @@ def project(root, tmp_path):
     """The workflow in a folder with a hostile name, beside a mirror and models in such folders."""
     folder = tmp_path / HOSTILE
     folder.mkdir()
-    for name in ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "profiles", "docs", "config.yaml"):
+    for name in ("rules", "tools", "resources", "envs", "profiles", "docs"):
         (folder / name).symlink_to(root / name)
-    # Snakemake takes the folder of the real file for that of the workflow.
+    # Both Snakemake and the library take the folder of the real files for that of the workflow.
     for name in ("Snakefile", "config.yaml"):
-        (folder / name).unlink()
         (folder / name).write_bytes((root / name).read_bytes())
+    shutil.copytree(root / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
