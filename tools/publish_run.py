@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.papers.align_predict.overview import draw_random_init
-from crossalign.report.files import read_json
 from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import read_json
 
 FOLDERS = ("report", "tables", "figures")  # side by side as in the run, so that the page's links work
 MARK = "published.txt"  # only a folder that this program wrote is replaced

@@ -10,9 +10,9 @@ import pytest
 from tests.made_report import make_run
 
 from crossalign.catalog.addresses import Adapted, Base, Mlm, Tuned
+from crossalign.catalog.checksums import known_checksums
 from crossalign.catalog.runs import Catalog
 from crossalign.report import machine
-from crossalign.report.checksums import known_checksums
 from crossalign.report.claims import COLUMNS, NOT_RUN, Claim, count, facts, items_in, read_claims
 from crossalign.report.curves import gather_curves, model_label
 from crossalign.report.gather import item_languages, item_tasks, read_verdicts

@@ -8,6 +8,7 @@ from tests.unit.made_results import load, make_results, merge
 from tests.unit.test_claims_layout import render
 
 from crossalign.catalog.addresses import parse
+from crossalign.catalog.checksums import registered
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 from crossalign.papers.all_claims import judge_all, write_claims
@@ -15,7 +16,6 @@ from crossalign.papers.all_figures import FIGURES
 from crossalign.papers.all_tables import TABLES
 from crossalign.papers.common.context import Context
 from crossalign.report.bars import kind_of
-from crossalign.report.checksums import registered
 from crossalign.report.gather import gather
 from crossalign.report.page import banner, page
 from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR

@@ -16,7 +16,7 @@ from crossalign.catalog.runs import Catalog
 from crossalign.plan.costs import read_benchmarks
 from crossalign.plan.jobs import Job, Jobs
 from crossalign.plan.targets import wanted
-from crossalign.report.files import read_json
+from crossalign.runtime.files import read_json
 
 # Stages by how the names of their rules begin, in order.
 STAGES = {

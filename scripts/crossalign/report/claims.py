@@ -8,10 +8,10 @@ from pathlib import Path
 
 from crossalign.papers.all_claims import CLAIMS, FIELDS
 from crossalign.papers.all_items import ITEMS, PAPERS
-from crossalign.report.files import read_csv
 from crossalign.results.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCLEAR, VERDICTS, in_short
 from crossalign.results.published import PAPERS as PRINTED
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import read_csv
 
 # What could be looked at; unclear is an outcome too.
 JUDGED = (HOLDS, FAILS, UNCLEAR)

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crossalign.catalog.addresses import TASKS, Tuned
+from crossalign.catalog.checksums import known_checksums
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import base_name
 from crossalign.catalog.trained_models import own_models
 from crossalign.papers.all_items import ITEMS, PAPERS
 from crossalign.plan.measured import Measured, measured
-from crossalign.report.checksums import known_checksums
 from crossalign.report.claims import Claim, read_claims
 from crossalign.report.curves import gather_curves
-from crossalign.report.files import read_csv
 from crossalign.report.fragments import read_fragment
 from crossalign.report.machine import commit, machine, period
 from crossalign.report.pictures import Picture, read_picture
@@ -23,6 +22,7 @@ from crossalign.report.provenance import Provenance, Sources
 from crossalign.report.readings import gather_readings
 from crossalign.results.published import ROOT, languages, published
 from crossalign.results.verdict import LABELS
+from crossalign.runtime.files import read_csv
 
 FORMATS = {"table": ("html", "csv", "tex"), "figure": ("svg", "pdf", "png", "csv")}
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from crossalign.catalog.addresses import Adapted, Adjustment, Mlm, Run, Tuned
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.trained_models import own_models
-from crossalign.report.files import read_json
-from crossalign.runtime.files import sha256
+from crossalign.runtime.files import read_json, sha256
 
 # The talk shows items of this paper again.
 SHOWN_AGAIN = {"talk": ("align-predict",)}

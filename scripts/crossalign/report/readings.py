@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crossalign.report.files import read_csv
+from crossalign.runtime.files import read_csv
 
 COLUMNS = ("panel", "series", "x", "y", "printed", "verdict")
 

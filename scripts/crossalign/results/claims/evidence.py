@@ -73,7 +73,7 @@ class Evidence:
             return found.reason
         if self.config["downloads"]["mirror_checksums"] != "mirror":
             return ""
-        from crossalign.report.checksums import known_checksums, registered
+        from crossalign.catalog.checksums import known_checksums, registered
 
         known, wanted = known_checksums(self.config, self.results.folder.resolve().parent.parent), registered()
         other = {path for data in sets for path in raw_files(data) if known.get(path, "") != wanted.get(path)}

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from crossalign.catalog.config import ROOT
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.register import read_datasets
-from crossalign.results.published import ROOT
 
 REGISTER = ROOT / "resources" / "datasets.tsv"
 
