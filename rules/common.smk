@@ -113,7 +113,7 @@ def products(paper=None):
 def outputs_of(item):
     """The files of a table or figure."""
     kind, extensions = (
-        ("tables", ("csv", "tex", "html"))
+        ("tables", ("csv", "tex", "html", "json"))
         if Path(item).name.startswith("table")
         else ("figures", ("svg", "pdf", "png", "csv"))
     )

@@ -1,10 +1,11 @@
-"""Tables as CSV, LaTeX and HTML, each beside what the paper printed."""
+"""Tables as CSV, LaTeX, HTML and, for the page, JSON, each beside what the paper printed."""
 
 
 rule make_table:
     input:
         lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
         printed=lambda wildcards: printed_numbers(f"{wildcards.paper}/{wildcards.item}"),
+        templates=[tracked(f"resources/report/{name}") for name in ("table.html", "table_file.html")],
     output:
         csv=f"{RESULTS}/tables/{{paper}}/{{item}}.csv",
         tex=f"{RESULTS}/tables/{{paper}}/{{item}}.tex",
@@ -15,6 +16,7 @@ rule make_table:
             subcategory="tables",
             labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
         ),
+        json=f"{RESULTS}/tables/{{paper}}/{{item}}.json",
     log:
         f"{LOGS}/make_table/{{paper}}-{{item}}.log",
     wildcard_constraints:
@@ -32,4 +34,5 @@ rule make_table:
         results=lambda wildcards, output: RESULTS,
     shell:
         "{params.program} --item {wildcards.paper}/{wildcards.item} --config {params.config:q} --results {params.results:q}"
-        " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q} > {log:q} 2>&1"
+        " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q}"
+        " --out-json {output.json:q} > {log:q} 2>&1"

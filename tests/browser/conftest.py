@@ -8,8 +8,7 @@ from tests.browser.devtools import Browser, Page, find_browser
 from tests.made_report import make_run
 
 from crossalign.report.gather import gather
-from crossalign.report.page import page as render
-from crossalign.runtime.files import write_atomic
+from crossalign.report.page import write_page as write
 
 # Eight numbers a row: more than 5,000 in all.
 ROWS = 28
@@ -28,8 +27,7 @@ def write_page(root: Path, folder: Path, **options) -> Path:
     config = make_run(folder, root, **options)
     results = folder / "results" / config["run"]
     out = results / "report" / "index.html"
-    with write_atomic(out) as stream:
-        stream.write(render(gather(config, results, out)))
+    write(gather(config, results, out), out)
     return out
 
 

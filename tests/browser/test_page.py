@@ -47,7 +47,7 @@ def test_every_figure_is_visible(browser, full):
 
 
 @pytest.mark.parametrize("width", [360, 768, 1200])
-def test_the_page_never_scrolls_sideways(browser, full, width):
+def test_the_page_never_scrolls_sideways_and_tables_are_shown_whole(browser, full, width):
     tab = browser.page()
     tab.size(width, 780)
     tab.open(full)
@@ -63,6 +63,8 @@ def test_the_page_never_scrolls_sideways(browser, full, width):
         f"{wide}.filter((node) => !node.closest('.scroll, .long, svg')).map((node) => node.outerHTML.slice(0, 90))"
     )
     assert tab.run(outside) == []
+    hiding = "[...document.querySelectorAll('.scroll')].filter((box) => box.scrollHeight > box.clientHeight + 2)"
+    assert tab.run(f"{hiding}.map((box) => box.getAttribute('aria-label'))") == []
 
 
 @pytest.mark.parametrize("view", ["both", "theirs", "difference"])

@@ -15,9 +15,8 @@ from crossalign.catalog.runs import Catalog
 from crossalign.report import machine
 from crossalign.report.claims import COLUMNS, NOT_RUN, Claim, count, facts, items_in, read_claims
 from crossalign.report.curves import gather_curves, model_label
-from crossalign.report.gather import item_languages, item_tasks, read_verdicts
+from crossalign.report.gather import gather_readings, item_languages, item_tasks, read_verdicts
 from crossalign.report.provenance import Sources, chosen_settings, full_record
-from crossalign.report.readings import gather_readings
 from crossalign.runtime.errors import UserError
 
 

@@ -239,7 +239,7 @@ class Jobs:
     def item(self, item: str) -> str:
         """A table or figure."""
         table = Path(item).name.startswith("table")
-        extensions = ("csv", "tex", "html") if table else ("svg", "pdf", "png", "csv")
+        extensions = ("csv", "tex", "html", "json") if table else ("svg", "pdf", "png", "csv")
         outputs = tuple(self._path("tables" if table else "figures", f"{item}.{extension}") for extension in extensions)
         if outputs[0] not in self.found:
             runs, sets = (
