@@ -56,8 +56,8 @@ def test_verdicts_of_all_items(program, results, tmp_path):
     assert made == [
         *(f"figures/anc/figure2.{form}" for form in ("csv", "pdf", "png", "svg")),
         *(f"figures/talk/figure4.{form}" for form in ("csv", "pdf", "png", "svg")),
-        *(f"tables/align-predict/table1.{form}" for form in ("csv", "html", "tex")),
-        *(f"tables/anc/table2.{form}" for form in ("csv", "html", "tex")),
+        *(f"tables/align-predict/table1.{form}" for form in ("csv", "html", "json", "tex")),
+        *(f"tables/anc/table2.{form}" for form in ("csv", "html", "json", "tex")),
     ]
     done = program("make_verdicts.py", "--out", tmp_path / "verdicts.csv")
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from crossalign.catalog.config import load, merge
 from crossalign.catalog.runs import Catalog
 from crossalign.plan.jobs import Jobs
 from crossalign.plan.targets import wanted
-from crossalign.progress.estimate import USUAL
+from crossalign.progress.line import USUAL
 from crossalign.progress.words import WORDS
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import TemplateError
-from markupsafe import Markup
 
 from crossalign.catalog.addresses import TASKS, Tuned
 from crossalign.catalog.checksums import known_checksums
@@ -190,12 +189,11 @@ def read_verdicts(results: Path) -> dict[str, dict[str, int]]:
     }
 
 
-def read_table(path: Path) -> tuple[Markup, bool]:
+def read_table(path: Path) -> tuple[str, bool]:
     """The table of a JSON file as markup, and whether any printed number is in it."""
     table = read_json(path)
     try:
-        # Safe to be taken for markup: the template escapes whatever the file holds.
-        shown = Markup(render("table.html", table=table))
+        shown = render("table.html", table=table)
         cells = [cell for body in table["bodies"] for row in body["rows"] for cell in row["cells"] if cell]
         return shown, any(cell["printed"] for cell in cells)
     except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from markupsafe import Markup
-
 from crossalign.catalog.stand_in import artificial
 from crossalign.papers.common import names
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
@@ -208,7 +206,7 @@ def banner(report: Report, going: bool = False) -> str:
         "states": report.states,
         "now": time.strftime("%H:%M"),
     }
-    return Markup(render("banner.html", going=going, **context))
+    return render("banner.html", going=going, **context)
 
 
 def page(report: Report, going: bool = False) -> str:
@@ -226,8 +224,8 @@ def page(report: Report, going: bool = False) -> str:
         studies=STUDIES,
         tasks=names.TASKS,
         policy=policy,
-        style=Markup(style),
-        script=Markup(script),
+        style=style,
+        script=script,
         banner=banner(report, going),
         bars=bars(report),
         scale=SCALES.get(scale, "settings of its own"),
