@@ -19,7 +19,7 @@ from crossalign.catalog.trained_models import own_models
 from crossalign.papers.all_items import ITEMS, PAPERS
 from crossalign.papers.common.table_html import render
 from crossalign.plan.measured import Measured, measured
-from crossalign.report.claims import Claim, count, read_claims
+from crossalign.report.claims import Claim, read_claims
 from crossalign.report.curves import gather_curves
 from crossalign.report.machine import commit, machine, period
 from crossalign.report.provenance import Provenance, Sources
@@ -51,6 +51,9 @@ class Entry:
     """
 
     name: str
+    paper: str
+    kind: str
+    number: str
     title: str
     command: str
     tasks: list[str]
@@ -65,18 +68,6 @@ class Entry:
     claims: list[Claim] = field(default_factory=list)
     left_out: str = ""
     lacks: bool = False
-
-    @property
-    def paper(self) -> str:
-        return self.name.partition("/")[0]
-
-    @property
-    def kind(self) -> str:
-        return kind_of(self.name)
-
-    @property
-    def number(self) -> str:
-        return self.name.partition("/")[2].removeprefix(self.kind)
 
     @property
     def label(self) -> str:
@@ -109,10 +100,6 @@ class Entry:
         """The verdicts by which the page's filter finds the item."""
         return [*self.verdicts, *dict.fromkeys(f"claim {claim.verdict}" for claim in self.claims)]
 
-    @property
-    def claim_counts(self) -> dict[str, int]:
-        return {verdict: number for verdict, number in count(self.claims).items() if number}
-
 
 @dataclass(frozen=True)
 class Report:
@@ -142,19 +129,12 @@ class Report:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many printed numbers have each verdict."""
-        counts = Counter[str]()
-        for entry in self.entries:
-            counts.update(entry.verdicts)
-        return dict(counts)
+        return sum((Counter(entry.verdicts) for entry in self.entries), Counter())
 
     @property
     def by_paper(self) -> dict[str, list[Entry]]:
         """The items of each paper, in the order of the catalog."""
         return {paper: [entry for entry in self.entries if entry.paper == paper] for paper in PAPERS}
-
-
-def kind_of(item: str) -> str:
-    return "table" if "/table" in item else "figure"
 
 
 def item_tasks(catalog: Catalog, item: str) -> list[str]:
@@ -182,9 +162,8 @@ def read_verdicts(results: Path) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in read_csv(results / "verdicts.csv", ("item", "verdict")) or []:
         counts[row["item"]][row["verdict"]] += 1
-    order = {label: place for place, label in enumerate(LABELS)}
     return {
-        item: dict(sorted(verdicts.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0])))
+        item: {label: verdicts[label] for label in dict.fromkeys([*LABELS, *sorted(verdicts)]) if label in verdicts}
         for item, verdicts in counts.items()
     }
 
@@ -258,7 +237,8 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
     counts = read_verdicts(verdicts or results)
     entries, written = [], []
     for name, item in ITEMS.items():
-        kind = kind_of(name)
+        paper, _, identifier = name.partition("/")
+        kind = "table" if identifier.startswith("table") else "figure"
         stem = results / f"{kind}s" / name
         paths = {form: path for form in FORMATS[kind] if (path := stem.with_suffix(f".{form}")).is_file()}
         made = FORMATS[kind][0] in paths
@@ -266,6 +246,9 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
         entries.append(
             Entry(
                 name=name,
+                paper=paper,
+                kind=kind,
+                number=identifier.removeprefix(kind),
                 title=item.title,
                 command=command_of(name, config, made),
                 tasks=item_tasks(catalog, name),

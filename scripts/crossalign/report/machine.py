@@ -28,19 +28,15 @@ def commit(root: Path) -> str:
 
 def machine() -> str:
     """The kind of machine that this program runs on: processor, cores, system."""
-    cores = os.cpu_count() or 1
-    model = processor() or platform.machine() or "processor unknown"
-    return f"{model}, {cores} {'core' if cores == 1 else 'cores'}, {platform.system()} {platform.machine()}".strip()
-
-
-def processor() -> str:
-    """The name of the processor; empty where the system does not tell."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        return platform.processor()
+        lines = [f"model name: {platform.processor()}"]
     # Arm processors do not tell a name there.
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    model = next(names, "") or platform.machine() or "processor unknown"
+    cores = os.cpu_count() or 1
+    return f"{model}, {cores} {'core' if cores == 1 else 'cores'}, {platform.system()} {platform.machine()}".strip()
 
 
 def period(files: Iterable[Path]) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,25 +49,18 @@ class Bar(NamedTuple):
     """A bar whose parts are as long as they are many, with a headline: `number` in bold, then `words`."""
 
     title: str
-    counts: Mapping[str, int]
+    parts: Mapping[str, int]
     number: int | str
     words: str
 
     @property
-    def parts(self) -> dict[str, int]:
-        return {label: number for label, number in self.counts.items() if number}
-
-    @property
-    def rectangles(self) -> list[tuple[str, str, str]]:
-        """Kind, place and width of the parts from left to right, in percent; one that is very small still shows."""
-        total = sum(self.parts.values())
+    def rectangles(self) -> Iterator[tuple[str, float, float]]:
+        """Label, place and width of the parts from left to right, in percent; one that is very small still shows."""
+        total, left = sum(self.parts.values()), 0.0
         widths = [max(0.8, 100 * number / total) for number in self.parts.values()]
-        scale = 100 / sum(widths) if widths else 1
-        lefts = (scale * sum(widths[:place]) for place in range(len(widths)))
-        return [
-            (kind(label), f"{left:.2f}", f"{width * scale:.2f}")
-            for label, left, width in zip(self.parts, lefts, widths, strict=True)
-        ]
+        for label, width in zip(self.parts, widths, strict=True):
+            yield label, left, 100 * width / sum(widths)
+            left += 100 * width / sum(widths)
 
 
 def kind(verdict: str) -> str:
@@ -76,7 +69,7 @@ def kind(verdict: str) -> str:
     return KINDS.get(verdict.partition(" (")[0], "none")
 
 
-environment().filters["kind"] = kind
+environment().filters |= {"kind": kind, "counted": count}
 
 
 def asset(name: str) -> str:
@@ -85,11 +78,6 @@ def asset(name: str) -> str:
         return (TEMPLATES / name).read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{TEMPLATES / name}: a part of the page cannot be read ({error.strerror})") from None
-
-
-def content_hash(content: str) -> str:
-    """The name by which a content security policy knows an inline script or style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def bars(report: Report) -> list[Bar]:
@@ -110,11 +98,8 @@ def bars(report: Report) -> list[Bar]:
         total = sum(numbers.values())
         told = (total - many(ABSENT), f"of {total} printed numbers have ours beside them")
     made = (report.states["made"], f"of {len(report.entries)} made")
-    return [
-        Bar("Claims", claims, *held),
-        Bar("Numbers", numbers, *told),
-        Bar("Tables and figures", report.states, *made),
-    ]
+    found = (("Claims", claims, held), ("Numbers", numbers, told), ("Tables and figures", report.states, made))
+    return [Bar(title, {label: n for label, n in counts.items() if n}, *told) for title, counts, told in found]
 
 
 def devices(report: Report) -> str:
@@ -136,27 +121,6 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def when(period: tuple[str, str] | None) -> str:
-    """When the tables and figures were written."""
-    if period is None:
-        return "nothing is made yet"
-    first, last = period
-    return f"{last} UTC" if first == last else f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC"
-
-
-def filters(report: Report) -> dict[str, dict[str, str]]:
-    """value -> label of the choices of all filters; only what occurs can be chosen."""
-    tasks = {task for entry in report.entries for task in entry.tasks}
-    codes = {code for entry in report.entries for code in entry.languages}
-    by_name = sorted((row["name"], code) for code, row in languages().items() if code in codes)
-    return {
-        "claims": {f"claim {verdict}": f"a claim: {verdict}" for verdict in VERDICTS},
-        "numbers": {verdict: f"a number: {verdict}" for verdict in sorted(report.verdicts)},
-        "tasks": {task: label for task, label in names.TASKS.items() if task in tasks},
-        "languages": {code: name for name, code in by_name},
-    }
 
 
 def data(report: Report) -> dict:
@@ -213,26 +177,25 @@ def page(report: Report, going: bool = False) -> str:
     """The whole page; `going`: of a run that is not at its end yet."""
     style = "\n".join(asset(name) for name in STYLES)
     script = '"use strict";\n(() => {\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
-    policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
-        f"style-src '{content_hash(style)}'; script-src '{content_hash(script)}'"
-    )
+    # The names by which a content security policy knows an inline style and script.
+    digests = [base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script)]
+    allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
     scale = "demo" if artificial(report.config) else report.config["run"]
     return render(
         "page.html",
         report=report,
         studies=STUDIES,
         tasks=names.TASKS,
-        policy=policy,
+        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; {allowed}",
         style=style,
         script=script,
         banner=banner(report, going),
         bars=bars(report),
         scale=SCALES.get(scale, "settings of its own"),
         devices=devices(report),
-        when=when(report.period),
         remarks=remarks(report.measured),
-        filters=filters(report),
+        languages={code: row["name"] for code, row in languages().items()},
+        verdicts=VERDICTS,
         differences=differences(DIFFERENCES),
         data=data(report),
     )
