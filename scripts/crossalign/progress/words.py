@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from crossalign.catalog.addresses import Adjustment, Tuned, parse, parse_adaptation
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import KINDS
-from crossalign.papers.common import names
+from crossalign.results import names
 from crossalign.runtime.errors import UserError
 
 Wildcards = Mapping[str, str]

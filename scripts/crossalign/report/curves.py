@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, parse
-from crossalign.papers.common import colours, names
+from crossalign.papers.common import colours
+from crossalign.results import names
 from crossalign.results.reading import AS_MEASURED, Results
 
 CORPORA = {"pud": "PUD sentences", "xnliext": "XNLI extension"}

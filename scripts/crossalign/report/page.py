@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crossalign.catalog.stand_in import artificial
-from crossalign.papers.common import names
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
 from crossalign.plan.measured import remarks
 from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
 from crossalign.report.gather import Report
 from crossalign.report.provenance import chosen_settings, summary
 from crossalign.report.studies import STUDIES
+from crossalign.results import names
 from crossalign.results.published import ROOT, languages
 from crossalign.results.verdict import ABSENT, LABELS, REPRODUCED, STAND_INS
 from crossalign.results.verdict import JUDGED as NUMBERS_JUDGED
