@@ -270,6 +270,6 @@ def test_the_period_is_that_of_the_files(tmp_path):
 
 def test_a_fact_counts_once_and_for_the_paper_that_names_it():
     stated = [("anc", "b", "align-predict/a"), ("align-predict", "a", "align-predict/a"), ("anc", "c", "anc/c")]
-    claims = [Claim(name, paper, (), "", verdict="holds", fact=fact) for paper, name, fact in sorted(stated)]
+    claims = [Claim(name, paper, "", "", "", "holds", fact=fact) for paper, name, fact in sorted(stated)]
     assert count(claims)["holds"] == 2
     assert [claim.paper for claim in facts(claims)] == ["align-predict", "anc"]

@@ -4,11 +4,22 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from crossalign.papers.all_claims import CLAIMS, FIELDS
 from crossalign.papers.all_items import ITEMS, PAPERS
-from crossalign.results.claims.claim import COLUMNS, FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, VERDICTS, in_short
+from crossalign.results.claims.claim import (
+    COLUMNS,
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    UNCHECKED,
+    UNCLEAR,
+    VERDICTS,
+    Judged,
+    in_short,
+)
 from crossalign.results.published import PAPERS as PRINTED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_csv
@@ -18,24 +29,13 @@ JUDGED = (HOLDS, FAILS, UNCLEAR)
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One sentence of a paper, and what became of it. `items` are the tables and figures that it is about."""
+class Claim(Judged):
+    """A claim as the page shows it."""
 
-    id: str
-    paper: str
-    items: tuple[str, ...]
-    claim: str
-    kind: str = ""
-    verdict: str = NOT_RUN
-    measured: str = ""
-    controlled: str = ""
-    controlled_measured: str = ""
-    tolerance: str = ""
-    detail: str = ""
-    fact: str = ""
-    command: str = ""
-    sentence: str = ""
-    where: str = ""
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The tables and figures that it is about."""
+        return items_in(self.paper, self.item)
 
     @property
     def anchor(self) -> str:
@@ -69,23 +69,16 @@ def read_claims(results: Path) -> list[Claim]:
             )
         if row["paper"] not in PAPERS:
             raise UserError(f"{path}, line {line}: '{row['paper']}' is no paper; they are {', '.join(PAPERS)}")
-    return [
-        Claim(items=items_in(row["paper"], row["item"]), **{name: row[name] for name in COLUMNS if name != "item"})
-        for row in rows
-    ]
+    return [Claim(**{name: row[name] for name in COLUMNS}) for row in rows]
 
 
 def printed_claims(paper: str) -> list[Claim]:
     """The claims of one paper as the register has them."""
     return [
         Claim(
-            row["id"],
-            paper,
-            items_in(paper, row["where"]),
-            in_short(row),
+            **{"id": row["id"], "paper": paper, "item": row["where"], "claim": in_short(row), "kind": ""},
+            **{"verdict": NOT_RUN, "sentence": row["sentence"], "where": row["where"]},
             fact=CLAIMS[paper][row["id"]].same_as or f"{paper}/{row['id']}",
-            sentence=row["sentence"],
-            where=row["where"],
         )
         for row in read_csv(PRINTED / paper / "claims.csv", FIELDS) or []
     ]
