@@ -67,15 +67,6 @@ def test_rules_count_by_their_own_seconds_and_unseen_ones_in_proportion():
     assert jobs.left(2.0 * USUAL["finetune"]) == pytest.approx(9 * 2 * USUAL["finetune"] + 10 * 2 * USUAL["evaluate"])
 
 
-def test_a_failed_job_is_not_done_and_may_come_again():
-    jobs = tally(finetune=2)
-    jobs.start(1, "finetune", 0.0)
-    jobs.fail(1)
-    assert jobs.counts == (0, 2) and not jobs.running
-    run(jobs, "finetune", (1,), 1.0, 1.0)
-    assert jobs.counts == (1, 2)
-
-
 def test_times_are_for_people_and_never_exact():
     times = {1: "1 second", 62: "62 seconds", 240: "4 minutes", 5000: "83 minutes", 14400: "4 hours", 2.6e5: "3 days"}
     assert {seconds: duration(seconds) for seconds in times} == times

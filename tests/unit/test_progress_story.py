@@ -114,6 +114,7 @@ def test_a_failure_that_is_mended_by_another_attempt_is_none(told):
     told.story.plan({"make_table": 1, "total": 1})
     told.story.start(1, "make_table", TABLE)
     told.story.fail(1, "make_table", [], [])
+    assert told.story.tally.counts == (0, 1) and not told.story.tally.running
     told.story.sentence("Trying to restart job 1.", False)
     told.story.start(1, "make_table", TABLE)
     told.story.finish(1)

@@ -46,10 +46,6 @@ class Tally:
         self.first = now if self.first is None else self.first
         self.running[job] = rule, now
 
-    def fail(self, job: int) -> None:
-        """A job that may come again."""
-        self.running.pop(job, None)
-
     def finish(self, job: int, now: float) -> None:
         if job in self.running:
             rule, start = self.running.pop(job)

@@ -91,7 +91,7 @@ class Story:
 
     def fail(self, job: int, rule: str, outputs: Iterable[str], logs: Iterable[str]) -> None:
         """A job has failed. One that an interrupt has ended has not."""
-        self.tally.fail(job)
+        self.tally.running.pop(job, None)  # it may come again
         if self.interrupted:
             return
         self.failed.add(job)

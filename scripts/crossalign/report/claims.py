@@ -76,9 +76,15 @@ def printed_claims(paper: str) -> list[Claim]:
     """The claims of one paper as the register has them."""
     return [
         Claim(
-            **{"id": row["id"], "paper": paper, "item": row["where"], "claim": in_short(row), "kind": ""},
-            **{"verdict": NOT_RUN, "sentence": row["sentence"], "where": row["where"]},
+            id=row["id"],
+            paper=paper,
+            item=row["where"],
+            claim=in_short(row),
+            kind="",
+            verdict=NOT_RUN,
             fact=CLAIMS[paper][row["id"]].same_as or f"{paper}/{row['id']}",
+            sentence=row["sentence"],
+            where=row["where"],
         )
         for row in read_csv(PRINTED / paper / "claims.csv", FIELDS) or []
     ]
