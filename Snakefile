@@ -12,8 +12,6 @@ report: "resources/captions/workflow.rst"
 
 
 include: "rules/common.smk"
-include: "rules/graceful.smk"
-include: "rules/models.smk"
 include: "rules/download.smk"
 include: "rules/prepare.smk"
 include: "rules/align.smk"
@@ -23,6 +21,7 @@ include: "rules/finetune.smk"
 include: "rules/evaluate.smk"
 include: "rules/embed.smk"
 include: "rules/compare.smk"
+include: "rules/results.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
@@ -36,40 +35,39 @@ onstart:
 rule all:
     default_target: True
     input:
-        products(),
-        f"{RESULTS}/report/index.html",
+        INPUTS.target("all"),
 
 
 rule align_predict:
     input:
-        products("align-predict"),
+        INPUTS.target("align_predict"),
 
 
 rule anc:
     input:
-        products("anc"),
+        INPUTS.target("anc"),
 
 
 rule adjust:
     input:
-        products("adjust"),
+        INPUTS.target("adjust"),
 
 
 rule talk:
     input:
-        products("talk"),
+        INPUTS.target("talk"),
 
 
 rule grid:
     input:
-        outputs_of("align-predict/table3"),
+        list(item_files(RESULTS, "align-predict/table3").values()),
 
 
 rule data:
     input:
-        data_products(),
+        INPUTS.target("data"),
 
 
 rule download:
     input:
-        downloads(),
+        INPUTS.target("download"),

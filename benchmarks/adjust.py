@@ -29,11 +29,12 @@ from train_step_data import LABELS, find, text_of
 from crossalign.engine.adjust import Adjusting, AdjustmentSettings, ContinualSettings, continual
 from crossalign.engine.device import choose_device
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+from crossalign.engine.folders import save_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.pairs import read_sample
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tokenizer import wordpiece_tokenizer
 from crossalign.tasks import get_task
 
 ADJUST = Path(__file__).resolve().parent.parent / "scripts" / "adjust.py"

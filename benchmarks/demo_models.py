@@ -31,7 +31,7 @@ from tools.demo_models import write_provenance
 
 from crossalign.engine.corpus import encode_texts
 from crossalign.engine.device import choose_device, choose_precision
-from crossalign.engine.huggingface import load_encoder
+from crossalign.engine.folders import load_encoder
 from crossalign.engine.pretrain import Pretraining, PretrainSettings
 from crossalign.engine.pretrain_job import Start
 

@@ -25,7 +25,7 @@ from tools.demo_models import clean_text, read_plan
 from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
-from crossalign.engine.vocabulary import train_vocabulary
+from crossalign.engine.tokenizer import train_vocabulary
 from crossalign.world.settings import load_settings
 from crossalign.world.world import default_jobs, write_world
 

@@ -90,8 +90,10 @@ def make_model(folder: Path, size: str, data: Path, device: str) -> None:
     """A model folder with random weights, in files of about 1 GB; the large one in bf16."""
     from safetensors.torch import save_file
 
-    from crossalign.embedding.families import empty_model, parse_config, tensor_names
-    from crossalign.engine.huggingface import wordpiece_tokenizer
+    from crossalign.engine.encoder import empty_encoder
+    from crossalign.engine.folders import library_names
+    from crossalign.engine.shape import EncoderConfig
+    from crossalign.engine.tokenizer import wordpiece_tokenizer
 
     found = sorted(data.rglob("vocab.txt*"))
     if not found:
@@ -100,7 +102,7 @@ def make_model(folder: Path, size: str, data: Path, device: str) -> None:
     (folder / "vocab.txt").write_text(read_text(found[0]), encoding="utf-8")
     wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps({**SHAPES[size], **_ENCODER}))
-    model = empty_model(parse_config(SHAPES[size]))
+    model = empty_encoder(EncoderConfig.from_huggingface(SHAPES[size]))
     dtype = torch.bfloat16 if size in LARGE else torch.float32
     generator = torch.Generator(device).manual_seed(1)
     shard: dict[str, torch.Tensor] = {}
@@ -112,7 +114,7 @@ def make_model(folder: Path, size: str, data: Path, device: str) -> None:
         places.update(dict.fromkeys(shard, name))
         shard.clear()
 
-    for name, sources in tensor_names(model).items():
+    for name, sources in library_names(model).items():
         shape = model.get_parameter(name).shape
         if len(shape) == 2:
             # In its own precision, so that a table of gigabytes is never there twice.
@@ -130,8 +132,8 @@ def make_model(folder: Path, size: str, data: Path, device: str) -> None:
 
 def embed_ours(model: Path, texts: Path, out: Path, device: str, precision: str) -> dict[str, float]:
     """The program's own way."""
+    from crossalign.embedding.model import load_model
     from crossalign.embedding.sentences import Options, embed_files
-    from crossalign.embedding.weights import load_model
     from crossalign.engine.device import choose_device
 
     start = time.perf_counter()

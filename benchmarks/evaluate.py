@@ -32,10 +32,11 @@ import train_step_data as data
 import train_step_peer as peer
 
 from crossalign.engine.device import choose_device, choose_precision
-from crossalign.engine.huggingface import load_tokenizer, save_encoder, wordpiece_tokenizer
+from crossalign.engine.folders import save_encoder
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import TaskModel, load_tuned_model, predict_all, read_info, save_tuned
+from crossalign.engine.tokenizer import load_tokenizer, wordpiece_tokenizer
 from crossalign.runtime.stages import read_stages
 from crossalign.tasks import get_task
 

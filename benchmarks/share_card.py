@@ -61,9 +61,10 @@ def parse_args() -> argparse.Namespace:
 
 def make_model(folder: Path, shape: dict, words: int) -> None:
     """A model folder with random weights."""
-    from crossalign.engine.huggingface import save_encoder, wordpiece_tokenizer
+    from crossalign.engine.folders import save_encoder
     from crossalign.engine.random_init import fresh_encoder
     from crossalign.engine.shape import EncoderConfig
+    from crossalign.engine.tokenizer import wordpiece_tokenizer
 
     folder.mkdir()
     vocabulary = folder / "vocab.txt"

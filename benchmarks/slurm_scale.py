@@ -33,9 +33,8 @@ from tests.slurm.cluster import Cluster, missing
 from tests.slurm.settings import ACCOUNT, PARTITION
 
 from crossalign.catalog.config import load, merge
-from crossalign.catalog.runs import Catalog
-from crossalign.plan.jobs import Jobs
-from crossalign.plan.targets import wanted
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import planned
 from plan import PLANS, changes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,17 +70,16 @@ def make_plan(name: str) -> dict[str, list[list[str]]]:
         return {"work": [[] for _ in range(int(name))]}
     config = load([])
     merge(config, changes(name))
-    jobs = Jobs(Catalog(config))
-    wanted(jobs, ["all"])
+    graph = planned(catalog_of(config))
     plan: dict[str, list[list[str]]] = {}
     names: dict[str, str] = {}
-    found = {job.name: job for job in jobs.found.values() if not job.rule.startswith("download_")}
-    for job in found.values():
-        plan.setdefault(job.rule, []).append([])
-        names |= dict.fromkeys(job.outputs, f"{job.rule}/{len(plan[job.rule]) - 1}")
-    for job in found.values():
-        rule, number = names[job.name].split("/")
-        plan[rule][int(number)] = sorted({names[need] for need in job.needs if need in names})
+    for job in graph.jobs.values():
+        if not job.rule.startswith("download_"):
+            plan.setdefault(job.rule, []).append([])
+            names[job.name] = f"{job.rule}/{len(plan[job.rule]) - 1}"
+    for job, name in names.items():
+        rule, number = name.split("/")
+        plan[rule][int(number)] = sorted(names[need] for need in graph.needs[job] if need in names)
     return plan
 
 

@@ -47,7 +47,7 @@ from crossalign.catalog.config import load
 from crossalign.catalog.trained_models import own_models, texts_of
 from crossalign.engine.corpus import encode_texts, lines_of
 from crossalign.engine.device import choose_device, choose_precision
-from crossalign.engine.huggingface import save_encoder
+from crossalign.engine.folders import save_encoder
 from crossalign.engine.pretrain import Pretraining, PretrainSettings
 from crossalign.engine.pretrain_job import starting_point
 from crossalign.runtime.errors import run_main

@@ -21,7 +21,7 @@ from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.commands import finetune_options
 from crossalign.catalog.targets import training_sets
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.huggingface import load_encoder
+from crossalign.engine.folders import load_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.tasks import get_task
 

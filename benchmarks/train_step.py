@@ -29,11 +29,11 @@ import train_step_peer
 
 from crossalign.engine.device import choose_device
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.huggingface import wordpiece_tokenizer
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import TaskModel, predict_all
+from crossalign.engine.tokenizer import wordpiece_tokenizer
 from crossalign.tasks import get_task
 
 # Task: batch size and longest example of the papers (align-predict section 4, adjust section 5).

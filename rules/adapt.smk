@@ -3,9 +3,9 @@
 
 rule adjust_model:
     input:
-        unpack(lambda wildcards: pulled_inputs(wildcards.base, adapted_at(wildcards).adaptation)),
+        unpack(reads(f"{ADAPTED}/training.json")),
     output:
-        **model_outputs("{base}+{adaptation}/seed{seed}"),
+        **model_files(ADAPTED),
     log:
         f"{LOGS}/adjust_model/{{base}}+{{adaptation}}-seed{{seed}}.log",
     benchmark:
@@ -16,28 +16,26 @@ rule adjust_model:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=growing(16000),
-        runtime=growing(120),
+        mem_mb=times_attempt(16000),
+        runtime=times_attempt(120),
     params:
         program=program("adjust.py"),
-        recipe=code("adjust.py"),
+        code_hash=code("adjust.py"),
         options=lambda wildcards: adjustment_options(config, adapted_at(wildcards)),
-        base=lambda wildcards, input: str(Path(input.original).parent),
-        out=lambda wildcards, output: str(Path(output.training).parent),
+        base=lambda wildcards, input: parent(input.original),
+        out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --bitext {input.bitext:q} --links {input.links:q}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe}"
+        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash}"
         " > {log:q} 2>&1"
 
 
 rule adapt_to_text:
     input:
-        original=lambda wildcards: model_file(Base(wildcards.base)),
-        texts=lambda wildcards: text_files(adapted_at(wildcards)),
-        dev=lambda wildcards: text_files(adapted_at(wildcards), "dev"),
+        unpack(reads(f"{ADAPTED}/training.json")),
     output:
-        **model_outputs("{base}+{adaptation}/seed{seed}"),
+        **model_files(ADAPTED),
     log:
         f"{LOGS}/adapt_to_text/{{base}}+{{adaptation}}-seed{{seed}}.log",
     benchmark:
@@ -48,18 +46,18 @@ rule adapt_to_text:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=growing(16000),
-        runtime=growing(480),
+        mem_mb=times_attempt(16000),
+        runtime=times_attempt(480),
     params:
         program=program("pretrain.py"),
-        recipe=code("pretrain.py"),
+        code_hash=code("pretrain.py"),
         options=mlm_options(config),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
-        base=lambda wildcards, input: str(Path(input.original).parent),
-        out=lambda wildcards, output: str(Path(output.training).parent),
+        base=lambda wildcards, input: parent(input.original),
+        out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe}"
+        " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash}"
         " > {log:q} 2>&1"

@@ -3,7 +3,7 @@
 
 rule align_bitext:
     input:
-        f"{RESULTS}/data/bitext/{{name}}/{{split}}.tsv",
+        unpack(reads(f"{RESULTS}/links/{{name}}/{{split}}.pharaoh")),
     output:
         f"{RESULTS}/links/{{name}}/{{split}}.pharaoh",
     log:
@@ -14,20 +14,19 @@ rule align_bitext:
         "../envs/data.yaml"
     threads: 2
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(60),
     params:
         program=program("align_bitext.py"),
-        recipe=code("align_bitext.py", "fast_align.py"),
-        options=aligner_options(),
+        code_hash=code("align_bitext.py", "fast_align.py"),
+        options=aligner_options(config),
     shell:
-        "{params.program} {input:q} --out {output:q} {params.options} --threads {threads} > {log:q} 2>&1"
+        "{params.program} {input.pool:q} --out {output:q} {params.options} --threads {threads} > {log:q} 2>&1"
 
 
 rule align_pieces:
     input:
-        pool=f"{RESULTS}/data/bitext/{{name}}/{{split}}.tsv",
-        model=vocabulary_file(config["adjust"]["base"]),
+        unpack(reads(f"{RESULTS}/links/{{name}}/{{split}}.pieces.pharaoh")),
     output:
         f"{RESULTS}/links/{{name}}/{{split}}.pieces.pharaoh",
     log:
@@ -38,14 +37,14 @@ rule align_pieces:
         "../envs/data.yaml"
     threads: 2
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(60),
     params:
         program=program("align_bitext.py"),
-        recipe=code("align_bitext.py", "fast_align.py"),
-        options=aligner_options(),
+        code_hash=code("align_bitext.py", "fast_align.py"),
+        options=aligner_options(config),
         # Sub-word alignment (`adjust`, table 6): every piece of the model's vocabulary is a unit of its own.
-        tokenizer=lambda wildcards, input: f"{Path(input.model).parent}/tokenizer.json",
+        tokenizer=lambda wildcards, input: f"{parent(input.model)}/tokenizer.json",
     shell:
         "{params.program} {input.pool:q} --out {output:q} {params.options} --pieces {params.tokenizer:q}"
         " --threads {threads} > {log:q} 2>&1"

@@ -3,7 +3,7 @@
 
 rule compare_languages:
     input:
-        f"{RESULTS}/embeddings/{{address}}/{{corpus}}",
+        unpack(reads(f"{RESULTS}/similarity/{{address}}/{{corpus}}.csv")),
     output:
         f"{RESULTS}/similarity/{{address}}/{{corpus}}.csv",
     log:
@@ -14,24 +14,20 @@ rule compare_languages:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(60),
     params:
         program=program("compare.py"),
-        recipe=code("compare.py"),
-        languages=lambda wildcards: compared_languages(wildcards),
-        indexes=lambda wildcards: compared_indexes(wildcards),
-        directions=lambda wildcards: directions_option(wildcards),
-        control=lambda wildcards: control_option(wildcards),
+        code_hash=code("compare.py"),
+        options=lambda wildcards: compare_options(CATALOG, run_at(wildcards.address), wildcards.corpus),
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --embeddings {input:q} --reference en --languages {params.languages}"
-        " --indexes {params.indexes} {params.directions} {params.control} --out {output:q} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} {params.program} --embeddings {input.vectors:q} --reference en"
+        " {params.options} --out {output:q} > {log:q} 2>&1"
 
 
 rule measure_distances:
     input:
-        related=f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy",
-        unrelated=f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-unrelated.npy",
+        unpack(reads(f"{RESULTS}/distances/{{address}}/{{lang}}.csv")),
     output:
         histogram=f"{RESULTS}/distances/{{address}}/{{lang}}.csv",
         summary=f"{RESULTS}/distances/{{address}}/{{lang}}.json",
@@ -42,7 +38,7 @@ rule measure_distances:
         "../envs/torch.yaml"
     params:
         program=program("measure_distances.py"),
-        recipe=code("measure_distances.py"),
+        code_hash=code("measure_distances.py"),
     shell:
         "{params.program} --related {input.related:q} --unrelated {input.unrelated:q} --out {output.histogram:q}"
         " --summary {output.summary:q} > {log:q} 2>&1"

@@ -12,9 +12,10 @@ if config.get("world"):
 
     rule make_world:
         input:
-            tracked(config["world"]),
+            unpack(reads(f"{RESULTS}/mirror/SHA256SUMS")),
         output:
-            mirror_ready(),
+            # Stands for its folder, which downloads read here: it is for this machine alone.
+            local(f"{RESULTS}/mirror/SHA256SUMS"),
         log:
             f"{LOGS}/make_world.log",
         benchmark:
@@ -24,15 +25,15 @@ if config.get("world"):
         threads: 2
         params:
             program=program("make_world.py"),
-            recipe=code("make_world.py"),
-            folder=lambda wildcards, output: str(Path(output[0]).parent),
+            code_hash=code("make_world.py"),
+            folder=lambda wildcards, output: parent(output),
         shell:
-            "{params.program} --settings {input:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1"
+            "{params.program} --settings {input.settings:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1"
 
 
 rule download_file:
     input:
-        mirror_ready(),
+        unpack(reads(f"{DOWNLOADS}/{{path}}")),
     output:
         f"{DOWNLOADS}/{{path}}",
     log:
@@ -47,9 +48,13 @@ rule download_file:
     params:
         program=program("download_file.py"),
         row=lambda wildcards: file_options(DATASETS[wildcards.path]),
-        way=file_way,
+        # Derived from the output: another mirror or another number of attempts does not make the file another one.
+        way=lambda wildcards, output: way_options(fetching(output[0], wildcards.path)),
+        source=lambda wildcards, output: options(
+            mirror=DATASETS[wildcards.path].mirror, licence=DATASETS[wildcards.path].licence
+        ),
     shell:
-        "{params.program} --path {wildcards.path:q} {params.row} {params.way} > {log:q} 2>&1"
+        "{params.program} --path {wildcards.path:q} {params.row} {params.way} {params.source} > {log:q} 2>&1"
 
 
 rule download_model:
@@ -68,7 +73,7 @@ rule download_model:
         program=program("download_model.py"),
         hub=lambda wildcards: MODELS[wildcards.model].hub,
         revision=lambda wildcards: MODELS[wildcards.model].revision,
-        way=lambda wildcards, output: way_options(config["downloads"]),
+        way=lambda wildcards, output: way_options(fetching(output[0], f"models/{wildcards.model}/complete.json")),
     shell:
         "{params.program} --name {wildcards.model:q} --hub {params.hub:q}"
         " --revision {params.revision:q} {params.way} > {log:q} 2>&1"

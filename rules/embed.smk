@@ -3,7 +3,7 @@
 
 rule embed_sentences:
     input:
-        unpack(embed_inputs),
+        unpack(reads(f"{RESULTS}/embeddings/{{address}}/{{corpus}}")),
     output:
         # Large and quickly made again, so they go once their similarities are there.
         temp(directory(f"{RESULTS}/embeddings/{{address}}/{{corpus}}")),
@@ -16,14 +16,14 @@ rule embed_sentences:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(60),
     params:
         program=program("embed_sentences.py"),
-        recipe=code("embed_sentences.py"),
+        code_hash=code("embed_sentences.py"),
         options=lambda wildcards: embed_options(wildcards.corpus, run_at(wildcards.address)),
         model=lambda wildcards, input: embed_model(input),
-        text=lambda wildcards, input: shlex.join(f"{Path(file).stem}={file}" for file in input.text),
+        text=lambda wildcards, input: named_languages(input.text),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} {params.model} --text {params.text} {params.options}"
         " --out {output:q} > {log:q} 2>&1"
@@ -31,7 +31,7 @@ rule embed_sentences:
 
 rule embed_words:
     input:
-        unpack(distance_inputs),
+        unpack(reads(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy")),
     output:
         related=temp(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy"),
         unrelated=temp(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-unrelated.npy"),
@@ -44,13 +44,13 @@ rule embed_words:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(60),
     params:
         program=program("embed_words.py"),
-        recipe=code("embed_words.py"),
+        code_hash=code("embed_words.py"),
         model=lambda wildcards, input: embed_model(input),
-        options=distance_options(),
+        options=distance_options(config),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} {params.model} --pool {input.pool:q} --links {input.links:q}"
         " {params.options} --related {output.related:q} --unrelated {output.unrelated:q} > {log:q} 2>&1"

@@ -3,29 +3,26 @@
 
 rule evaluate:
     input:
-        unpack(evaluate_inputs),
-        weights=f"{TUNED}/model/model.safetensors",
-        config=f"{TUNED}/model/config.json",
+        unpack(reads(f"{TUNED}/scores.json")),
     output:
-        scores=f"{TUNED}/scores.json",
-        predictions=f"{TUNED}/predictions.jsonl.gz",
+        **score_files(TUNED),
     log:
-        f"{LOGS}/evaluate/{{model}}/{{recipe}}-{{source}}/{{init}}-seed{{seed}}.log",
+        f"{LOGS}/evaluate/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.log",
     benchmark:
-        f"{BENCHMARKS}/evaluate/{{model}}/{{recipe}}-{{source}}/{{init}}-seed{{seed}}.tsv"
+        f"{BENCHMARKS}/evaluate/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.tsv"
     priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=growing(16000),
-        runtime=growing(30),
+        mem_mb=times_attempt(16000),
+        runtime=times_attempt(30),
     params:
         program=program("evaluate.py"),
-        recipe=task_code("evaluate.py"),
-        base=lambda wildcards, input: str(Path(input.model).parent),
-        tuned=lambda wildcards, input: str(Path(input.config).parent),
-        sets=lambda wildcards: named_sets(tuned_of(wildcards)),
+        code_hash=task_code("evaluate.py", tuned_at),
+        base=lambda wildcards, input: parent(input.model),
+        tuned=lambda wildcards, input: parent(input.config),
+        sets=lambda wildcards, input: named_sets(input.sets),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --tuned {params.tuned:q} --base {params.base:q} --sets {params.sets}"
         " --out {output.scores:q} --predictions {output.predictions:q} > {log:q} 2>&1"

@@ -3,8 +3,7 @@
 
 rule make_figure:
     input:
-        lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
-        printed=lambda wildcards: printed_numbers(f"{wildcards.paper}/{wildcards.item}"),
+        unpack(reads(f"{RESULTS}/figures/{{paper}}/{{item}}.csv")),
     output:
         svg=f"{RESULTS}/figures/{{paper}}/{{item}}.svg",
         pdf=f"{RESULTS}/figures/{{paper}}/{{item}}.pdf",
@@ -19,19 +18,17 @@ rule make_figure:
     log:
         f"{LOGS}/make_figure/{{paper}}-{{item}}.log",
     wildcard_constraints:
-        paper="align-predict|anc|adjust|talk",
         item=r"figure\d+",
     conda:
         "../envs/data.yaml"
     params:
         program=program("make_figure.py"),
-        recipe=code("make_figure.py"),
-        settings=lambda wildcards: item_settings(wildcards.paper),
+        code_hash=paper_code("make_figure.py", "figures"),
+        settings=lambda wildcards: item_settings(config, wildcards.paper),
         draw_control=config["similarity"].get("draw_control", False),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
         caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
-        config=lambda wildcards, output: f"{RESULTS}/config.json",
-        results=lambda wildcards, output: RESULTS,
+        results=lambda wildcards, input: parent(input.config),
     shell:
-        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {params.config:q} --results {params.results:q}"
+        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {input.config:q} --results {params.results:q}"
         " --out-svg {output.svg:q} --out-pdf {output.pdf:q} --out-png {output.png:q} --out-csv {output.csv:q} > {log:q} 2>&1"

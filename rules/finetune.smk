@@ -11,67 +11,62 @@ for name, inits, kept in (
         name:
             name
         input:
-            unpack(finetune_inputs),
+            unpack(reads(f"{TUNED}/training.json")),
         output:
-            weights=f"{TUNED}/model/model.safetensors" if kept else temp(f"{TUNED}/model/model.safetensors"),
-            config=f"{TUNED}/model/config.json" if kept else temp(f"{TUNED}/model/config.json"),
-            training=f"{TUNED}/training.json",
+            **{file: path if kept or file == "training" else temp(path) for file, path in tuned_files(TUNED).items()},
         log:
-            f"{LOGS}/finetune/{{model}}/{{recipe}}-{{source}}/{{init}}-seed{{seed}}.log",
+            f"{LOGS}/finetune/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.log",
         benchmark:
-            f"{BENCHMARKS}/finetune/{{model}}/{{recipe}}-{{source}}/{{init}}-seed{{seed}}.tsv"
+            f"{BENCHMARKS}/finetune/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.tsv"
         wildcard_constraints:
             init=inits,
         conda:
             "../envs/torch.yaml"
         resources:
             gpu=1,
-            mem_mb=growing(16000),
-            runtime=growing(120),
+            mem_mb=times_attempt(16000),
+            runtime=times_attempt(120),
         params:
             program=program("finetune.py"),
-            recipe=task_code("finetune.py"),
-            options=lambda wildcards: finetune_options(config, tuned_of(wildcards)),
-            trials=trial_files,
-            continual=continual_files,
+            code_hash=task_code("finetune.py", tuned_at),
+            options=lambda wildcards: finetune_options(config, tuned_at(wildcards)),
+            trials=lambda wildcards, input: trial_files(input),
+            continual=lambda wildcards, input: continual_files(config, tuned_at(wildcards), input),
             dev=lambda wildcards, input: options(dev=input.get("dev")),
-            base=lambda wildcards, input: str(Path(input.model).parent),
-            out=lambda wildcards, output: str(Path(output.training).parent),
+            base=lambda wildcards, input: parent(input.model),
+            out=lambda wildcards, output: parent(output.training),
             # Not an output: Snakemake deletes the outputs of a killed job, and a killed job must find its checkpoints.
-            checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{tuned_of(wildcards).path()}",
+            checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{tuned_at(wildcards).path()}",
         shell:
             "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
             " {params.options} {params.trials} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
-            " --recipe {params.recipe} > {log:q} 2>&1"
+            " --recipe {params.code_hash} > {log:q} 2>&1"
 
 
 rule train_bilstm:
     input:
-        unpack(bilstm_inputs),
+        unpack(reads(f"{BILSTM}/training.json")),
     output:
-        scores=f"{BILSTM}/scores.json",
-        predictions=f"{BILSTM}/predictions.jsonl.gz",
-        training=f"{BILSTM}/training.json",
-        weights=f"{BILSTM}/model/model.safetensors",
-        config=f"{BILSTM}/model/config.json",
+        **score_files(BILSTM),
+        **tuned_files(BILSTM),
     log:
-        f"{LOGS}/train_bilstm/{{recipe}}-{{source}}-seed{{seed}}.log",
+        f"{LOGS}/train_bilstm/{{preset}}-{{source}}-seed{{seed}}.log",
     benchmark:
-        f"{BENCHMARKS}/train_bilstm/{{recipe}}-{{source}}-seed{{seed}}.tsv"
+        f"{BENCHMARKS}/train_bilstm/{{preset}}-{{source}}-seed{{seed}}.tsv"
     conda:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=growing(8000),
-        runtime=growing(120),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(120),
     params:
         program=program("train_bilstm.py"),
-        recipe=code("train_bilstm.py"),
+        code_hash=code("train_bilstm.py"),
         options=lambda wildcards: bilstm_options(config, bilstm_at(wildcards)),
-        sets=lambda wildcards: named_sets(bilstm_at(wildcards)),
-        out=lambda wildcards, output: str(Path(output.training).parent),
+        sets=lambda wildcards, input: named_sets(input.sets),
+        out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{bilstm_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --train {input.train:q} --dev {input.dev:q} --sets {params.sets}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe}"
+        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash}"
         " > {log:q} 2>&1"

@@ -6,29 +6,27 @@ for kind in ("trees", "ner", "nli", "qa", "parallel"):
         name:
             f"prepare_{kind}"
         input:
-            sources_of(kind),
+            unpack(reads(f"{RESULTS}/data/{kind}/{{name}}/{{split}}.report.json")),
         output:
-            data=f"{RESULTS}/data/{kind}/{{name}}/{{split}}.{EXTENSIONS[kind]}",
-            report=f"{RESULTS}/data/{kind}/{{name}}/{{split}}.report.json",
+            **set_files(RESULTS, kind, "{name}", "{split}"),
         log:
             f"{LOGS}/prepare_{kind}/{{name}}-{{split}}.log",
         conda:
             "../envs/data.yaml"
         params:
             program=program(f"prepare_{kind}.py"),
-            recipe=code(f"prepare_{kind}.py"),
-            options=prepare_options_of(kind),
+            code_hash=code(f"prepare_{kind}.py"),
+            options=partial(prepare_options_at, kind),
         shell:
-            "{params.program} --source {input:q} --out {output.data:q}"
+            "{params.program} --source {input.source:q} --out {output.data:q}"
             " --report {output.report:q} {params.options} > {log:q} 2>&1"
 
 
 rule prepare_bitext:
     input:
-        sources_of("bitext"),
+        unpack(reads(f"{RESULTS}/data/bitext/{{name}}/{{split}}.report.json")),
     output:
-        data=f"{RESULTS}/data/bitext/{{name}}/{{split}}.tsv",
-        report=f"{RESULTS}/data/bitext/{{name}}/{{split}}.report.json",
+        **set_files(RESULTS, "bitext", "{name}", "{split}"),
     log:
         f"{LOGS}/prepare_bitext/{{name}}-{{split}}.log",
     benchmark:
@@ -36,25 +34,22 @@ rule prepare_bitext:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(120),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(120),
     params:
         program=program("prepare_bitext.py"),
-        recipe=code("prepare_bitext.py"),
-        options=prepare_options_of("bitext"),
+        code_hash=code("prepare_bitext.py"),
+        options=partial(prepare_options_at, "bitext"),
     shell:
-        "{params.program} --source {input:q} --out {output.data:q} --report {output.report:q}"
+        "{params.program} --source {input.source:q} --out {output.data:q} --report {output.report:q}"
         " {params.options} > {log:q} 2>&1"
 
 
 rule prepare_text:
     input:
-        sources_of("text"),
+        unpack(reads(f"{RESULTS}/data/text/{{name}}/train.report.json")),
     output:
-        train=f"{RESULTS}/data/text/{{name}}/train.txt",
-        dev=f"{RESULTS}/data/text/{{name}}/dev.txt",
-        train_report=f"{RESULTS}/data/text/{{name}}/train.report.json",
-        dev_report=f"{RESULTS}/data/text/{{name}}/dev.report.json",
+        **set_files(RESULTS, "text", "{name}", "train"),
     log:
         f"{LOGS}/prepare_text/{{name}}.log",
     benchmark:
@@ -62,12 +57,12 @@ rule prepare_text:
     conda:
         "../envs/data.yaml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(240),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(240),
     params:
         program=program("prepare_text.py"),
-        recipe=code("prepare_text.py"),
-        options=prepare_options_of("text"),
+        code_hash=code("prepare_text.py"),
+        options=partial(prepare_options_at, "text"),
     shell:
-        "{params.program} --source {input:q} --out-train {output.train:q} --out-dev {output.dev:q}"
+        "{params.program} --source {input.source:q} --out-train {output.train:q} --out-dev {output.dev:q}"
         " {params.options} > {log:q} 2>&1"

@@ -6,7 +6,7 @@ import re
 
 rule train_vocabulary:
     input:
-        texts=lambda wildcards: text_files(Base(f"mono-{wildcards.text}")),
+        unpack(reads(f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json")),
     output:
         f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json",
     log:
@@ -16,11 +16,11 @@ rule train_vocabulary:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        mem_mb=times_attempt(8000),
+        runtime=times_attempt(60),
     params:
         program=program("train_vocabulary.py"),
-        recipe=code("train_vocabulary.py"),
+        code_hash=code("train_vocabulary.py"),
         size=config["mlm"]["monolingual"]["vocabulary"],
         texts=lambda wildcards, input: named_texts(input.texts),
     shell:
@@ -29,11 +29,9 @@ rule train_vocabulary:
 
 rule pretrain_monolingual:
     input:
-        tokenizer=f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json",
-        texts=lambda wildcards: text_files(Base(f"mono-{wildcards.text}")),
-        dev=lambda wildcards: text_files(Base(f"mono-{wildcards.text}"), "dev"),
+        unpack(reads(f"{RESULTS}/models/mono-{{text}}/training.json")),
     output:
-        **model_outputs("mono-{text}"),
+        **model_files(f"{RESULTS}/models/mono-{{text}}"),
     log:
         f"{LOGS}/pretrain_monolingual/mono-{{text}}.log",
     benchmark:
@@ -44,28 +42,26 @@ rule pretrain_monolingual:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=growing(16000),
-        runtime=growing(480),
+        mem_mb=times_attempt(16000),
+        runtime=times_attempt(480),
     params:
         program=program("pretrain.py"),
-        recipe=code("pretrain.py"),
+        code_hash=code("pretrain.py"),
         options=monolingual_options(config),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
-        out=lambda wildcards, output: str(Path(output.training).parent),
+        out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/mono-{wildcards.text}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
+        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash} > {log:q} 2>&1"
 
 
 rule pretrain_norm_scheme:
     input:
-        vocabulary=vocabulary_file(config["pretraining"]["vocabulary"]),
-        texts=lambda wildcards: text_files(Base(f"scale-{wildcards.scheme}")),
-        dev=lambda wildcards: text_files(Base(f"scale-{wildcards.scheme}"), "dev"),
+        unpack(reads(f"{RESULTS}/models/scale-{{scheme}}/training.json")),
     output:
-        **model_outputs("scale-{scheme}"),
+        **model_files(f"{RESULTS}/models/scale-{{scheme}}"),
     log:
         f"{LOGS}/pretrain_norm_scheme/scale-{{scheme}}.log",
     benchmark:
@@ -78,27 +74,27 @@ rule pretrain_norm_scheme:
         "../envs/torch.yaml"
     resources:
         gpu=config["pretraining"]["gpus"],
-        mem_mb=growing(32000),
-        runtime=growing(2880),
+        mem_mb=times_attempt(32000),
+        runtime=times_attempt(2880),
     params:
         program=program("pretrain.py", processes=config["pretraining"]["gpus"]),
-        recipe=code("pretrain.py"),
+        code_hash=code("pretrain.py"),
         options=lambda wildcards: pretraining_options(config, f"scale-{wildcards.scheme}"),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
-        tokenizer=lambda wildcards, input: f"{Path(input.vocabulary).parent}/tokenizer.json",
-        out=lambda wildcards, output: str(Path(output.training).parent),
+        tokenizer=lambda wildcards, input: f"{parent(input.vocabulary)}/tokenizer.json",
+        out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/scale-{wildcards.scheme}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
+        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash} > {log:q} 2>&1"
 
 
 if OWN_VOCABULARIES:
 
     rule train_own_vocabulary:
         input:
-            texts=lambda wildcards: [f"{RESULTS}/{data.path()}" for data in texts_of(OWN_VOCABULARIES[wildcards.own])],
+            unpack(reads(f"{RESULTS}/vocabularies/{{own}}/tokenizer.json")),
         output:
             f"{RESULTS}/vocabularies/{{own}}/tokenizer.json",
         log:
@@ -108,11 +104,11 @@ if OWN_VOCABULARIES:
         conda:
             "../envs/torch.yaml"
         resources:
-            mem_mb=growing(8000),
-            runtime=growing(60),
+            mem_mb=times_attempt(8000),
+            runtime=times_attempt(60),
         params:
             program=program("train_vocabulary.py"),
-            recipe=code("train_vocabulary.py"),
+            code_hash=code("train_vocabulary.py"),
             options=lambda wildcards: vocabulary_options(config, wildcards.own),
             texts=lambda wildcards, input: named_texts(input.texts),
         shell:
@@ -123,11 +119,9 @@ if OWN_MODELS:
 
     rule pretrain_own:
         input:
-            tokenizer=lambda wildcards: vocabulary_file(wildcards.own),
-            texts=lambda wildcards: [f"{RESULTS}/{data.path()}" for data in texts_of(OWN_MODELS[wildcards.own])],
-            dev=lambda wildcards: [f"{RESULTS}/{data.path()}" for data in texts_of(OWN_MODELS[wildcards.own], "dev")],
+            unpack(reads(f"{RESULTS}/models/{{own}}/training.json")),
         output:
-            **model_outputs("{own}"),
+            **model_files(f"{RESULTS}/models/{{own}}"),
         log:
             f"{LOGS}/pretrain_own/{{own}}.log",
         benchmark:
@@ -138,18 +132,18 @@ if OWN_MODELS:
             "../envs/torch.yaml"
         resources:
             gpu=1,
-            mem_mb=growing(16000),
-            runtime=growing(480),
+            mem_mb=times_attempt(16000),
+            runtime=times_attempt(480),
         params:
             program=program("pretrain.py"),
-            recipe=code("pretrain.py"),
+            code_hash=code("pretrain.py"),
             options=lambda wildcards: own_model_options(config, wildcards.own),
             texts=lambda wildcards, input: named_texts(input.texts),
             dev=lambda wildcards, input: named_texts(input.dev),
-            out=lambda wildcards, output: str(Path(output.training).parent),
+            out=lambda wildcards, output: parent(output.training),
             checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/{wildcards.own}",
             # Models of one vocabulary read the same texts: they are encoded once. File names tell both.
             tokens=lambda wildcards, output: f"{RESULTS}/tokens",
         shell:
             "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev}"
-            " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.recipe} > {log:q} 2>&1"
+            " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash} > {log:q} 2>&1"

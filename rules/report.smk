@@ -1,53 +1,57 @@
 """What all tables and figures say together: verdicts on numbers and claims, and the page that people open."""
 
 
+rule write_config:
+    output:
+        INPUTS.config_file,
+    log:
+        f"{LOGS}/write_config.log",
+    priority: 2  # programs that look at a run that is not done yet read it
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    params:
+        config=json.dumps(config, indent=2, sort_keys=True),
+    shell:
+        r"printf '%s\n' {params.config:q} > {output:q} 2> {log:q}"
+
+
 rule make_verdicts:
     input:
-        [file for item in items_of() for file in outputs_of(item) if file.endswith(".csv")],
-        tolerances=tracked("resources/papers/tolerances.yaml"),
-        claims=[tracked(f"resources/papers/{paper}/claims.csv") for paper in config["papers"]],
+        unpack(reads(INPUTS.verdicts["numbers"])),
     output:
-        numbers=f"{RESULTS}/verdicts.csv",
-        claims=f"{RESULTS}/claims.csv",
-        details=f"{RESULTS}/claims.json",
+        **INPUTS.verdicts,
     log:
         f"{LOGS}/make_verdicts.log",
     conda:
         "../envs/data.yaml"
     params:
         program=program("make_verdicts.py"),
-        recipe=code("make_verdicts.py"),
-        config=lambda wildcards, output: f"{RESULTS}/config.json",
-        results=lambda wildcards, output: RESULTS,
+        code_hash=code("make_verdicts.py"),
+        results=lambda wildcards, input: parent(input.config),
     shell:
-        "{params.program} --config {params.config:q} --results {params.results:q} --out {output.numbers:q}"
+        "{params.program} --config {input.config:q} --results {params.results:q} --out {output.numbers:q}"
         " --claims {output.claims:q} > {log:q} 2>&1"
 
 
 rule make_report:
     input:
-        [file for item in items_of() for file in outputs_of(item)],
-        numbers=f"{RESULTS}/verdicts.csv",
-        claims=f"{RESULTS}/claims.csv",
-        details=f"{RESULTS}/claims.json",
-        assets=[tracked(f"resources/report/{name}") for name in REPORT_ASSETS],
-        differences=tracked("docs/differences.md"),
+        unpack(reads(INPUTS.page["page"])),
     output:
         page=report(
-            f"{RESULTS}/report/index.html",
+            INPUTS.page["page"],
             caption="../resources/captions/page.rst",
             category=PAGE,
             labels={"item": "The page", "title": "All tables, figures, claims and settings"},
         ),
-        provenance=f"{RESULTS}/report/provenance.json",
+        provenance=INPUTS.page["provenance"],
     log:
         f"{LOGS}/make_report.log",
     conda:
         "../envs/data.yaml"
     params:
         program=program("make_report.py"),
-        recipe=code("make_report.py"),
-        config=lambda wildcards, output: f"{RESULTS}/config.json",
-        results=lambda wildcards, output: RESULTS,
+        code_hash=code("make_report.py"),
+        results=lambda wildcards, input: parent(input.config),
     shell:
-        "{params.program} --config {params.config:q} --results {params.results:q} --out {output.page:q} > {log:q} 2>&1"
+        "{params.program} --config {input.config:q} --results {params.results:q} --out {output.page:q} > {log:q} 2>&1"

@@ -3,9 +3,7 @@
 
 rule make_table:
     input:
-        lambda wildcards: item_inputs(f"{wildcards.paper}/{wildcards.item}"),
-        printed=lambda wildcards: printed_numbers(f"{wildcards.paper}/{wildcards.item}"),
-        templates=[tracked(f"resources/report/{name}") for name in ("table.html", "table_file.html")],
+        unpack(reads(f"{RESULTS}/tables/{{paper}}/{{item}}.csv")),
     output:
         csv=f"{RESULTS}/tables/{{paper}}/{{item}}.csv",
         tex=f"{RESULTS}/tables/{{paper}}/{{item}}.tex",
@@ -20,19 +18,17 @@ rule make_table:
     log:
         f"{LOGS}/make_table/{{paper}}-{{item}}.log",
     wildcard_constraints:
-        paper="align-predict|anc|adjust|talk",
         item=r"table\d+",
     conda:
         "../envs/data.yaml"
     params:
         program=program("make_table.py"),
-        recipe=code("make_table.py"),
-        settings=lambda wildcards: item_settings(wildcards.paper),
+        code_hash=paper_code("make_table.py", "tables"),
+        settings=lambda wildcards: item_settings(config, wildcards.paper),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
         caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
-        config=lambda wildcards, output: f"{RESULTS}/config.json",
-        results=lambda wildcards, output: RESULTS,
+        results=lambda wildcards, input: parent(input.config),
     shell:
-        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {params.config:q} --results {params.results:q}"
+        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {input.config:q} --results {params.results:q}"
         " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q}"
         " --out-json {output.json:q} > {log:q} 2>&1"

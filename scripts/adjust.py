@@ -55,7 +55,7 @@ def main() -> None:
     from crossalign.engine.adjust import Adjusting, AdjustmentSettings
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision
-    from crossalign.engine.huggingface import load_encoder, save_encoder
+    from crossalign.engine.folders import load_encoder, save_encoder
     from crossalign.engine.hyperparameters import folder_identity
     from crossalign.engine.pairs import read_sample
     from crossalign.runtime.files import write_json

@@ -64,8 +64,8 @@ def main() -> None:
     # Every batch has a size of its own, and PyTorch's CPU library would keep a kernel for each of the last 1024 sizes.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
+    from crossalign.embedding.model import load_model
     from crossalign.embedding.sentences import Options, embed_files
-    from crossalign.embedding.weights import load_model
     from crossalign.engine.device import choose_device
 
     options = Options(args.max_length, args.special_tokens, args.last_layer)

@@ -51,7 +51,7 @@ def main() -> None:
     if args.token_budget is not None and args.token_budget < 1:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
 
-    from crossalign.embedding.weights import load_model
+    from crossalign.embedding.model import load_model
     from crossalign.embedding.words import embed_pairs, sample_pairs, write_array
     from crossalign.engine.device import choose_device
 

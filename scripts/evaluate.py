@@ -44,8 +44,9 @@ def main() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     from crossalign.engine.device import choose_device, choose_precision
-    from crossalign.engine.huggingface import load_config, load_tokenizer
+    from crossalign.engine.folders import load_config
     from crossalign.engine.task_model import load_tuned_model, predict_all, read_info, warm_up
+    from crossalign.engine.tokenizer import load_tokenizer
     from crossalign.tasks import get_task
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores

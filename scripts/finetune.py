@@ -81,7 +81,7 @@ def main() -> None:
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision, wake
     from crossalign.engine.finetune import FineTuning
-    from crossalign.engine.huggingface import load_encoder
+    from crossalign.engine.folders import load_encoder
     from crossalign.engine.hyperparameters import Settings, folder_identity
     from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json

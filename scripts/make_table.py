@@ -1,8 +1,9 @@
 """Make tables: CSV, LaTeX, HTML and JSON of one item, or of many in one go; what was not run says so."""
 
-from crossalign.papers.all_tables import TABLES, make
+from crossalign.papers import all_of, make
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import chosen, context_of, destinations, parser
-from crossalign.papers.common.table_csv import write_csv
+from crossalign.papers.common.table import write_csv
 from crossalign.papers.common.table_html import write_data, write_html
 from crossalign.papers.common.table_latex import write_tex
 from crossalign.runtime.errors import run_main
@@ -14,7 +15,7 @@ def main() -> None:
     """Read the results once, then write every table."""
     args = parser(__doc__, WRITERS).parse_args()
     context = context_of(args)
-    items = chosen(args, context, TABLES)
+    items = chosen(args, catalog_of(context.config).items, all_of("tables"))
     for item in items:
         paths = destinations(args, item, len(items) > 1 or args.all, WRITERS)
         table = make(item, context)

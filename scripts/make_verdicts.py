@@ -7,11 +7,11 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from pathlib import Path
 
-from crossalign.catalog.runs import Catalog
-from crossalign.papers.all_claims import counts, judge_all, write_claims
+from crossalign.papers.all_claims import judge_run
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import read_config
-from crossalign.results.claims.evidence import Evidence
-from crossalign.results.verdicts import write_verdicts
+from crossalign.results.claims.claim import counts, write_claims
+from crossalign.results.verdict import write_verdicts
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -48,8 +48,8 @@ def main() -> None:
     if document == table or out in (table, document):
         raise UserError(f"--claims {table}: a name of its own is needed that does not end in .json")
     paths = [path for kind in ("tables", "figures") for path in args.results.glob(f"{kind}/*/*.csv")]
-    tell("numbers", dict(sorted(write_verdicts(paths, Catalog(config).items, out).items())))
-    judged = judge_all(Evidence(config, args.results))
+    tell("numbers", dict(sorted(write_verdicts(paths, catalog_of(config).items, out).items())))
+    judged = judge_run(config, args.results)
     write_claims(judged, table, document)
     tell("claims", counts(judged))
 

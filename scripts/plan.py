@@ -17,17 +17,16 @@ from pathlib import Path
 import yaml
 
 from crossalign.catalog.config import load
-from crossalign.catalog.runs import Catalog
+from crossalign.catalog.inputs import Inputs
 from crossalign.embedding.placement import demand
 from crossalign.fetch.listing import missing
 from crossalign.fetch.register import Model, read_datasets, read_models
+from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.disk import model_disk, readable
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.jobs import Jobs
 from crossalign.plan.measured import measured
 from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, taken, times
-from crossalign.plan.targets import items_of
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.gpus import jobs_per_gpu
 
@@ -147,7 +146,7 @@ def main() -> None:
     """Print the plan."""
     given = arguments()
     config = load(given.files)
-    catalog = Catalog(config)
+    catalog = catalog_of(config)
     if given.measured:
         print("\n".join(taken(config["run"], measured(catalog, Path("results") / config["run"], given.gpus))))
         return
@@ -157,7 +156,7 @@ def main() -> None:
     )
     choice = chosen(given, config)
     estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())
-    named = {item for target in choice.targets for item in items_of(Jobs(catalog), target)}
+    named = {item for target in choice.targets for item in Inputs(catalog).items_of(target)}
     items = [item for item in catalog.items if item in named]
     print(f"Run '{config['run']}', targets: {' '.join(choice.targets)}\n")
     if not {"data", "download"}.issuperset(choice.targets):

@@ -54,12 +54,11 @@ def main() -> None:
     started = time.monotonic()
     files = named_sets(args.sets)
 
-    from crossalign.engine.bilstm import Sizes
+    from crossalign.engine.bilstm import Lexicon, Sizes, read_vectors
     from crossalign.engine.bilstm_training import WordTraining, save_word_model
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device
     from crossalign.engine.hyperparameters import Settings
-    from crossalign.engine.lexicon import Lexicon, read_vectors
     from crossalign.runtime.files import write_json
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores

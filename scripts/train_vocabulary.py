@@ -30,7 +30,7 @@ def main() -> None:
     args = parse_args()
 
     from crossalign.engine.corpus import lines_of
-    from crossalign.engine.vocabulary import train_vocabulary
+    from crossalign.engine.tokenizer import train_vocabulary
     from crossalign.runtime.files import write_atomic
 
     files = [path for paths in named_files(args.texts, "--texts").values() for path in paths]

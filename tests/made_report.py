@@ -7,9 +7,7 @@ from pathlib import Path
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.papers.all_items import ITEMS
 from crossalign.papers.common.figure import COLUMNS as FIGURE_COLUMNS
-from crossalign.papers.common.shades import PAIRS
-from crossalign.papers.common.table import Cell, Column, Row, Table
-from crossalign.papers.common.table_csv import write_csv
+from crossalign.papers.common.table import PAIRS, Cell, Column, Row, Table, write_csv
 from crossalign.papers.common.table_html import write_data, write_html
 from crossalign.papers.common.table_latex import write_tex
 from crossalign.report.claims import COLUMNS as CLAIM_COLUMNS

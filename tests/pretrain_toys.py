@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 from crossalign.engine.corpus import lines_of
-from crossalign.engine.huggingface import load_weights
-from crossalign.engine.lm_heads import load_head
+from crossalign.engine.folders import load_head, load_weights
 from crossalign.engine.pretrain import PretrainSettings
 from crossalign.engine.pretrain_job import starting_point
-from crossalign.engine.vocabulary import train_vocabulary
+from crossalign.engine.tokenizer import train_vocabulary
 
 SHAPE = {"hidden": 16, "layers": 2, "heads": 2, "intermediate": 32, "positions": 32, "initializer_range": 0.1}
 

@@ -48,7 +48,7 @@ def prepare(args: argparse.Namespace, plan: dict, names: list[str], work: Path) 
     from tools import demo_models
 
     from crossalign.engine.corpus import lines_of
-    from crossalign.engine.vocabulary import train_vocabulary
+    from crossalign.engine.tokenizer import train_vocabulary
     from crossalign.runtime.files import write_atomic
     from crossalign.world.settings import load_settings
     from crossalign.world.world import default_jobs, write_world

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from tools.local_mirror import lay_out
 
 from crossalign.catalog.config import load
-from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import read_datasets
+from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import run_main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +40,7 @@ def main() -> None:
     args = parse_args()
     rows = read_datasets(ROOT / "resources" / "datasets.tsv")
     if args.config:
-        wanted = Catalog(load(args.config)).files()
+        wanted = catalog_of(load(args.config)).files()
         rows = {path: rows[path] for path in wanted}
     laid, absent = lay_out(rows, args.folder, args.out)
     for file in laid:

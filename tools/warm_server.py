@@ -31,7 +31,7 @@ PROGRAMS = (
     "measure_distances.py", "make_table.py", "make_figure.py",
 )  # fmt: skip
 LIBRARIES = (
-    "torch", "tokenizers", "safetensors.torch", "scipy.linalg", "scipy.stats", "matplotlib.figure",
+    "torch", "tokenizers", "safetensors.torch", "scipy.linalg", "scipy.stats", "pandas", "matplotlib.figure",
     "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 GPUS = ("/dev/nvidia", "/dev/kfd", "/dev/dri")

@@ -15,7 +15,7 @@ from tests.workflow import planned
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.sets import DataSet
-from crossalign.papers.adjust.significance import marks
+from crossalign.papers.adjust.arms import marks
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import write_predictions
@@ -134,13 +134,13 @@ def test_edited_predictions_are_not_an_input_and_give_no_mark(copy, tmp_path):
     data = DataSet("nli", "xnli_hi", "test")
     for one, kept in zip(runs, (rows, rows[:7] + rows[8:]), strict=True):
         write_predictions(tmp_path / one.path() / "predictions.jsonl.gz", "nli", "ab", {"nli/xnli_hi/test": kept})
-    mark = marks(Results(tmp_path), runs[:1], runs[1:], data)
+    mark = marks(Results(tmp_path), runs[:1], runs[1:], data, "accuracy")
     assert mark.differs is None
     assert mark.reason == "the predictions are of different examples; evaluate the models again"
     cut = tmp_path / runs[0].path() / "predictions.jsonl.gz"
     cut.write_bytes(cut.read_bytes()[:-20])
     with pytest.raises(UserError, match="predictions.jsonl.gz: no file of predictions .* evaluate the model again"):
-        marks(Results(tmp_path), runs[:1], runs[1:], data)
+        marks(Results(tmp_path), runs[:1], runs[1:], data, "accuracy")
 
 
 # ---- read-only -----------------------------------------------------------------------------------------------------

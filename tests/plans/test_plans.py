@@ -7,7 +7,7 @@ import yaml
 from tests.workflow import planned, snakemake
 
 from crossalign.catalog.addresses import Adapted, Tuned
-from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_items import catalog_of
 
 TARGETS = ["all", "align_predict", "anc", "adjust", "talk", "download"]
 
@@ -19,7 +19,7 @@ def test_every_target_plans_at_paper_scale(root, tmp_path, target):
     jobs = planned(snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--quiet", "rules", "--", target))
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 30
     config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
-    catalog = Catalog(config)
+    catalog = catalog_of(config)
     paper = target.replace("_", "-")
     items = [item for item in catalog.items if target in ("all", "download") or item.startswith(f"{paper}/")]
     assert jobs["download_file"] == len(catalog.files(items))
@@ -80,7 +80,7 @@ def test_offline_says_at_once_what_is_missing(root, tmp_path):
     done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "all", config=config)
     message = done.stdout + done.stderr
     assert done.returncode != 0
-    files = Catalog(yaml.safe_load((root / "config.yaml").read_text()) | {"items": config["items"]}).files()
+    files = catalog_of(yaml.safe_load((root / "config.yaml").read_text()) | {"items": config["items"]}).files()
     assert len(files) > 20
     assert all(path in message for path in files)
     assert "en_ewt-ud-train.conllu" in message

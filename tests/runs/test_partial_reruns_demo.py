@@ -74,7 +74,7 @@ def test_touch_accepts_results_as_they_are(demo):
     module = demo / "scripts" / "crossalign" / "analysis" / "similarity.py"
     edit(module, "code")
     assert set(would_run(demo)) == {
-        *("embed_sentences", "compare_languages", "make_figure", "make_verdicts", "make_report")
+        *("embed_sentences", "compare_languages", "gather_results", "make_figure", "make_verdicts", "make_report")
     }
     before = contents(demo)
     assert run(demo, "--touch").returncode == 0
@@ -90,7 +90,7 @@ def test_parts_can_be_forced_chosen_and_left_out(demo):
     }  # fmt: skip
     assert would_run(demo, "--forcerun", "make_figure", "--omit-from", "make_verdicts") == {"make_figure": 1}
     assert would_run(demo, "--forcerun", "compare_languages") == {
-        "embed_sentences": 2, "compare_languages": 2, "make_figure": 1
+        "embed_sentences": 2, "compare_languages": 2, "gather_results": 1, "make_figure": 1
     } | end  # fmt: skip
 
 
@@ -98,7 +98,8 @@ def test_a_result_edited_by_hand_is_drawn_again_but_not_computed_again(demo):
     score = demo / "results/demo/similarity/models/mbert/xnliext.csv"
     with as_before(score):
         score.write_text(score.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        assert would_run(demo) == {"make_figure": 1, "make_verdicts": 1, "make_report": 1}
+        again = {"gather_results": 1, "make_figure": 1, "make_verdicts": 1, "make_report": 1}
+        assert would_run(demo) == again
 
 
 def test_a_killed_run_is_found_again(demo):

@@ -23,18 +23,20 @@ MADE_BY = {
     "finetune|finetune_random": r"tuned/.+/(training\.json|model/.+)",
     "evaluate": r"tuned/.+/(scores\.json|predictions\.jsonl\.gz)",
     "compare_languages": r"similarity/.+",
+    "gather_results": r"(scores|similarity)\.(csv|parquet)",
     "make_table": r"tables/.+",
     "make_figure": r"figures/.+",
     "make_verdicts": r"(verdicts|claims)\..+",
     "make_report": r"report/.+",
 }
+GATHERED = ("scores.csv", "scores.parquet", "similarity.csv", "similarity.parquet")
 # What a change makes different, of all that is made again; the page and its provenance tell of times and checksums.
 DIFFERENT = {
     "code of the training loop": {"tuned"},  # the code's own hash, and nothing else: see the test
     "a file's checksum": set(),
-    "a hyper-parameter": {"tuned", "similarity", "tables", "figures", "verdicts.csv"},
-    "one more seed": {"tuned", "similarity", "tables", "figures", "verdicts.csv"},
-    "one more language": {"data", "tuned", "tables", "verdicts.csv"},
+    "a hyper-parameter": {"tuned", "similarity", "tables", "figures", "verdicts.csv", *GATHERED},
+    "one more seed": {"tuned", "similarity", "tables", "figures", "verdicts.csv", *GATHERED},
+    "one more language": {"data", "tuned", "tables", "verdicts.csv", *GATHERED[:2]},
 }
 
 

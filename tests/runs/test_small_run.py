@@ -5,15 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import yaml
 from tests.workflow import planned, snakemake
 
 from crossalign.catalog.config import load
-from crossalign.catalog.runs import Catalog
-from crossalign.plan.jobs import Jobs
-from crossalign.plan.targets import wanted
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import planned as jobs_of
 
 # One item of each paper.
 ITEMS = ["align-predict/table7", "anc/figure4", "adjust/figure1", "talk/figure2"]
@@ -48,12 +48,8 @@ PINCH = {
 def test_the_plan_knows_every_job(root, tmp_path):
     """A dry run of all, and the plan's count of the same; no data are needed for either."""
     done = snakemake(root, tmp_path, "--dry-run", "--quiet", "rules", "--configfile", str(root / "config.small.yaml"))
-    jobs = Jobs(Catalog(load([root / "config.small.yaml"])))
-    wanted(jobs, ["all"])
-    counted: dict[str, int] = {}
-    for job in jobs.found.values():
-        counted[job.rule] = counted.get(job.rule, 0) + 1
-    assert planned(done) == counted
+    graph = jobs_of(catalog_of(load([root / "config.small.yaml"])))
+    assert planned(done) == Counter(job.rule for job in graph.jobs.values())
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tests.workflow import planned, snakemake
 from tools.validate_data import validate
 
 from crossalign.catalog.config import load
-from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_items import catalog_of
 from crossalign.world.settings import load_settings
 
 # Every kind of data set, few languages.
@@ -99,7 +99,7 @@ def edited(project):
 
 def test_every_set_is_made_and_valid(project):
     config = load([project / "config.demo.yaml", project / "config.small.json"])
-    sets = Catalog(config).sets()
+    sets = catalog_of(config).sets()
     assert {data.kind for data in sets} == {"trees", "ner", "nli", "qa", "bitext", "text", "parallel"}
     for data in sets:
         file = project / "results" / "demo" / data.path()

@@ -9,9 +9,8 @@ import pytest
 from tests.slurm.cluster import missing
 
 from crossalign.catalog.config import load
-from crossalign.catalog.runs import Catalog
-from crossalign.plan.jobs import Jobs
-from crossalign.plan.targets import wanted
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import planned
 
 PROGRAM = """
 import json, sys
@@ -24,10 +23,8 @@ print(json.dumps(make_plan(sys.argv[2])))
 def test_the_plan_is_the_workflow_without_downloads(root):
     command = [sys.executable, "-c", PROGRAM, str(root / "benchmarks"), "paper"]
     plan = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    jobs = Jobs(Catalog(load([])))
-    wanted(jobs, ["all"])
     expected: dict[str, int] = {}
-    for job in jobs.found.values():
+    for job in planned(catalog_of(load([]))).jobs.values():
         if not job.rule.startswith("download_"):
             expected[job.rule] = expected.get(job.rule, 0) + 1
     assert {rule: len(rows) for rule, rows in plan.items()} == expected

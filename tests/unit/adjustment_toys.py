@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from crossalign.engine.huggingface import wordpiece_tokenizer
 from crossalign.engine.parts import batch_inputs
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tokenizer import wordpiece_tokenizer
 
 STEMS = ["ka", "lo", "mi", "nu", "pe", "ra"]
 # English words and their translations: of one, two and three pieces.

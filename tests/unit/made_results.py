@@ -9,8 +9,8 @@ from random import Random
 import yaml
 
 from crossalign.catalog.addresses import Base, Run, Tuned
-from crossalign.catalog.runs import Catalog
 from crossalign.catalog.targets import evaluation_sets
+from crossalign.papers.all_items import catalog_of
 from crossalign.results.reading import set_key
 
 METRICS = {
@@ -53,7 +53,7 @@ def merge(config: dict, other: dict) -> None:
 
 def make_results(folder: Path, config: dict) -> None:
     """Write every file that the items of `config` read."""
-    catalog = Catalog(config)
+    catalog = catalog_of(config)
     for item in catalog.items:
         needs = catalog.needs(item)
         languages: dict[str, set[str]] = {}

@@ -18,7 +18,7 @@ from tests.unit.adjustment_toys import VOCABULARY, batch_of, toy_files, toy_mode
 from crossalign.engine.adjust import ContinualSettings, continual, load_reference
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.huggingface import load_encoder, save_encoder
+from crossalign.engine.folders import load_encoder, save_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.pairs import read_sample
 from crossalign.runtime.errors import UserError, run_main

@@ -12,7 +12,7 @@ from scipy.special import digamma
 from crossalign.alignment import kernels
 from crossalign.alignment.bitext import read_bitext
 from crossalign.alignment.kernels import Workers
-from crossalign.alignment.model import FLOOR, Aligner, Options, Sizes, diagonal_prior, model_feature, partition
+from crossalign.alignment.model import FLOOR, Aligner, Options, Sizes, partition
 from crossalign.alignment.parameters import Parameters, load_parameters, read_table, save_parameters, write_table
 from crossalign.runtime.errors import UserError
 
@@ -254,29 +254,6 @@ def test_partition_function_and_derivative(tension):
             assert feature[k] == pytest.approx(expected, rel=1e-9, abs=1e-12)
             k += 1
     assert k == len(total)
-
-
-def test_prior_sums_to_one_and_falls_with_distance():
-    sizes = Sizes.of(np.array([5, 3]), np.array([4, 8]))
-    prior = diagonal_prior(sizes, 6.0, 0.08, use_null=True)
-    of_j, of_i = sizes.starts()
-    for size, (n, m) in enumerate(zip(sizes.source.tolist(), sizes.target.tolist(), strict=True)):
-        for j in range(m):
-            up, down = prior.rise[of_j[size] + j], prior.fall[of_j[size] + j]
-            row = [
-                up * prior.shrink[of_i[size] + i] if (j + 1) * n <= (i + 1) * m else down * prior.grow[of_i[size] + i]
-                for i in range(n)
-            ]
-            assert sum(row) + prior.null[size] == pytest.approx(1.0)
-            distance = [abs((i + 1) / n - (j + 1) / m) for i in range(n)]
-            assert int(np.argmax(row)) in {i for i in range(n) if distance[i] < min(distance) + 1e-12}
-
-
-def test_model_feature_is_the_mean_over_sentences():
-    sizes = Sizes.of(np.array([2, 2, 4]), np.array([3, 3, 5]))
-    single = {(n, m): Sizes.of(np.array([n]), np.array([m])) for n, m in ((2, 3), (4, 5))}
-    expected = (6 * model_feature(single[2, 3], 4.0, 3) + 5 * model_feature(single[4, 5], 4.0, 5)) / 11
-    assert model_feature(sizes, 4.0, 11) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("x", [1e-4, 0.01, 0.5, 1.0, 3.7, 6.999, 7.0, 50.0, 1e6])

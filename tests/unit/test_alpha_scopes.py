@@ -8,10 +8,10 @@ from tests.unit.made_results import load, make_results
 from crossalign.catalog.addresses import Tuned, continual_init, is_continual, parse
 from crossalign.catalog.commands import continual_options, finetune_options
 from crossalign.catalog.config import check
-from crossalign.catalog.runs import Catalog
-from crossalign.papers.all_tables import make
+from crossalign.papers import make
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
-from crossalign.plan.jobs import Jobs
+from crossalign.plan.jobs import planned
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 
@@ -55,7 +55,7 @@ def test_the_papers_are_run_with_both(root):
 
 
 def test_runs_are_added_and_none_changes(one, two):
-    old, new = Catalog(one).runs(), Catalog(two).runs()
+    old, new = catalog_of(one).runs(), catalog_of(two).runs()
     assert old < new
     # Three tasks, four languages, two seeds.
     assert {run.init for run in new - old} == {"continual-both"} and len(new - old) == 24
@@ -63,7 +63,7 @@ def test_runs_are_added_and_none_changes(one, two):
         assert finetune_options(one, run) == finetune_options(two, run)
     # A config of an earlier run, of which a page is made again.
     before = one | {"adjust": {key: value for key, value in one["adjust"].items() if key != "further_alpha_scopes"}}
-    assert Catalog(before).runs() == old
+    assert catalog_of(before).runs() == old
 
 
 def flags(text):
@@ -73,24 +73,23 @@ def flags(text):
 
 def test_the_command_says_what_alpha_weighs(two):
     assert flags(continual_options(two, RUN))["--alpha-scope"] == "both"
-    main = Tuned(RUN.model, RUN.recipe, RUN.source, "continual", RUN.seed)
+    main = Tuned(RUN.model, RUN.preset, RUN.source, "continual", RUN.seed)
     assert flags(continual_options(two, main))["--alpha-scope"] == "alignment"
     other = two | {
         "adjustment": two["adjustment"] | {"continual": two["adjustment"]["continual"] | {"alpha_scope": "both"}}
     }
     assert flags(continual_options(other, main))["--alpha-scope"] == "both"
-    turned = Tuned(RUN.model, RUN.recipe, RUN.source, "continual-alignment", RUN.seed)
+    turned = Tuned(RUN.model, RUN.preset, RUN.source, "continual-alignment", RUN.seed)
     assert flags(continual_options(other, turned))["--alpha-scope"] == "alignment"
     # Nothing else of the two trainings differs.
     assert finetune_options(two, RUN) == finetune_options(two, main)
 
 
 def test_the_plan_prices_it_as_continual_learning(two):
-    jobs = Jobs(Catalog(two))
-    jobs.item("adjust/table2")
-    job = jobs.found[f"results/paper/{RUN.path()}/model/model.safetensors"]
-    main = jobs.found[f"results/paper/{RUN.path().replace('-both', '')}/model/model.safetensors"]
-    assert (job.rule, job.needs) == (main.rule, main.needs) and job.rule == "finetune"
+    jobs = planned(catalog_of(two), ["adjust/table2"]).jobs
+    job = jobs[f"results/paper/{RUN.path()}/model/model.safetensors"]
+    main = jobs[f"results/paper/{RUN.path().replace('-both', '')}/model/model.safetensors"]
+    assert (job.rule, job.inputs) == (main.rule, main.inputs) and job.rule == "finetune"
 
 
 @pytest.mark.parametrize("item", TABLES)

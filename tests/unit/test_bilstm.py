@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from crossalign.engine.bilstm import Sizes
+from crossalign.engine.bilstm import LONGEST, Lexicon, Sizes, read_vectors
 from crossalign.engine.bilstm_training import WordModel, load_word_model, save_word_model
-from crossalign.engine.lexicon import LONGEST, Lexicon, read_vectors
 from crossalign.engine.seeds import torch_seeded
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.words import get_word_task
@@ -49,30 +48,27 @@ def test_lexicon_knows_what_was_seen_twice():
     assert lexicon.forms == ["THE", "dog", "at", "Ω", "new"]
 
 
-def test_odd_forms():
+def test_odd_forms_and_given_vectors():
     lexicon = Lexicon.of([["a" * 500, "a" * 500]])
     spelt = lexicon.spell(np.array(lexicon.numbers(["a" * 500, ""])))
-    assert spelt.lengths.tolist() == [LONGEST, 1]
-    assert spelt.words.tolist() == [1, 0]
-
-
-def test_vectors_given_by_form_or_small_letters():
+    assert spelt.lengths.tolist() == [LONGEST, 1] and spelt.words.tolist() == [1, 0]
+    # A vector is found by the form, else by its small letters.
     lexicon = Lexicon.of(SENTENCES, ["Paris", "cat"])
     assert lexicon.spell(np.array(lexicon.numbers(["Paris", "Cat", "paris"]))).given.tolist() == [1, 2, 0]
 
 
 def test_lexicon_round_trip(tmp_path):
+    path = tmp_path / "v.json"
     lexicon = Lexicon.of([["été", "été", '"', '"', "\u2028", "\u2028"]], ["x"])
-    lexicon.save(tmp_path / "v.json")
-    again = Lexicon.load(tmp_path / "v.json")
+    lexicon.save(path)
+    again = Lexicon.load(path)
     assert (again.words, again.characters, again.given) == (lexicon.words, lexicon.characters, lexicon.given)
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"words": []}', '{"words": [], "characters": 3, "given": []}'])
-def test_a_broken_vocabulary(tmp_path, text):
-    (tmp_path / "v.json").write_text(text)
-    with pytest.raises(UserError, match=r"v\.json: no vocabulary of a BiLSTM"):
-        Lexicon.load(tmp_path / "v.json")
+    for text in ("", "[]", '{"words": []}', '{"words": [], "characters": 3, "given": []}'):
+        path.write_text(text)
+        with pytest.raises(UserError, match=r"v\.json: no vocabulary of a BiLSTM"):
+            Lexicon.load(path)
+    with pytest.raises(UserError, match="no such file; a BiLSTM's folder has a vocabulary"):
+        Lexicon.load(tmp_path / "none.json")
 
 
 def test_vectors_are_read(tmp_path):
@@ -102,23 +98,14 @@ def test_bad_vectors(tmp_path, text, message):
 # ---- encoder
 
 
-@pytest.mark.parametrize("name", ["layers", "hidden", "characters", "words"])
-def test_sizes_must_be_positive(name):
-    with pytest.raises(UserError, match=f"{name} is 0; a BiLSTM needs at least 1"):
-        Sizes(**{name: 0})
-
-
-def test_dropout_is_a_share():
-    with pytest.raises(UserError, match=r"dropout is 1\.0"):
-        Sizes(dropout=1.0)
-
-
-def test_defaults_are_those_of_the_specification():
-    sizes = Sizes()
-    assert (sizes.layers, sizes.hidden, sizes.characters, sizes.words, sizes.dropout) == (3, 400, 100, 100, 0.33)
+@pytest.mark.parametrize("name", ["layers", "hidden", "characters", "words", "dropout"])
+def test_sizes(name):
+    with pytest.raises(UserError, match=f"{name} is "):
+        Sizes(**{name: 1.0 if name == "dropout" else 0})
+    # The specification's.
+    assert Sizes() == Sizes(layers=3, hidden=400, characters=100, words=100, dropout=0.33)
     model = make_model(sizes=Sizes(layers=2, hidden=7, characters=3, words=4))
-    assert model.encoder.layers[0].input_size == 4 + 2 * 3 and model.encoder.layers[1].input_size == 2 * 7
-    assert model.encoder.width == 14
+    assert [layer.input_size for layer in model.encoder.layers] == [4 + 2 * 3, 2 * 7] and model.encoder.width == 14
 
 
 def test_neighbours_in_the_batch_do_not_matter():

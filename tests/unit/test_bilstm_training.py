@@ -16,11 +16,10 @@ from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
-from crossalign.engine.bilstm import Sizes
+from crossalign.engine.bilstm import Lexicon, Sizes
 from crossalign.engine.bilstm_training import WordTraining, load_word_model
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.lexicon import Lexicon
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task

@@ -1,20 +1,28 @@
 """The catalog holds every run of the papers, once, and nothing else."""
 
+import subprocess
+import sys
+from collections import Counter
+
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from made_results import load
 
+from crossalign.analysis.similarity import INDEXES as measured_indexes
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
-from crossalign.catalog.runs import Catalog, count, kind_of
+from crossalign.catalog.items import ANC, CKA, INDEXES
+from crossalign.catalog.runs import count, kind_of
 from crossalign.catalog.sets import DataSet, parse_set, raw_files
 from crossalign.catalog.targets import evaluation_sets, training_sets
 from crossalign.fetch.register import read_datasets, read_models
-from crossalign.papers.all_items import ITEMS, PAPERS
+from crossalign.papers import all_of, make
+from crossalign.papers.align_predict.correlation import similarity_targets
+from crossalign.papers.all_items import ITEMS, PAPERS, catalog_of
+from crossalign.papers.common.context import Context
+from crossalign.results.reading import Curve, Results
 from crossalign.runtime.errors import UserError
-
-# papers/INVENTORY: runs of each document with sharing; the talk's are those that align-predict has not.
-FINETUNINGS = {"align-predict": 535, "anc": 3, "adjust": 420}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +31,7 @@ def config(root):
 
 
 def runs_of(config, *papers):
-    catalog = Catalog(config)
+    catalog = catalog_of(config)
     return catalog.runs([item for item in catalog.items if item.partition("/")[0] in papers])
 
 
@@ -32,12 +40,7 @@ def test_there_are_48_items(config):
     counts = {"align-predict": 16, "anc": 11, "adjust": 11, "talk": 10}
     assert sum(counts.values()) == 48
     assert all(len(PAPERS[paper]) >= count for paper, count in counts.items())
-    assert list(Catalog(config).items) == list(ITEMS)
-
-
-@pytest.mark.parametrize(("paper", "expected"), FINETUNINGS.items())
-def test_finetunings_per_paper(config, paper, expected):
-    assert count(runs_of(config, paper))["fine-tuning"] == expected
+    assert list(catalog_of(config).items) == list(ITEMS)
 
 
 @pytest.mark.parametrize(("scope", "finetunings", "mlm"), [("slides", 75, 8), ("full", 735, 43)])
@@ -47,76 +50,47 @@ def test_talk_adds_to_align_predict(config, scope, finetunings, mlm):
     assert (new["fine-tuning"], new["masked language modelling"]) == (finetunings, mlm)
 
 
-def test_adjust_has_80_adjustments_and_60_continual_for_each_reading_of_alpha(config):
-    runs = runs_of(config, "adjust")
-    assert count(runs)["adjustment"] == 80
+def test_runs_of_each_paper_and_of_all_after_sharing(config):
+    # papers/INVENTORY: runs of each document with sharing; the talk's are those that align-predict has not.
+    runs = {paper: runs_of(config, paper) for paper in ("align-predict", "anc", "adjust")}
+    assert {paper: count(found)["fine-tuning"] for paper, found in runs.items()} == {
+        "align-predict": 535, "anc": 3, "adjust": 420
+    }  # fmt: skip
+    assert count(runs["adjust"])["adjustment"] == 80
     for init in ("continual", "continual-both"):
-        assert sum(isinstance(run, Tuned) and run.init == init for run in runs) == 60
-
-
-def test_grid_trials_are_counted_apart(config):
-    trials = [run for run in runs_of(config, "align-predict") if kind_of(run) == "grid trial"]
-    assert {task: sum(run.task == task for run in trials) for task in ("parsing", "ner", "pos")} == {
-        "parsing": 60,
-        "ner": 60,
-        "pos": 180,
-    }
-
-
-def test_whole_workflow_after_sharing(config):
+        assert sum(isinstance(run, Tuned) and run.init == init for run in runs["adjust"]) == 60
+    trials = Counter(run.task for run in runs["align-predict"] if kind_of(run) == "grid trial")
+    assert trials == {"parsing": 60, "ner": 60, "pos": 180}
     full = config | {"talk": config["talk"] | {"scope": "full"}}
-    assert count(Catalog(config).runs())["fine-tuning"] == 1033
-    assert count(Catalog(full).runs())["fine-tuning"] == 1693
+    assert [count(catalog_of(one).runs())["fine-tuning"] for one in (config, full)] == [1033, 1693]
 
 
 @pytest.mark.parametrize(
     ("item", "expected"),
     [
-        ("align-predict/table1", 315),
-        ("align-predict/table2", 105),
-        ("align-predict/table4", 15),
-        ("align-predict/table5", 195),
-        ("align-predict/figure4", 5),
-        ("align-predict/figure6", 35),
-        ("adjust/table2", 65),
-        ("adjust/table5", 90),
-        ("adjust/table6", 75),
-        ("adjust/table7", 75),
-        ("adjust/table8", 55),
-        ("adjust/table9", 45),
-        ("adjust/figure1", 3),
-        ("adjust/figure2", 27),
-        ("talk/figure2", 60),
-        ("talk/figure3", 35),
-        ("anc/table1", 3),
-        ("anc/figure8", 1),
-        ("anc/figure5", 0),
+        *(("align-predict/table1", 315), ("align-predict/table2", 105), ("align-predict/table4", 15)),
+        *(("align-predict/table5", 195), ("align-predict/figure4", 5), ("align-predict/figure6", 35)),
+        *(("adjust/table2", 65), ("adjust/table5", 90), ("adjust/table6", 75), ("adjust/table7", 75)),
+        *(("adjust/table8", 55), ("adjust/table9", 45), ("adjust/figure1", 3), ("adjust/figure2", 27)),
+        *(("talk/figure2", 60), ("talk/figure3", 35), ("anc/table1", 3), ("anc/figure8", 1), ("anc/figure5", 0)),
     ],
 )
 def test_finetunings_per_item(config, item, expected):
-    assert count(Catalog(config).needs(item).runs)["fine-tuning"] == expected
+    assert count(catalog_of(config).needs(item).runs)["fine-tuning"] == expected
 
 
-def test_a_ref_run_is_shared(config):
+def test_what_a_change_of_the_config_adds(config):
     ref = Tuned("mbert", "parsing", "en_ewt", "ref", 1)
-    users = [item for item in ITEMS if ref in Catalog(config).needs(item).runs]
-    assert len(users) >= 6
-    assert sum(run == ref for run in Catalog(config).runs()) == 1
-
-
-def test_one_more_seed_adds_runs_and_changes_none(config):
-    more = config | {"seeds": [*config["seeds"], 6]}
-    old, new = Catalog(config).runs(), Catalog(more).runs()
-    assert old < new
-    assert {run.seed for run in new - old} == {6}
-
-
-def test_one_more_language_adds_no_training(config):
+    old = catalog_of(config)
+    assert sum(ref in old.needs(item).runs for item in ITEMS) >= 6
+    # One more seed adds runs and changes none; one more language adds no training.
+    new = catalog_of(config | {"seeds": [*config["seeds"], 6]})
+    assert old.runs() < new.runs()
+    assert {run.seed for run in new.runs() - old.runs()} == {6}
     paper = config["align-predict"]
-    more = config | {"align-predict": paper | {"languages": [*paper["languages"], "vi"]}}
-    old, new = Catalog(config), Catalog(more)
-    assert new.runs() == old.runs()
-    assert new.sets() > old.sets()
+    wider = catalog_of(config | {"align-predict": paper | {"languages": [*paper["languages"], "vi"]}})
+    assert wider.runs() == old.runs()
+    assert wider.sets() > old.sets()
 
 
 def test_every_download_is_registered(config, root):
@@ -126,16 +100,9 @@ def test_every_download_is_registered(config, root):
                 "talk": config["talk"] | {"scope": scope},
                 "anc": config["anc"] | {"norm_models": norm_models},
             }
-            catalog = Catalog(chosen)
+            catalog = catalog_of(chosen)
             assert not set(catalog.files()) - set(read_datasets(root / "resources" / "datasets.tsv"))
             assert not set(catalog.models()) - set(read_models(root / "resources" / "models.tsv"))
-
-
-def test_every_tuned_run_has_data(config):
-    for run in Catalog(config | {"talk": config["talk"] | {"scope": "full"}}).runs():
-        if isinstance(run, Tuned):
-            assert evaluation_sets(config, run), run
-            assert "train" in training_sets(config, run)
 
 
 def test_evaluation_sets_of_the_main_models(config):
@@ -201,33 +168,29 @@ def test_sets_round_trip(kind, name, split):
     assert parse_set(data.path()) == data
 
 
-def test_every_address_of_the_papers_round_trips(config):
-    for run in Catalog(config | {"talk": config["talk"] | {"scope": "full"}}).runs():
+def test_every_run_of_the_papers_round_trips_and_has_data(config):
+    for run in catalog_of(config | {"talk": config["talk"] | {"scope": "full"}}).runs():
         assert parse(run.path()) == run
-    for data in Catalog(config).sets():
+        if isinstance(run, Tuned):
+            assert evaluation_sets(config, run) and "train" in training_sets(config, run), run
+    for data in catalog_of(config).sets():
         assert parse_set(data.path()) == data
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("read", "path"),
     [
-        "",
-        "models",
-        "tuned/mbert/parsing-en_ewt/ref",
-        "tuned/mbert/chess-en_ewt/ref/seed1",
-        "models/mbert+x/seed1",
-        "../x",
+        *((parse, path) for path in ("", "models", "tuned/mbert/parsing-en_ewt/ref", "models/mbert+x/seed1", "../x")),
+        (parse, "tuned/mbert/chess-en_ewt/ref/seed1"),
+        *(
+            (parse_set, path)
+            for path in ("data/trees/en_ewt/train.txt", "data/chess/a/b.c", "trees/en_ewt/train.conllu")
+        ),
     ],
 )
-def test_what_is_no_address_is_refused(path):
-    with pytest.raises(UserError, match="no run address|no adaptation"):
-        parse(path)
-
-
-@pytest.mark.parametrize("path", ["data/trees/en_ewt/train.txt", "data/chess/a/b.c", "trees/en_ewt/train.conllu"])
-def test_what_is_no_set_is_refused(path):
-    with pytest.raises(UserError, match="no data set"):
-        parse_set(path)
+def test_what_is_no_address_and_no_set_is_refused(read, path):
+    with pytest.raises(UserError, match="no run address|no adaptation|no data set"):
+        read(path)
 
 
 @pytest.mark.parametrize(("rate", "text"), [(1e-5, "1e-5"), (2.5e-5, "2.5e-5"), (3.5e-5, "3.5e-5"), (1e-10, "1e-10")])
@@ -236,7 +199,60 @@ def test_rates_in_addresses(rate, text):
 
 
 def test_items_can_be_chosen(config):
-    chosen = Catalog(config | {"items": ["anc/figure5"]})
+    chosen = catalog_of(config | {"items": ["anc/figure5"]})
     assert list(chosen.items) == ["anc/figure5"]
     assert chosen.models() == ["xlmr-base", "xlmr-large", "xlmr-xl", "xlmr-xxl"]
     assert {data.split for data in chosen.sets()} == {"en", "fr", "de", "ru", "et"}
+
+
+@pytest.mark.parametrize(
+    ("run", "corpus", "indexes", "languages"),
+    [
+        *((Base(name), "xnliext", ANC, "de en et fr ru") for name in ("xlmr-xxl", "xglm-7.5b")),
+        (Base("xlmr-base"), "xnliext", ANC, "de en et fr lt lv pl ru"),
+        (Base("scale-pre"), "xnliext", (*CKA, *ANC), "bg en et fr"),
+        (Base("scale-normformer"), "xnliext", [name for name in INDEXES if name != "cka-rbf"], "bg en et fr"),
+        (Tuned("scale-normformer", "anc-nli", "multinli_en", "ref", 1), "xnliext", (*CKA, *ANC), "bg en et fr"),
+        (Tuned("mbert", "parsing", "en_ewt", "random-1-2", 1), "pud", (*CKA, "cka-rbf"), "ar de en fr id ru tr"),
+        (Tuned("mbert", "parsing", "en_ewt", "random-1-2", 1), "xnliext", (), "en"),
+    ],
+)
+def test_no_model_is_compared_more_than_some_item_wants(config, run, corpus, indexes, languages):
+    catalog = catalog_of(config)
+    assert catalog.indexes(run, corpus) == list(indexes)
+    assert catalog.languages(run, corpus) == languages.split()
+    chosen = catalog_of(config | {"similarity": config["similarity"] | {"index": "anc"}})
+    assert ("anc" in chosen.indexes(run, corpus)) == ("anc" in indexes or corpus == "pud")
+
+
+def test_whatever_is_drawn_is_wanted(root, tmp_path):
+    config = load(root)
+    catalog = catalog_of(config)
+    asked = set()
+
+    class Asked(Results):
+        def curve(self, runs, corpus, pairs, index, control="none"):
+            asked.update((run, corpus, pair, index) for run in runs for pair in pairs)
+            return Curve()
+
+        def similarity(self, run, corpus):
+            # The correlations look at every language with parallel sentences.
+            pairs = [f"en-{lang}" for lang in similarity_targets(context)]
+            asked.update((run, corpus, pair, config["similarity"]["index"]) for pair in pairs)
+            return {}
+
+    context = Context(config, Asked(tmp_path))
+    for item in all_of("figures"):
+        make(item, context)
+    make("align-predict/table4", context)
+    assert len(asked) > 300
+    for run, corpus, pair, index in asked:
+        assert index in catalog.indexes(run, corpus), (run, corpus, index)
+        assert pair.removeprefix("en-") in catalog.languages(run, corpus), (run, corpus, pair)
+
+
+def test_the_catalog_is_light_and_knows_the_order_of_the_indexes(root):
+    assert measured_indexes == INDEXES
+    code = "import sys; import crossalign.catalog.inputs; print({'numpy', 'torch', 'snakemake'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root / "scripts")
+    assert done.stdout.strip() == "set()", done.stderr

@@ -18,11 +18,12 @@ from crossalign.engine.batches import Store, Stream
 from crossalign.engine.checkpoints import REQUEUE, Checkpoints, InterruptedTraining, Saver, Saving, requeued
 from crossalign.engine.epochs import History
 from crossalign.engine.finetune import Auxiliary, FineTuning
-from crossalign.engine.huggingface import load_tokenizer, save_encoder, wordpiece_tokenizer
+from crossalign.engine.folders import save_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import load_tuned_model, predict_all, read_info
+from crossalign.engine.tokenizer import load_tokenizer, wordpiece_tokenizer
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 

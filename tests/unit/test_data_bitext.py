@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.data.bitext import Pool, filter_links, read_scored
+from crossalign.alignment.bitext import filter_links
+from crossalign.data.bitext import Pool, read_scored
 from crossalign.data.report import Report
 from crossalign.data.text import detokeniser, tidy, tokeniser
 from crossalign.runtime.errors import UserError

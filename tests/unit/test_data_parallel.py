@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from crossalign.catalog import mixtures
+from crossalign.catalog import sets
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.data.parallel import first_rows, read_column, read_extension, read_pairs, read_pud, read_text
 from crossalign.data.report import Report
@@ -100,7 +100,7 @@ def test_bad_pairs_are_told(tmp_path, files, message):
 
 def test_every_mixture_is_registered(root):
     known = read_datasets(root / "resources" / "datasets.tsv")
-    lines = mixtures.MIXTURES.read_text(encoding="utf-8").splitlines()[1:]
+    lines = sets.MIXTURES.read_text(encoding="utf-8").splitlines()[1:]
     assert len(lines) > 50
     for line in lines:
         name, path = line.split("\t")
@@ -120,6 +120,6 @@ def test_every_mixture_is_registered(root):
     ],
 )
 def test_mistakes_in_the_list_are_told(tmp_path, monkeypatch, text, message):
-    monkeypatch.setattr(mixtures, "MIXTURES", put(tmp_path, "mixtures.tsv", text))
+    monkeypatch.setattr(sets, "MIXTURES", put(tmp_path, "mixtures.tsv", text))
     with pytest.raises(UserError, match=message):
-        mixtures.mixture("text/mix_wo")
+        sets.mixture("text/mix_wo")

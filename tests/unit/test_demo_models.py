@@ -13,7 +13,7 @@ from tools import demo_models
 from tools.demo_models import finished, write_provenance
 
 from crossalign.engine.checkpoints import InterruptedTraining
-from crossalign.engine.huggingface import load_weights
+from crossalign.engine.folders import load_weights
 from crossalign.engine.pretrain import Pretraining
 from crossalign.runtime.errors import UserError
 

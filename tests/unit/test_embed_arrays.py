@@ -29,63 +29,45 @@ def test_pieces_make_the_array(tmp_path_factory, sizes, layers, width):
 
 
 def test_an_error_leaves_the_finished_files_only(tmp_path):
+    """What lies beside a file comes with it, as it is at the end, or not at all."""
+    counts = {lang: np.zeros(2, dtype=np.int32) for lang in ("en", "fr")}
+
     def work():
         with ArrayWriter() as writer:
-            writer.begin("en", tmp_path / "en.npy", (1, 2, 3))
-            writer.add(torch.zeros(1, 2, 3))
-            writer.begin("fr", tmp_path / "fr.npy", (1, 2, 3))
-            writer.add(torch.zeros(1, 1, 3))
+            for lang, count in counts.items():
+                writer.begin(lang, tmp_path / f"{lang}.npy", (1, 2, 3), {tmp_path / f"{lang}.lengths.npy": count})
+                writer.add(torch.zeros(1, 2, 3))
+                count[:] = 4, 5
             raise UserError("stop")
 
     with pytest.raises(UserError, match="stop"):
         work()
-    assert [path.name for path in tmp_path.iterdir()] == ["en.npy"]
-
-
-def test_what_lies_beside_a_file_comes_with_it_or_not_at_all(tmp_path):
-    def work(stop):
-        with ArrayWriter() as writer:
-            counts = np.zeros(2, dtype=np.int32)
-            writer.begin("en", tmp_path / "en.npy", (1, 2, 3), {tmp_path / "en.lengths.npy": counts})
-            writer.add(torch.zeros(1, 2, 3))
-            counts[:] = 4, 5
-            if stop:
-                raise UserError("stop")
-
-    with pytest.raises(UserError, match="stop"):
-        work(stop=True)
-    assert list(tmp_path.iterdir()) == []
-    work(stop=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["en.lengths.npy", "en.npy"]
     assert np.load(tmp_path / "en.lengths.npy").tolist() == [4, 5]
 
 
-@pytest.mark.parametrize("pieces", [1, 3])
-def test_an_array_with_too_few_or_too_many_rows_is_not_kept(pieces, tmp_path):
-    def work():
-        with ArrayWriter() as writer:
-            writer.begin("en", tmp_path / "en.npy", (2, 2, 3))
-            for _ in range(pieces):
-                writer.add(torch.zeros(2, 1, 3))
-
-    with pytest.raises(UserError, match=rf"en\.npy: {pieces} of 2 rows"):
-        work()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("pieces", [1, 5])
-def test_a_full_disk_is_told_and_leaves_nothing(pieces, tmp_path, monkeypatch):
-    def full(*_):
+@pytest.mark.parametrize(
+    ("pieces", "rows", "full", "message"),
+    [
+        (1, 2, False, "1 of 2 rows"),
+        (3, 2, False, "3 of 2 rows"),
+        (1, 1, True, "cannot write: No space left on device"),
+        (5, 5, True, "cannot write: No space left on device"),
+    ],
+)
+def test_what_is_not_complete_is_told_and_leaves_nothing(pieces, rows, full, message, tmp_path, monkeypatch):
+    def no_room(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def work():
         with ArrayWriter() as writer:
-            writer.begin("en", tmp_path / "en.npy", (1, pieces, 3))
+            writer.begin("en", tmp_path / "en.npy", (2, rows, 3))
             for _ in range(pieces):
-                writer.add(torch.zeros(1, 1, 3))
+                writer.add(torch.zeros(2, 1, 3))
 
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(UserError, match=r"en\.npy: cannot write: No space left on device"):
+    if full:
+        monkeypatch.setattr(os, "pwrite", no_room)
+    with pytest.raises(UserError, match=rf"en\.npy: {message}"):
         work()
     assert list(tmp_path.iterdir()) == []
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
-from crossalign.embedding.families import parse_config
 from crossalign.embedding.placement import Demand, Sizes, demand, plan, weight_sizes, working_bytes
+from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import BUDGET
 from crossalign.fetch.register import read_models
 from crossalign.runtime.errors import UserError
@@ -34,38 +34,37 @@ CONFIGS = {
 def test_sizes_are_those_of_the_register(name, root):
     with (root / "resources" / "models.tsv").open(encoding="utf-8") as stream:
         parameters = {row["name"]: row["parameters"] for row in csv.DictReader(stream, delimiter="\t")}
-    assert weight_sizes(parse_config(CONFIGS[name]), "bf16").total == 2 * int(parameters[name])
-    assert weight_sizes(parse_config(CONFIGS[name]), "fp32").total == 4 * int(parameters[name])
+    assert weight_sizes(EncoderConfig.from_huggingface(CONFIGS[name]), "bf16").total == 2 * int(parameters[name])
+    assert weight_sizes(EncoderConfig.from_huggingface(CONFIGS[name]), "fp32").total == 4 * int(parameters[name])
 
 
 def test_tables_of_small_models_stay_exact():
-    shape = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = parse_config({**shape, "intermediate_size": 16, "model_type": "bert"})
+    config = EncoderConfig(vocab_size=100, hidden=8, layers=2, heads=2, intermediate=16)
     low, full = weight_sizes(config, "bf16"), weight_sizes(config, "fp32")
     assert low.embeddings == full.embeddings and 2 * sum(low.layers) == sum(full.layers)
 
 
-def test_one_device_when_it_has_room():
-    placement = plan("m", Sizes(4 * GB, (GB,) * 6, 10), 2 * GB, [(GPU0, 14 * GB), (GPU1, 14 * GB)], 0)
-    assert set(placement.layers) == {GPU0} and not placement.spilled
+SIX = Sizes(4 * GB, (GB,) * 6, 10)
 
 
-def test_several_devices_in_order():
-    placement = plan("m", Sizes(4 * GB, (GB,) * 6, 10), 2 * GB, [(GPU0, 10 * GB), (GPU1, 10 * GB)], 0)
-    # 9.5 GB without slack, 2 for batches, 4 for the embeddings: three layers fit.
-    assert placement.layers == (GPU0,) * 3 + (GPU1,) * 3 and not placement.spilled
+@pytest.mark.parametrize(
+    ("devices", "host", "layers", "spilled"),
+    [
+        ([(GPU0, 14 * GB), (GPU1, 14 * GB)], 0, [GPU0] * 6, set()),
+        # 9.5 GB without slack, 2 for batches, 4 for the embeddings: three layers fit.
+        ([(GPU0, 10 * GB), (GPU1, 10 * GB)], 0, [GPU0] * 3 + [GPU1] * 3, set()),
+        # Host memory takes what the device cannot hold; one layer's room is kept for the copies.
+        ([(GPU0, 10 * GB)], 20 * GB, [GPU0] * 6, {2, 3, 4, 5}),
+    ],
+)
+def test_where_layers_lie(devices, host, layers, spilled):
+    placement = plan("m", SIX, 2 * GB, devices, host)
+    assert list(placement.layers) == layers and placement.spilled == spilled
     assert placement.weights_at("embeddings.word.weight") == GPU0
-    assert placement.weights_at("layers.2.up.weight") == GPU0
-    assert placement.weights_at("layers.3.up.weight") == GPU1
-    assert placement.weights_at("final_norm.weight") == GPU1
-
-
-def test_host_memory_takes_what_devices_cannot_hold():
-    placement = plan("m", Sizes(4 * GB, (GB,) * 6, 10), 2 * GB, [(GPU0, 10 * GB)], 20 * GB)
-    # One layer's room is kept for the copies.
-    assert placement.spilled == {2, 3, 4, 5} and placement.layers == (GPU0,) * 6
-    assert placement.weights_at("layers.2.up.weight").type == "cpu"
-    assert placement.weights_at("layers.1.up.weight") == GPU0
+    assert placement.weights_at("final_norm.weight") == layers[-1]
+    for number, device in enumerate(layers):
+        want = torch.device("cpu") if number in spilled else device
+        assert placement.weights_at(f"layers.{number}.up.weight") == want
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_what_does_not_fit_gives_numbers_and_ways_out(devices, host):
 
 
 def test_a_batch_needs_more_with_more_tokens_and_precision():
-    config = parse_config(CONFIGS["xlmr-xxl"])
+    config = EncoderConfig.from_huggingface(CONFIGS["xlmr-xxl"])
     assert working_bytes(config, "bf16", 2000) == 2 * working_bytes(config, "bf16", 1000)
     assert working_bytes(config, "bf16", 1000) < working_bytes(config, "fp32", 1000)
     # Nothing of a layer is smaller than its input, its two products and the inner states.
@@ -101,18 +100,17 @@ def test_demand_before_the_download(name, root):
         "xlmr-base": {"model_type": "xlm-roberta", "vocab_size": 250002, "max_position_embeddings": 514,
                       "type_vocab_size": 1},
     }  # fmt: skip
-    config = parse_config(CONFIGS.get(name) or {**base, **small[name]})
+    config = EncoderConfig.from_huggingface(CONFIGS.get(name) or {**base, **small[name]})
     assert found.weights == pytest.approx(weight_sizes(config, "bf16").total, rel=0.001)
     budget = BUDGET["cuda"]
     assert working_bytes(config, "bf16", budget) <= found.batch < 3 * working_bytes(config, "bf16", budget)
     assert plan("m", weight_sizes(config, "bf16"), found.batch, [(GPU0, found.memory + GB // 100)], 0).layers
 
 
-def test_demand_in_devices():
-    assert Demand(weights=20 * GB, batch=2 * GB, layer=GB).devices(40 * GB) == 1
-    # 9.5 GB without slack, 2 of them for a batch: seven layers on each.
-    assert Demand(weights=20 * GB, batch=2 * GB, layer=GB).devices(10 * GB) == 3
-    assert Demand(weights=20 * GB, batch=2 * GB, layer=GB).devices(3 * GB) == 0
+@pytest.mark.parametrize(("memory", "devices"), [(40, 1), (10, 3), (3, 0)])
+def test_demand_in_devices(memory, devices):
+    """Of 10 GB 9.5 are used, 2 of them for a batch: seven layers on each."""
+    assert Demand(weights=20 * GB, batch=2 * GB, layer=GB).devices(memory * GB) == devices
 
 
 def test_a_model_of_unknown_size_has_no_demand(root):

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
-from crossalign.embedding.weights import load_model
+from crossalign.embedding.model import load_model
 from crossalign.embedding.words import embed_pairs, sample_pairs, unrelated_partners
-from crossalign.engine.huggingface import save_encoder
+from crossalign.engine.folders import save_encoder
 from crossalign.engine.pairs import sample_lines
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
@@ -44,9 +44,8 @@ def model(request, tmp_path_factory):
     offset = {} if request.param == "bert" else {"pad_id": 1, "position_offset": 2}
     shape = {"hidden": 16, "layers": 2, "heads": 2, "intermediate": 24, "positions": 60, "initializer_range": 0.3}
     config = EncoderConfig(160, **shape, family=request.param, **offset)
-    save_encoder(
-        folder, fresh_encoder(config, 1), bert_tokenizer() if request.param == "bert" else xlmr_tokenizer()
-    )  # fmt: skip
+    tokenizer = bert_tokenizer() if request.param == "bert" else xlmr_tokenizer()
+    save_encoder(folder, fresh_encoder(config, 1), tokenizer)
     return load_model(folder, CPU)
 
 

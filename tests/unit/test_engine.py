@@ -7,10 +7,10 @@ import pytest
 import torch
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
-from crossalign.engine import cpu_layer
+from crossalign.engine import cpu
 from crossalign.engine.batches import Store, Stream
 from crossalign.engine.finetune import Auxiliary, FineTuning
-from crossalign.engine.huggingface import library_names
+from crossalign.engine.folders import library_names
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.optimiser import AdamW, Arena, learning_rates
 from crossalign.engine.parts import Part
@@ -119,7 +119,7 @@ def test_whole_layers_give_the_same_bits_as_their_parts(micro, frozen, monkeypat
     served = []
 
     def run(whole: bool) -> FineTuning:
-        monkeypatch.setattr(cpu_layer, "serves", lambda *given: served.append(serves(*given)) or (whole and served[-1]))
+        monkeypatch.setattr(cpu, "serves", lambda *given: served.append(serves(*given)) or (whole and served[-1]))
         encoder = toy_encoder()
         encoder.embeddings.requires_grad_(not frozen)
         tuning = tune(encoder, run=False)
@@ -127,7 +127,7 @@ def test_whole_layers_give_the_same_bits_as_their_parts(micro, frozen, monkeypat
         tuning.run()
         return tuning
 
-    serves = cpu_layer.serves
+    serves = cpu.serves
     whole, parts = run(True), run(False)
     assert served and all(served)
     assert torch.equal(whole.engine.losses, parts.engine.losses)

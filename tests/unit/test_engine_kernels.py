@@ -17,10 +17,10 @@ def patched(tensor, scope):
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 interpreter._patch_lang_tensor = patched
 from torch.nn import functional
-from crossalign.engine import kernels, update_kernels
-from crossalign.engine.attention_kernels import ShortAttention
-from crossalign.engine.head_kernels import MatrixVector
-from crossalign.engine.sinks import Branch, Sink
+from crossalign.engine.kernels import norms, update
+from crossalign.engine.kernels.attention import ShortAttention
+from crossalign.engine.kernels.scores import MatrixVector
+from crossalign.engine.ops import AddNorm, Branch, Sink
 from crossalign.engine.optimiser import AdamW
 
 torch.manual_seed(0)
@@ -34,7 +34,7 @@ for low in (False, True):
     scale = torch.tensor(0.3)
     settings = AdamW((0.9, 0.99), 1e-8, 0.01)
     numbers = torch.tensor([1e-2, 3.0, 1 - 0.9**3, (1 - 0.99**3) ** 0.5])
-    update_kernels.adamw(master, m, v, grad, copy, numbers, scale, settings, 0.01)
+    update.adamw(master, m, v, grad, copy, numbers, scale, settings, 0.01)
     torch._fused_adamw_([expected[0]], [grad.float() * scale], [expected[1]], [expected[2]], [], [torch.tensor(3.0)],
         lr=1e-2, beta1=0.9, beta2=0.99, weight_decay=0.01, eps=1e-8, amsgrad=False, maximize=False)
     for got, want in zip((master, m, v), expected):
@@ -51,11 +51,11 @@ def inputs(dtype, rows):
 
 for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 0.06)):
     # Few programs take several tiles each; of many the sums come in more than one piece.
-    for fresh, rows, kernels._PROGRAMS, kernels._MANY_ROWS in ((True, 37, 3, 8192), (False, 530, 1056, 500)):
+    for fresh, rows, norms._PROGRAMS, norms._MANY_ROWS in ((True, 37, 3, 8192), (False, 530, 1056, 500)):
         x, residual, weight, bias, sinks = inputs(dtype, rows)
         for sink in sinks:
             sink.fresh = fresh
-        y = kernels.AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks)
+        y = AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks)
         reference = [t.detach().float().requires_grad_() for t in (x, residual, weight, bias)]
         want = functional.layer_norm(reference[0] + reference[1], (48,), reference[2], reference[3], 1e-6)
         torch.testing.assert_close(y.float(), want, rtol=tolerance, atol=tolerance)
@@ -76,7 +76,7 @@ ones = torch.ones(37, 48, requires_grad=True)
 seed = torch.tensor([123])
 patterns = []
 for base in (0, ones.numel()):
-    y = kernels.AddNorm.apply(ones, zeros, torch.ones(48), torch.zeros(48), 1e-6, 0.25, (seed, base), sinks)
+    y = AddNorm.apply(ones, zeros, torch.ones(48), torch.zeros(48), 1e-6, 0.25, (seed, base), sinks)
     dropped = y < 0
     (dx,) = torch.autograd.grad(y, ones, torch.randn(37, 48))
     assert torch.equal(dx == 0, dropped)
@@ -88,13 +88,13 @@ assert not torch.equal(*patterns)
 for fresh in (True, False):
     value, sink = torch.randn(150, 70), Sink(torch.full((70,), 2.0))
     sink.fresh = fresh
-    kernels.row_sums(value, sink)
+    norms.row_sums(value, sink.grad, add=not fresh)
     torch.testing.assert_close(sink.grad, value.sum(0) + (0.0 if fresh else 2.0), rtol=1e-4, atol=1e-4)
-update_kernels._PROGRAMS = 4
+update._PROGRAMS = 4
 gradients = [torch.randn(20000), torch.randn(9), torch.empty(0)]
 norm = torch.cat(gradients).norm()
-torch.testing.assert_close(update_kernels.clipping(gradients, 3.0), (3.0 / (norm + 1e-6)).view(1), rtol=1e-5, atol=0)
-assert update_kernels.clipping(gradients, 1000.0).item() == 1.0
+torch.testing.assert_close(update.clipping(gradients, 3.0), (3.0 / (norm + 1e-6)).view(1), rtol=1e-5, atol=0)
+assert update.clipping(gradients, 1000.0).item() == 1.0
 
 # Attention: sequences within one block and over several, the filling left out.
 for lengths, heads, size in (([5, 64, 30], 2, 16), ([100, 3, 65], 1, 16)):
@@ -137,7 +137,7 @@ for x, y in zip(*(torch.autograd.grad(result, (matrices, vectors), given) for re
 # The gradient of a residual goes through the branch: added by the product, not by autograd.
 x, residual, weight, bias, sinks = inputs(torch.float32, 37)
 branch = Branch()
-y = kernels.AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks, branch)
+y = AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks, branch)
 dx, dresidual = torch.autograd.grad(y, (x, residual), torch.ones_like(y), allow_unused=True)
 assert dresidual is None and torch.equal(branch.pending, dx) and branch.pending is not dx
 print("kernels agree")

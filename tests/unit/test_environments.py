@@ -61,13 +61,11 @@ LISTED_AS = {"yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
 # Packages that come with one of the environment's own.
 BROUGHT = {
     "httpx": "huggingface-hub",  # its own client, whose errors are told apart
-    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels.py)
+    "urllib3": "requests",  # likewise
+    "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels)
 }
 # Imported inside functions that no rule of the environment calls.
-NOT_CALLED = {
-    # Training and embedding filter the links of sentences that are tokenised already (crossalign/engine/pairs.py).
-    ("torch.yaml", "sacremoses"),
-}
+NOT_CALLED: set[tuple[str, str]] = set()
 
 
 def at_runtime(node):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
-from crossalign.engine.huggingface import save_encoder
+from crossalign.engine.folders import save_encoder
 from crossalign.engine.programs import named_sets
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig

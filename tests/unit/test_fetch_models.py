@@ -61,31 +61,22 @@ def test_only_safe_files_are_taken_and_listed_last(web, place):
     assert not any(asked.path.endswith((".bin", ".py", ".h5", ".msgpack")) for asked in web.asked)
 
 
+SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"]
+TOKENISER = ["sentencepiece.bpe.model", "special_tokens_map.json"]
+
+
 @pytest.mark.parametrize(
-    ("files", "taken"),
+    ("taken", "left"),
     [
-        (
-            ["config.json", "sentencepiece.bpe.model", "model.safetensors", "special_tokens_map.json", "x.model"],
-            ["config.json", "model.safetensors", "sentencepiece.bpe.model", "special_tokens_map.json"],
-        ),
-        (
-            ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"],
-            ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"],
-        ),
-        (["model.safetensors", "model.fp16.safetensors"], ["model.safetensors"]),
-        (["weights.safetensors", "code.py", "weights.pt"], ["weights.safetensors"]),
-        (["pytorch_model.bin", "training_args.bin", "tokenizer.py"], []),
+        (["config.json", "model.safetensors", *TOKENISER], ["x.model"]),
+        (SHARDS, []),
+        (["model.safetensors"], ["model.fp16.safetensors"]),
+        (["weights.safetensors"], ["code.py", "weights.pt"]),
+        ([], ["pytorch_model.bin", "training_args.bin", "tokenizer.py"]),
     ],
 )
-def test_choice_of_files(files, taken):
-    assert wanted_names(files) == taken
-
-
-def test_no_safetensors(web, place):
-    web.publish("models", HUB, ONE, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
-    with pytest.raises(UserError, match="holds no safetensors.*never fetched; a converted revision .*refs/pr/N"):
-        obtain_model("mbert", HUB, ONE, place)
-    assert not (place.downloads / "models" / "mbert").exists()
+def test_choice_of_files(taken, left):
+    assert wanted_names([*left, *taken]) == taken
 
 
 def test_branch_is_locked_to_its_commit(web, place):
@@ -114,19 +105,12 @@ def test_other_revision_replaces_the_files_and_removes_leftovers(web, place):
     mark = obtain_model("mbert", HUB, TWO, place)
     assert names(place) == ["complete.json", "config.json", *shards, "model.safetensors.index.json"]
     assert (mark.parent / "config.json").read_bytes() == b"{}"
-
-
-def test_index_must_find_its_shards(web, place):
-    index = json.dumps({"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}).encode()
-    web.publish(
-        "models",
-        HUB,
-        ONE,
-        {"config.json": b"{}", "model.safetensors.index.json": index, "model-1-of-2.safetensors": b""},
-    )
+    shards.popitem()
+    web.publish("models", HUB, "3" * 40, {"config.json": b"{}", "model.safetensors.index.json": index} | shards)
+    mark.unlink()
     with pytest.raises(UserError, match="names files that the source does not have: model-2-of-2.safetensors"):
-        obtain_model("mbert", HUB, ONE, place)
-    assert "complete.json" not in names(place)
+        obtain_model("mbert", HUB, "3" * 40, place)
+    assert not mark.exists()
 
 
 def test_cut_weights_are_continued_and_kept_over_a_failure(web, place):
@@ -141,16 +125,18 @@ def test_cut_weights_are_continued_and_kept_over_a_failure(web, place):
     assert len(web.gets(f"/{HUB}/resolve/{ONE}/config.json")) == 1
 
 
-def test_wrong_bytes_from_the_hub(web, place):
+def test_hub_trouble(web, place):
+    web.publish("models", HUB, ONE, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
+    with pytest.raises(UserError, match="holds no safetensors.*never fetched; a converted revision .*refs/pr/N"):
+        obtain_model("mbert", HUB, ONE, place)
+    assert not (place.downloads / "models" / "mbert").exists()
     web.publish("models", HUB, ONE, FILES)
-    web.resources[f"/{HUB}/resolve/{ONE}/vocab.txt"].content = b"[BAD]\n"
+    vocabulary = web.resources[f"/{HUB}/resolve/{ONE}/vocab.txt"]
+    vocabulary.content = b"[BAD]\n"
     with pytest.raises(UserError, match="vocab.txt.*wrong checksum: expected git:"):
         obtain_model("mbert", HUB, ONE, place)
     assert not list(place.downloads.rglob("*.part"))
-
-
-def test_hub_trouble(web, place):
-    web.publish("models", HUB, ONE, FILES)
+    vocabulary.content = FILES["vocab.txt"]
     api = web.resources[f"/api/models/{HUB}/revision/{ONE}"]
     api.statuses = [503, 500]
     obtain_model("mbert", HUB, ONE, place)
@@ -170,16 +156,16 @@ def test_token_goes_to_the_hub_only(web, place, monkeypatch):
     assert "authorization" not in web.gets("/cdn")[0].headers
 
 
-def make_mirror(folder, name="mbert") -> None:
-    (folder / "models" / name).mkdir(parents=True)
+def make_mirror(folder) -> None:
+    (folder / "models" / "mbert").mkdir(parents=True)
     lines = []
     for file in ("config.json", "tokenizer.json", "model.safetensors", "pytorch_model.bin"):
-        (folder / "models" / name / file).write_bytes(FILES[file])
-        lines.append(f"{hashlib.sha256(FILES[file]).hexdigest()}  models/{name}/{file}\n")
+        (folder / "models" / "mbert" / file).write_bytes(FILES[file])
+        lines.append(f"{hashlib.sha256(FILES[file]).hexdigest()}  models/mbert/{file}\n")
     (folder / "SHA256SUMS").write_text("".join(lines))
 
 
-def test_from_a_mirror_offline(web, place, tmp_path):
+def test_from_a_mirror_offline_or_from_the_hub_where_it_lacks_the_model(web, place, tmp_path):
     make_mirror(tmp_path / "mirror")
     mirror = Mirror(f"file:{tmp_path}/mirror", own_checksums=True)
     mark = obtain_model("mbert", HUB, "main", replace(place, mirror=mirror, offline=True))
@@ -189,12 +175,9 @@ def test_from_a_mirror_offline(web, place, tmp_path):
     assert web.asked == []
     with pytest.raises(UserError, match="SHA256SUMS lists nothing under models/other/"):
         obtain_model("other", HUB, "main", replace(place, mirror=mirror))
-
-
-def test_mirror_without_the_model_is_passed_over(web, place, tmp_path):
-    make_mirror(tmp_path / "mirror", "other")
+    # Where its checksums are not the only ones that count, the hub is asked next.
     web.publish("models", HUB, ONE, FILES)
-    mark = obtain_model("mbert", HUB, ONE, replace(place, mirror=Mirror(f"file:{tmp_path}/mirror")))
+    mark = obtain_model("other", HUB, ONE, replace(place, mirror=replace(mirror, own_checksums=False)))
     assert json.loads(mark.read_text())["commit"] == ONE
 
 

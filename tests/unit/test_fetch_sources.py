@@ -51,35 +51,27 @@ def command(root: Path, tmp_path: Path, url: str, *more: str) -> list[str]:
     ]
 
 
-def test_published_checksum_needs_no_lock(web, place):
-    target = obtain(row(web.serve("/a", CONTENT), checksum=f"sha256:{SHA256}"), place)
-    assert target == place.downloads / PATH
-    assert target.read_bytes() == CONTENT
-    assert not place.lock.exists()
-    assert [path.name for path in target.parent.iterdir()] == ["train.conllu"]
-
-
-def test_piece_from_one_address_is_completed_from_the_other(web, place):
+def test_pieces_outlive_failures_and_other_addresses(web, place, tmp_path):
     url = web.serve("/a", CONTENT, cuts=[100_000, 0, 0])
     mirror = web.serve("/b", CONTENT, etag='"other"')
-    obtain(row(url, mirror=mirror, checksum=f"sha256:{SHA256}"), place)
+    obtain(row(url, mirror=mirror, checksum=f"sha256:{SHA256}"), place).unlink()
     assert web.ranges("/b") == ["bytes=100000-"]
-
-
-@pytest.mark.parametrize("local", [True, False])
-def test_source_that_has_nothing_does_not_cost_what_another_gave(web, place, tmp_path, local):
-    url = web.serve("/a", CONTENT, cuts=[100_000, 0])
-    settings = replace(place, mirror=Mirror(f"file:{tmp_path}/nothing" if local else web.url + "/nothing"))
-    with pytest.raises(UserError, match="cut after 100000"):
-        obtain(row(url), settings)
-    obtain(row(url), settings)
-    assert web.ranges("/a") == [None, "bytes=100000-", "bytes=100000-"]
+    # A source that has nothing does not cost what another gave.
+    for number, base in enumerate((f"file:{tmp_path}/nothing", web.url + "/nothing")):
+        url, settings = web.serve(f"/{number}", CONTENT, cuts=[100_000, 0]), replace(place, mirror=Mirror(base))
+        with pytest.raises(UserError, match="cut after 100000"):
+            obtain(row(url, path=f"p{number}"), settings)
+        obtain(row(url, path=f"p{number}"), settings)
+        assert web.ranges(f"/{number}") == [None, "bytes=100000-", "bytes=100000-"]
 
 
 def test_addresses_are_tried_in_turn_and_every_failure_is_told(web, place, capsys):
     obtain(row(web.serve("/bad", CONTENT[:-1]), mirror=web.serve("/a", CONTENT), checksum=f"sha256:{SHA256}"), place)
     assert [asked.path for asked in web.gets()] == ["/bad", "/a"]
     assert "wrong checksum" in capsys.readouterr().err
+    # A published checksum needs no lock.
+    assert not place.lock.exists()
+    assert [path.name for path in (place.downloads / PATH).parent.iterdir()] == ["train.conllu"]
     (place.downloads / PATH).unlink()
     with pytest.raises(UserError) as error:
         obtain(row(web.url + "/x", mirror=web.serve("/y", b"y"), checksum=f"sha256:{SHA256}"), place)

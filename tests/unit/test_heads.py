@@ -1,11 +1,26 @@
-"""Heads: shapes, initialisation, masking, and losses that a recorded step can replay."""
+"""Heads: shapes, initialisation, masking, losses that a recorded step can replay; the CRF against enumeration."""
+
+import itertools
+import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
-from crossalign.engine.heads import BiaffineHead, Perceptron, SequenceHead, TaggingHead, mean_cross_entropy, pick
+from crossalign.engine.heads import (
+    BiaffineHead,
+    Crf,
+    CrfHead,
+    Perceptron,
+    SequenceHead,
+    TaggingHead,
+    iob_constraints,
+    mean_cross_entropy,
+    pick,
+)
 from crossalign.tasks import get_task
 
 LABELS = {"pos": None, "ner": ["O", "B-PER", "I-PER"], "parsing": ["det", "nsubj", "root"], "nli": None, "qa": None}
@@ -40,6 +55,15 @@ def task(request):
     return get_task(request.param, LABELS[request.param])
 
 
+def drawn_head(task, size, std=1.0):
+    """A head for prediction whose every weight has an effect."""
+    torch.manual_seed(0)
+    head = task.make_head(size, 0.1).eval()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter, std=std)
+    return head
+
+
 def test_loss_learns(task):
     torch.manual_seed(0)
     head = task.make_head(16, 0.0)
@@ -58,10 +82,7 @@ def test_loss_learns(task):
 
 
 def test_padding_changes_nothing(task):
-    torch.manual_seed(0)
-    head = task.make_head(16, 0.1).eval()
-    for parameter in head.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    head = drawn_head(task, 16, std=0.3)
     small, large = make_batch(task), make_batch(task, padded=4)
     hidden = torch.randn(3, 16, 16)
     loss, padded = (task.loss(head, hidden[:, : data["input_ids"].shape[1]], data) for data in (small, large))
@@ -112,33 +133,23 @@ def test_the_check_above_can_fail():
         labels[labels != -100].sum().item()
 
 
-def test_half_precision_states(task):
-    head = task.make_head(16, 0.1)
-    assert task.loss(head, torch.randn(3, 12, 16).bfloat16(), make_batch(task)).dtype == torch.float32
-
-
-def test_autocast(task):
-    head = task.make_head(16, 0.1).eval()
-    for parameter in head.parameters():
-        torch.nn.init.normal_(parameter)
-    hidden = torch.randn(3, 12, 16)
+def test_precision(task):
+    """The loss is always in fp32; predictions are as exact as the head's weights, whatever the encoder computed in."""
+    head, hidden, batch = drawn_head(task, 16), torch.randn(3, 12, 16), make_batch(task)
+    assert task.loss(head, hidden.bfloat16(), batch).dtype == torch.float32
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = task.loss(head, hidden, make_batch(task))
-        outputs = task.predict(head, hidden, make_batch(task))
-    assert loss.dtype == torch.float32
-    # Predictions are as exact as the head's weights, whatever the encoder computed in.
-    plain = task.predict(head, hidden, make_batch(task))
+        assert task.loss(head, hidden, batch).dtype == torch.float32
+        outputs = task.predict(head, hidden, batch)
+    plain = task.predict(head, hidden, batch)
     assert all(torch.equal(outputs[name], plain[name]) for name in plain)
 
 
-def test_nothing_to_learn_from_is_zero_not_nan():
-    assert mean_cross_entropy(torch.randn(2, 3, 4), torch.full((2, 3), -100)).item() == 0.0
-
-
-def test_mean_is_that_of_the_library():
+def test_mean_cross_entropy():
     scores, targets = torch.randn(2, 5, 4), torch.tensor([[0, 1, -100, 3, -100], [2, -100, -100, 1, 0]])
     expected = functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
     assert torch.allclose(mean_cross_entropy(scores, targets), expected)
+    # Nothing to learn from is zero, not NaN.
+    assert mean_cross_entropy(scores, torch.full((2, 5), -100)).item() == 0.0
 
 
 def test_pick():
@@ -213,30 +224,145 @@ def test_biaffine_scores_are_the_written_out_formula():
     assert torch.allclose(at_gold[0, 1], everywhere[0, 1, 0], atol=1e-5)
 
 
-def test_prediction_in_parts_is_the_same(monkeypatch):
-    torch.manual_seed(0)
+def test_parser_weights_are_log_products_of_probabilities(monkeypatch):
     task = get_task("parsing", ["a", "b", "c"])
-    head = task.make_head(6, 0.0).eval()
-    for parameter in head.parameters():
-        torch.nn.init.normal_(parameter)
-    batch, states = make_batch(task), torch.randn(3, 12, 6)
+    head, batch, states = drawn_head(task, 6), make_batch(task), torch.randn(3, 12, 6)
+    arcs, dependents, nodes = head(states, batch["word_starts"], batch["word_mask"])
+    product = arcs.softmax(-1).unsqueeze(-1) * head.labels_everywhere(dependents, nodes).softmax(-1)
     whole = task.predict(head, states, batch)
+    assert torch.allclose(whole["weights"].exp(), product.max(-1).values, atol=1e-5)
+    # Padding is no head: its probability is 0.
+    likely = product.max(-1).values > 1e-30
+    assert torch.equal(whole["labels"].long()[likely], product.argmax(-1)[likely])
+    # In parts, as for long sentences, it is the same.
     monkeypatch.setattr("crossalign.tasks.parsing.LARGEST", 1)
     parts = task.predict(head, states, batch)
     assert torch.allclose(whole["weights"], parts["weights"], atol=1e-5)
     assert torch.equal(whole["labels"], parts["labels"])
 
 
-def test_parser_weights_are_log_products_of_probabilities():
+# ---- conditional random field
+
+IOB = ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]
+
+
+def make_field(labels, lengths, seed, width=None):
+    """A field with large random weights, emissions in double precision, and the mask of the given lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    crf = Crf(labels).double()
+    with torch.no_grad():
+        for parameter in crf.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    width = width or max(lengths)
+    emissions = 2 * torch.randn(len(lengths), width, labels, generator=generator, dtype=torch.float64)
+    return crf, emissions, torch.arange(width) < torch.tensor(lengths)[:, None]
+
+
+@torch.no_grad()
+def path_score(crf, emissions, path):
+    score = float(crf.start[path[0]] + crf.end[path[-1]])
+    score += sum(float(emissions[place, label]) for place, label in enumerate(path))
+    return score + sum(float(crf.transitions[a, b]) for a, b in itertools.pairwise(path))
+
+
+def all_scores(crf, emissions, length):
+    labels = len(crf.start)
+    return {path: path_score(crf, emissions, path) for path in itertools.product(range(labels), repeat=length)}
+
+
+small = given(
+    labels=st.integers(1, 4), lengths=st.lists(st.integers(1, 4), min_size=1, max_size=3), seed=st.integers(0, 10**6)
+)
+
+
+@small
+@settings(max_examples=40)
+def test_partition_likelihood_and_best_path_by_enumeration(labels, lengths, seed):
+    crf, emissions, mask = make_field(labels, lengths, seed)
+    partition = crf.log_partition(emissions, mask).detach()
+    paths, best = crf.viterbi(emissions, mask)
+    gold = torch.randint(labels, mask.shape, generator=torch.Generator().manual_seed(seed))
+    likelihood = crf.log_likelihood(emissions, gold.masked_fill(~mask, -100), mask).detach()
+    for row, length in enumerate(lengths):
+        scores = all_scores(crf, emissions[row], length)
+        expected = math.log(sum(math.exp(score) for score in scores.values()))
+        assert float(partition[row]) == pytest.approx(expected, abs=1e-9)
+        winner = max(scores, key=scores.get)
+        assert tuple(paths[row, :length].tolist()) == winner
+        assert float(best[row]) == pytest.approx(scores[winner], abs=1e-9)
+        assert not paths[row, length:].any()
+        score = scores[tuple(gold[row, :length].tolist())]
+        assert float(likelihood[row]) == pytest.approx(score - float(partition[row]), abs=1e-9)
+
+
+@small
+@settings(max_examples=25)
+def test_padding_changes_nothing_of_a_field(labels, lengths, seed):
+    crf, emissions, mask = make_field(labels, lengths, seed, width=6)
+    noisy = emissions.masked_fill(~mask[..., None], 1e3).requires_grad_()
+    gold = torch.zeros(mask.shape, dtype=torch.long).masked_fill(~mask, -100)
+    together = crf.log_likelihood(noisy, gold, mask)
+    paths, best = crf.viterbi(noisy, mask)
+    for row, length in enumerate(lengths):
+        alone = slice(row, row + 1), slice(0, length)
+        assert torch.allclose(crf.log_likelihood(emissions[alone], gold[alone], mask[alone]), together[row])
+        path, score = crf.viterbi(emissions[alone], mask[alone])
+        assert torch.equal(path[0], paths[row, :length]) and torch.allclose(score, best[row])
+    together.sum().backward()
+    assert not noisy.grad[~mask].any()
+
+
+def test_gradients_of_a_field():
+    crf, emissions, mask = make_field(3, [3, 1, 2], seed=1)
+    gold = torch.tensor([[0, 2, 1], [1, -100, -100], [2, 2, -100]])
+    assert torch.autograd.gradcheck(lambda e: crf.log_likelihood(e, gold, mask), emissions.requires_grad_())
+
+
+def test_long_sentences_with_strong_emissions_stay_finite():
+    crf, emissions, mask = make_field(4, [300], seed=2)
+    labels = emissions.argmax(dim=-1)
+    strong = 500.0 * functional.one_hot(labels, 4)
+    path, _ = crf.viterbi(strong, mask)
+    assert torch.equal(path, labels)
+    assert float(crf.log_likelihood(strong, path, mask).detach()) == pytest.approx(0, abs=1e-9)
+    likelihood = crf.float().log_likelihood(strong.float(), (labels + 1) % 4, mask)
+    assert float(likelihood.detach()) == pytest.approx(-500 * 300, rel=0.05)
+
+
+def test_iob_constraints_say_what_may_follow():
+    constraints = iob_constraints(IOB)
+    assert [IOB[i] for i in constraints.start.nonzero().flatten()] == ["I-LOC", "I-PER"]
+    allowed = {(a, b) for i, a in enumerate(IOB) for j, b in enumerate(IOB) if not constraints.steps[i, j]}
+    inside = {("B-LOC", "I-LOC"), ("I-LOC", "I-LOC"), ("B-PER", "I-PER"), ("I-PER", "I-PER")}
+    assert allowed == inside | set(itertools.product(IOB, IOB[:3]))
+    # A class without B- begins with I-.
+    free = iob_constraints(["O", "I-LOC"])
+    assert not free.start.any() and not free.steps.any()
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4))
+@settings(max_examples=20)
+def test_constrained_best_path_by_enumeration(seed, length):
+    crf, emissions, mask = make_field(len(IOB), [length], seed)
+    limits = iob_constraints(IOB)
+    path, score = crf.viterbi(emissions, mask, limits)
+    sound = {
+        path: score
+        for path, score in all_scores(crf, emissions[0], length).items()
+        if not limits.start[path[0]] and not any(limits.steps[a, b] for a, b in itertools.pairwise(path))
+    }
+    winner = max(sound, key=sound.get)
+    assert tuple(path[0].tolist()) == winner and float(score[0]) == pytest.approx(sound[winner])
+
+
+def test_constraints_bind_only_the_decoding():
     torch.manual_seed(0)
-    task = get_task("parsing", ["a", "b", "c"])
-    head = task.make_head(6, 0.0).eval()
-    for parameter in head.parameters():
-        torch.nn.init.normal_(parameter)
-    batch = make_batch(task, batch=1, words=2)
-    states = torch.randn(1, 12, 6)
-    arcs, dependents, nodes = head(states, batch["word_starts"], batch["word_mask"])
-    product = arcs.softmax(-1).unsqueeze(-1) * head.labels_everywhere(dependents, nodes).softmax(-1)
-    outputs = task.predict(head, states, batch)
-    assert torch.allclose(outputs["weights"].exp(), product.max(-1).values, atol=1e-5)
-    assert torch.equal(outputs["labels"].long(), product.argmax(-1))
+    head = CrfHead(4, IOB, 0.0)
+    states = torch.zeros(1, 3, 4)
+    places, mask = torch.tensor([[1, 2]]), torch.ones(1, 2, dtype=torch.bool)
+    with torch.no_grad():
+        head.classifier.bias.copy_(torch.tensor([0.0, 0.0, 0.0, 9.0, 0.0]))
+    # I-LOC is by far the best everywhere, but may not come first.
+    assert head.best(states, places, mask).tolist() == [[1, 3]]
+    loss = head.loss(states, places, torch.tensor([[3, 3]]), mask)
+    assert 0 < float(loss.detach()) < 1

@@ -11,13 +11,13 @@ import threading
 
 import pytest
 import torch
-from tests.engine_toys import CONFIG, ToyTask, all_values, same, toy_encoder, toy_records
+from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 from tests.workflow import snakemake
 
 from crossalign.data.lines import Source
-from crossalign.embedding.placement import Placement
-from crossalign.embedding.weights import fill
+from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
+from crossalign.engine.folders import Shards
 from crossalign.engine.hyperparameters import Settings
 from crossalign.fetch import transfer
 from crossalign.fetch.retry import SourceError
@@ -87,14 +87,13 @@ def test_a_text_in_another_encoding(tmp_path):
         list(Source(file).lines())
 
 
-def test_a_card_that_another_program_has_filled():
-    def read(name, place, dtype):
+def test_a_gpu_that_another_program_has_filled(root, monkeypatch):
+    def read(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    cpu = torch.device("cpu")
-    placement = Placement(cpu, (cpu,) * CONFIG.layers)
-    with pytest.raises(UserError, match="small: no memory left on cpu for its weights, although .* seemed to fit"):
-        fill(CONFIG, read, placement, "fp32", "small")
+    monkeypatch.setattr(Shards, "read", read)
+    with pytest.raises(UserError, match="mbert: no memory left on cpu for its weights, although .* seemed to fit"):
+        load_model(root / "resources/demo/models/mbert", torch.device("cpu"))
 
 
 def test_a_step_that_cannot_be_captured_runs_all_the_same(monkeypatch, caplog):

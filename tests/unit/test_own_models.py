@@ -9,15 +9,14 @@ import pytest
 from crossalign.catalog.addresses import Base
 from crossalign.catalog.commands import finetune_options, own_model_options, prepare_options, vocabulary_options
 from crossalign.catalog.config import check, load
-from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.trained_models import own_models
-from crossalign.papers.all_items import ITEMS
-from crossalign.plan.jobs import Jobs
-from crossalign.plan.targets import wanted
+from crossalign.papers.all_claims import evidence_of
+from crossalign.papers.all_items import ITEMS, catalog_of
+from crossalign.plan.jobs import planned
 from crossalign.report.gather import gather
 from crossalign.report.page import page
-from crossalign.results.claims.evidence import Evidence, Outside
+from crossalign.results.claims.evidence import Outside
 from crossalign.runtime.errors import UserError
 
 
@@ -49,7 +48,7 @@ def test_entries_take_the_defaults(small):
 
 
 def test_nothing_is_fetched_that_is_made_here(small):
-    catalog = Catalog(small)
+    catalog = catalog_of(small)
     assert catalog.models() == []
     assert catalog.vocabularies() == ["small", "small-causal", "small-roberta"]
     texts = {data.name for data in catalog.sets_of(Base("scale-pre")) if data.split == "dev"}
@@ -65,7 +64,8 @@ def test_options(small):
     # What is compared is not learnt, and pairs have a form of their own.
     assert "--skip-rows 4000" in prepare_options(small, DataSet("text", "mix_fr", "train"))
     assert prepare_options(small, DataSet("bitext", "mix_ru", "pool")).startswith("--format mix --lang ru")
-    run = next(run for run in Catalog(small).runs() if getattr(run, "recipe", "") == "adjust-nli" and run.init == "ref")
+    tuned = (run for run in catalog_of(small).runs() if getattr(run, "preset", "") == "adjust-nli")
+    run = next(run for run in tuned if run.init == "ref")
     assert finetune_options(small, run).endswith("--examples 50000")
 
 
@@ -97,7 +97,7 @@ def test_mistakes_are_told(changed, key, value, message):
 
 
 def test_every_item_is_made_or_says_why_not(small):
-    made = set(Catalog(small).items)
+    made = set(catalog_of(small).items)
     assert made | set(small["skip"]) == set(ITEMS)
     assert not made & set(small["skip"])
     assert len(made) == 42
@@ -105,21 +105,20 @@ def test_every_item_is_made_or_says_why_not(small):
 
 def test_the_small_run_stays_small(small):
     """What 90 minutes of one H200 allow: some 430 fine-tunings, each on some thousand sentences."""
-    catalog = Catalog(small)
+    catalog = catalog_of(small)
     tuned = [run for run in catalog.runs() if run.path().startswith("tuned/")]
     assert 400 < len(tuned) < 450
     tokens = {name: one["steps"] * one["batch"] * one["block"] for name, one in own_models(small).items()}
     assert sum(tokens.values()) < 2e9
-    jobs = Jobs(catalog)
-    wanted(jobs, ["data"])
+    jobs = planned(catalog, ["data"]).jobs
     # The data stage waits for no GPU: links of word pieces need the vocabulary, not the model.
-    assert all(job.gpus == 0 for job in jobs.found.values())
-    assert {job.rule for job in jobs.found.values()} >= {"align_pieces", "train_own_vocabulary"}
+    assert all(job.gpus == 0 for job in jobs.values())
+    assert {job.rule for job in jobs.values()} >= {"align_pieces", "train_own_vocabulary"}
 
 
 def test_what_is_left_out_says_why(small, root, tmp_path):
     with pytest.raises(Outside, match="adjust/table9 is not part of this run: no small model"):
-        Evidence(small, tmp_path).rows("adjust/table9")
+        evidence_of(small, tmp_path).rows("adjust/table9")
     report = gather(small, tmp_path, tmp_path / "report" / "index.html")
     shown = dict(re.findall(r'<article[^>]* data-item="([^"]+)"[^>]*>(.*?)</article>', page(report), re.DOTALL))
     assert "Not part of this run: no small model with a vocabulary" in shown["adjust/table9"]

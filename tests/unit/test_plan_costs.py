@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from crossalign.catalog.config import load
-from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
 from crossalign.fetch.register import read_datasets, read_models
+from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_costs
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.sizes import Sizes
@@ -28,7 +28,7 @@ def registers(root):
 
 
 def estimate(root, registers, folder, files, **choice):
-    catalog = Catalog(load([root / name for name in files]))
+    catalog = catalog_of(load([root / name for name in files]))
     return Estimate(catalog, registers, Choice(**choice), root, folder)
 
 

@@ -1,124 +1,128 @@
-"""The plan's jobs are those of the rules, and it knows what is left of them."""
-
-import os
-import time
+"""The plan: which jobs there are, what is left of them, the longest chain, and the wall time."""
 
 import pytest
-from tests.workflow import planned, snakemake
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crossalign.catalog.config import load, merge
-from crossalign.catalog.runs import Catalog
-from crossalign.plan.jobs import Job, Jobs
-from crossalign.plan.targets import items_of, remaining, wanted
+from crossalign.catalog.config import load
+from crossalign.catalog.inputs import Inputs, Job
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import Graph, Machines
+from crossalign.plan.show import columns, duration
 from crossalign.runtime.errors import UserError
 
-SOME = {"items": ["align-predict/figure1", "adjust/figure1", "talk/figure3", "talk/table3", "anc/table1"]}
+
+def graph(*jobs, targets=()):
+    """Jobs as (name, what it reads, settings), each with one output of its name."""
+    made = [Job(rule, (name,), {"files": list(reads)}, **settings) for rule, name, reads, settings in jobs]
+    return Graph(made, targets)
 
 
-def jobs_of(files, targets, changes=None):
-    config = load(files)
-    merge(config, changes or {})
-    jobs = Jobs(Catalog(config))
-    return jobs, wanted(jobs, targets)
+CHAIN = graph(
+    ("download", "file", (), {}),
+    ("train", "model", ["file"], {}),
+    ("score", "scores", ["model"], {}),
+    ("table", "table", ["scores"], {}),
+    targets=["table"],
+)
 
 
-def by_rule(jobs):
-    counts = {}
-    for job in jobs:
-        counts[job.rule] = counts.get(job.rule, 0) + 1
-    return counts
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("files", "targets", "changes"),
+    ("there", "left"),
     [
-        ([], ["all"], {}),
-        ([], ["grid", "download"], {}),
-        ([], ["align_predict"], {"align-predict": {"search_per_init": True}}),
-        ([], ["anc"], {"anc": {"norm_models": "pretrain"}}),
-        (["config.demo.yaml"], ["all"], {}),
-        (["config.demo.yaml"], ["data", "talk"], {}),
+        ((), {"file", "model", "scores", "table"}),
+        # Files that nothing reads any more are not missed.
+        (("table",), set()),
+        (("scores",), {"table"}),
+        # A missing target wants what it reads.
+        (("file",), {"model", "scores", "table"}),
+        (("file", "model"), {"scores", "table"}),
     ],
 )
-def test_jobs_are_those_of_a_dry_run(root, tmp_path, files, targets, changes):
-    own = [str(root / name) for name in files]
-    arguments = ["--dry-run", "--cores", "2", "--quiet", "rules"]
-    if own:
-        config = load([root / name for name in files])
-        merge(config, changes)
-    else:
-        config = changes
-    expected = planned(snakemake(root, tmp_path, *arguments, "--", *targets, config=config))
-    jobs, _ = jobs_of([root / name for name in files], targets, changes)
-    assert by_rule(jobs.found.values()) == expected
-
-
-@pytest.mark.slow
-def test_what_is_left_is_what_a_dry_run_would_do(root, tmp_path):
-    config = load([root / "config.demo.yaml"])
-    merge(config, SOME)
-    jobs, targets = jobs_of([root / "config.demo.yaml"], ["all"], SOME)
-    # All models are scored but one, and their vectors, which are temporary, are gone.
-    done = [job for job in jobs.found.values() if job.rule in ("evaluate", "train_bilstm", "measure_distances")]
-    done += [job for job in jobs.found.values() if job.rule in ("prepare_nli", "make_world", "compare_languages")]
-    open_run = next(job for job in done if job.rule == "evaluate" and job.subject.recipe == "anc-nli")
-    now = time.time()
-    for job in done:
-        for output in job.outputs if job != open_run else ():
-            file = tmp_path / output
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
-            # All of one age: what is newer than what is Snakemake's to judge.
-            os.utime(file, (now, now))
-    left = remaining(jobs.found, targets, lambda path: (tmp_path / path).exists())
-    arguments = ["--dry-run", "--cores", "2", "--quiet", "rules"]
-    expected = planned(snakemake(root, tmp_path, *arguments, "--", "all", config=config))
-    assert by_rule(jobs.found[name] for name in left) == expected
-    # The open one, and those whose models start from texts, which a table of the talk counts and so asks for.
-    assert expected["evaluate"] == expected["finetune"] == 7
-    assert "embed_words" not in expected
-
-
-def chain(**exists):
-    """download -> train (temporary) -> score -> table, of which some results exist."""
-    jobs = [Job("download", ("file",)), Job("train", ("model",), ("file",)), Job("score", ("scores",), ("model",))]
-    found = {job.name: job for job in [*jobs, Job("table", ("table",), ("scores",))]}
-    return remaining(found, ["table"], lambda path: exists.get(path, False))
-
-
-def test_nothing_there_everything_left():
-    assert chain() == {"file", "model", "scores", "table"}
-
-
-def test_files_that_nothing_reads_any_more_are_not_missed():
-    assert chain(table=True) == set()
-    assert chain(scores=True) == {"table"}
-
-
-def test_a_missing_target_wants_what_it_reads():
-    assert chain(file=True) == {"model", "scores", "table"}
-    assert chain(file=True, model=True) == {"scores", "table"}
+def test_what_is_left(there, left):
+    assert CHAIN.remaining(there.__contains__) == left
 
 
 def test_what_depends_on_a_new_result_is_made_again():
-    jobs = {
-        "file": Job("download", ("file",)),
-        "left": Job("prepare", ("left",), ("file",)),
-        "right": Job("prepare", ("right",), ("file",)),
-    }
-    assert remaining(jobs, ["left", "right"], lambda path: path == "right") == {"file", "left", "right"}
+    jobs = graph(
+        ("a", "file", (), {}), ("b", "left", ["file"], {}), ("b", "right", ["file"], {}), targets=["left", "right"]
+    )
+    assert jobs.remaining(("right",).__contains__) == {"file", "left", "right"}
 
 
-def test_targets_are_rules_items_or_files(root):
-    jobs = Jobs(Catalog(load([])))
-    assert items_of(jobs, "anc/figure4") == ["anc/figure4"]
-    assert items_of(jobs, "results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
-    assert len(items_of(jobs, "talk")) == 10
-    assert items_of(jobs, "grid") == ["align-predict/table3"]
+def test_one_of_several_outputs_is_missed_only_where_it_is_read():
+    jobs = Graph([Job("train", ("model", "account")), Job("search", ("best",), {"files": ["account"]})], ["best"])
+    assert jobs.remaining(("account",).__contains__) == {"best"}
+    assert jobs.remaining(("model",).__contains__) == {"model", "best"}
 
 
-@pytest.mark.parametrize("target", ["everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/"])
-def test_an_unknown_target_is_told(target):
-    with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
-        items_of(Jobs(Catalog(load([]))), target)
+def test_targets_are_rules_items_or_files():
+    inputs = Inputs(catalog_of(load([])))
+    assert inputs.items_of("anc/figure4") == ["anc/figure4"]
+    assert inputs.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
+    assert len(inputs.items_of("talk")) == 10
+    assert inputs.items_of("grid") == ["align-predict/table3"]
+    for target in ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/"):
+        with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
+            inputs.target(target)
+
+
+DIAMOND = graph(
+    ("a", "a", (), {}), ("b", "b", "a", {"gpus": 1}), ("c", "c", "a", {"gpus": 1}), ("d", "d", "bc", {})
+)  # fmt: skip
+SECONDS = {"a": 1, "b": 5, "c": 2, "d": 1}.__getitem__
+
+
+def test_the_longest_chain_of_what_is_left():
+    assert DIAMOND.critical_path("abcd", SECONDS) == ["a", "b", "d"]
+    assert DIAMOND.tails("abcd", SECONDS) == {"a": 7, "b": 6, "c": 3, "d": 1}
+    assert DIAMOND.critical_path("cd", SECONDS) == ["c", "d"]
+    assert DIAMOND.critical_path("", SECONDS) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "machines", "wall"),
+    [
+        ("cd", Machines(1, 4), 3),
+        ("", Machines(1, 4), 0),
+        ("abcd", Machines(2, 4), 7),
+        ("abcd", Machines(1, 4), 9),
+        # A GPU job needs a core too, and without GPUs a core alone.
+        ("abcd", Machines(2, 1), 9),
+        ("abcd", Machines(0, 2), 7),
+    ],
+)
+def test_gpus_and_cores_bound_what_runs_together(names, machines, wall):
+    assert DIAMOND.wall_time(names, SECONDS, machines) == wall
+
+
+def test_transfers_share_one_line_and_threads_shrink_to_what_there_is():
+    jobs = graph(("download_file", "a", (), {}), ("download_model", "b", (), {}), ("x", "c", (), {"threads": 8}))
+    assert [jobs.wall_time("abc", lambda name: 1, Machines(1, cores)) for cores in (2, 10)] == [3, 2]
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 1), st.sets(st.integers(0, 30), max_size=3)), max_size=25))
+def test_no_schedule_beats_the_bounds(plans):
+    jobs = graph(
+        *(
+            ("r", f"{place:02}", [f"{need:02}" for need in sorted(needs) if need < place], {"gpus": gpu})
+            for place, (_, gpu, needs) in enumerate(plans)
+        )
+    )
+    lengths = {f"{place:02}": float(seconds) for place, (seconds, _, _) in enumerate(plans)}
+    chain = sum(lengths[name] for name in jobs.critical_path(jobs.jobs, lengths.__getitem__))
+    for gpus, cores in ((1, 1), (2, 3), (40, 40)):
+        wall = jobs.wall_time(jobs.jobs, lengths.__getitem__, Machines(gpus, cores))
+        work = sum(lengths.values()) / cores
+        on_gpus = sum(lengths[name] for name, job in jobs.jobs.items() if job.gpus) / gpus
+        assert max(chain, work, on_gpus) - 1e-9 <= wall <= sum(lengths.values()) + 1e-9
+        if cores == 1:
+            assert wall == sum(lengths.values())
+        if cores == 40:
+            assert wall == chain
+
+
+def test_durations_and_columns():
+    shown = [duration(seconds) for seconds in (0.35, 61, 120, 7200, 864000)]
+    assert shown == ["0.35 s", "61 s", "2 min", "2 h", "10.0 days"]
+    assert list(columns([["a", 1], ["bcd", 100]])) == ["a      1", "bcd  100"]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.config import load
-from crossalign.catalog.runs import Catalog
-from crossalign.plan.jobs import Job, Jobs
+from crossalign.catalog.inputs import Job
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import Graph, planned
 from crossalign.plan.measured import Ran, clock, measure, remarks
 from crossalign.plan.show import taken
-from crossalign.plan.targets import wanted
 from crossalign.report.gather import gather
 from crossalign.report.page import page
 
@@ -23,24 +23,29 @@ BEGIN = 1_700_000_000
 H200 = "NVIDIA H200"
 BASE = Base("small")
 TUNED = Tuned("small", "pos", "en_ewt", "ref", 1)
-JOBS = {
-    job.name: job
-    for job in (
-        Job("pretrain_own", ("model",), (), BASE, gpus=1, benchmark="pretrain_own/small.tsv"),
-        Job("finetune", ("tuned",), ("model",), TUNED, gpus=1, benchmark="finetune/a.tsv"),
-        Job("evaluate", ("scores",), ("tuned",), TUNED, gpus=1, benchmark="evaluate/a.tsv"),
-        Job("embed_sentences", ("vectors",), ("tuned",), TUNED, "pud", gpus=1, benchmark="embed_sentences/a.tsv"),
-        Job("compare_languages", ("similarity",), ("vectors",), TUNED, "pud", benchmark="compare_languages/a.tsv"),
-        Job("make_table", ("table",), ("scores",)),
-    )
-}
+
+
+def job(rule, output, *reads, subject=TUNED, gpus=1):
+    return Job(rule, (output,), {"files": list(reads)}, subject, gpus=gpus, benchmark=f"{rule}/a.tsv")
+
+
+JOBS = Graph(
+    [
+        job("pretrain_own", "model", subject=BASE),
+        job("finetune", "tuned", "model"),
+        job("evaluate", "scores", "tuned"),
+        job("embed_sentences", "vectors", "tuned"),
+        job("compare_languages", "similarity", "vectors", gpus=0),
+        Job("make_table", ("table",), {"results": ["scores"]}),
+    ]
+)
 # start and end of each, in seconds: evaluation and vectors share the card for ten of them
 TIMES = {"model": (0, 100), "tuned": (100, 160), "scores": (160, 180), "vectors": (170, 200), "similarity": (200, 230)}
 
 
-def write(results, jobs, times, device=H200, **training):
+def write(results, graph, times, device=H200, **training):
     for name, (start, end) in times.items():
-        file = results / "benchmarks" / jobs[name].benchmark
+        file = results / "benchmarks" / graph.jobs[name].benchmark
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"s\th:m:s\tmax_rss\n{end - start}\t0:00:01\t1.0\n")
         os.utime(file, (BEGIN + end, BEGIN + end))
@@ -128,11 +133,11 @@ def test_the_clock_shows_each_second_once(jobs):
 @pytest.fixture
 def demo(root, tmp_path):
     """A folder with benchmark files of the demo's first table, one job after another."""
-    catalog = Catalog(load([root / "config.demo.yaml"]))
-    planner = Jobs(catalog)
-    wanted(planner, ["align-predict/table1"])
-    names = [name for name, job in planner.found.items() if job.rule.startswith(("finetune", "evaluate"))]
-    write(tmp_path / "results" / "demo", planner.found, {name: (6 * at, 6 * at + 6) for at, name in enumerate(names)})
+    catalog = catalog_of(load([root / "config.demo.yaml"]))
+    graph = planned(catalog, ["align-predict/table1"])
+    names = [name for name, job in graph.jobs.items() if job.rule.startswith("finetune")]
+    names += [name for name, job in graph.jobs.items() if job.rule == "evaluate"]
+    write(tmp_path / "results" / "demo", graph, {name: (6 * at, 6 * at + 6) for at, name in enumerate(names)})
     return catalog, tmp_path, len(names)
 
 

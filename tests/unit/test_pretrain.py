@@ -16,8 +16,8 @@ from tests.pretrain_toys import make_text, make_texts, make_tokenizer, same, set
 
 from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saving
 from crossalign.engine.corpus import encode_texts
-from crossalign.engine.huggingface import load_encoder, load_weights
-from crossalign.engine.lm_heads import MaskedHead, load_head, masked_loss
+from crossalign.engine.folders import load_encoder, load_head, load_weights
+from crossalign.engine.lm_heads import MaskedHead, masked_loss
 from crossalign.engine.pretrain import Pretraining
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
 from crossalign.engine.steps import Engine

@@ -5,12 +5,12 @@ import pytest
 import torch
 from tests.pretrain_toys import make_texts, settings, start
 
+from crossalign.embedding.model import load_model
 from crossalign.embedding.sentences import Options, embed_files
-from crossalign.embedding.special import Frame
-from crossalign.embedding.weights import load_model
+from crossalign.embedding.states import Frame
 from crossalign.engine.corpus import CausalBlocks, Corpus
-from crossalign.engine.huggingface import load_encoder, load_weights
-from crossalign.engine.lm_heads import load_head, masked_loss
+from crossalign.engine.folders import load_encoder, load_head, load_weights
+from crossalign.engine.lm_heads import masked_loss
 from crossalign.engine.pretrain_job import Job, pretrain, starting_point
 from crossalign.runtime.errors import UserError
 

@@ -4,12 +4,12 @@ import pytest
 
 from crossalign.progress.words import job_words
 
-POS = {"model": "mbert", "recipe": "pos", "source": "ru_gsd", "init": "random-1-2", "seed": "1"}
-LATIN = POS | {"recipe": "unseen-parsing", "source": "ug_udt+latn", "init": "ref"}
-ADJUSTED = {"model": "mbert+adjust-hi-30k-avg-all", "recipe": "adjust-nli", "source": "multinli_en"}
-TRIAL = {"recipe": "parsing", "source": "en_ewt", "init": "grid-16-2.5e-5"}
-GERMAN = {"model": "mono-gsw", "recipe": "ner", "source": "wikiann_de", "init": "ref"}
-WOLOF = {"recipe": "unseen-parsing", "source": "wo_wtb", "seed": "1"}
+POS = {"model": "mbert", "preset": "pos", "source": "ru_gsd", "init": "random-1-2", "seed": "1"}
+LATIN = POS | {"preset": "unseen-parsing", "source": "ug_udt+latn", "init": "ref"}
+ADJUSTED = {"model": "mbert+adjust-hi-30k-avg-all", "preset": "adjust-nli", "source": "multinli_en"}
+TRIAL = {"preset": "parsing", "source": "en_ewt", "init": "grid-16-2.5e-5"}
+GERMAN = {"model": "mono-gsw", "preset": "ner", "source": "wikiann_de", "init": "ref"}
+WOLOF = {"preset": "unseen-parsing", "source": "wo_wtb", "seed": "1"}
 RANDOM = {"address": "tuned/mbert/ner-wikiann_en/random-all/seed1", "corpus": "pud"}
 
 

@@ -46,40 +46,25 @@ def pretrained(**more):
     return encoder
 
 
-def test_only_the_chosen_layers_change_and_all_of_each():
-    encoder = pretrained()
+@pytest.mark.parametrize(("init", "layers"), [("ref", []), ("random-2-3", [2, 3]), ("random-all", [1, 2, 3, 4])])
+def test_only_the_chosen_layers_change_and_all_of_each(init, layers):
+    encoder = pretrained(norm="normformer", residual_scaling=True, family="normformer", position_offset=2)
     before = all_values(encoder)
-    assert random_init(encoder, "random-2-3", 1) == [2, 3]
-    expected = {name for name in before if name.startswith(("layers.1.", "layers.2."))}
-    assert changed(encoder, before) == expected
-
-
-def test_all_draws_the_embeddings_too():
-    encoder = pretrained()
-    before = all_values(encoder)
-    random_init(encoder, "random-all", 1)
-    assert changed(encoder, before) == set(before)
+    assert random_init(encoder, init, 1) == layers
+    chosen = tuple(f"layers.{number - 1}." for number in layers)
+    assert changed(encoder, before) == {name for name in before if init == "random-all" or name.startswith(chosen)}
 
 
 def test_distribution():
-    encoder = pretrained()
+    encoder = pretrained(norm="normformer", residual_scaling=True, family="normformer", position_offset=2)
     random_init(encoder, "random-1", 5)
     layer = encoder.layers[0]
     weights = torch.cat([p.flatten() for name, p in layer.named_parameters() if p.dim() == 2])
-    assert abs(weights.mean()) < 0.001
-    assert abs(weights.std() - 0.02) < 0.001
+    assert abs(weights.mean()) < 0.001 and abs(weights.std() - 0.02) < 0.001
     for name, parameter in layer.named_parameters():
         if parameter.dim() == 1:
-            assert torch.equal(parameter, torch.full_like(parameter, 1.0 if name.endswith("norm.weight") else 0.0)), (
-                name
-            )
-
-
-def test_normformer_scales_are_one():
-    encoder = pretrained(norm="normformer", residual_scaling=True, family="normformer", position_offset=2)
-    random_init(encoder, "random-1", 5)
-    assert torch.equal(encoder.layers[0].head_scale, torch.ones(2))
-    assert torch.equal(encoder.layers[0].residual_scale, torch.ones(32))
+            one = name.endswith(("norm.weight", "_scale"))
+            assert torch.equal(parameter, torch.full_like(parameter, 1.0 if one else 0.0)), name
 
 
 def test_a_layer_gets_the_same_draw_in_every_set_and_another_for_another_seed():

@@ -1,4 +1,4 @@
-"""The programs that render: one item, many, and the verdicts of all."""
+"""The programs that render: one item, many, the verdicts of all, and the tidy files."""
 
 import csv
 import json
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import pandas as pd
 import pytest
 from tests.unit.made_results import load, make_results
 
@@ -25,27 +26,38 @@ def results(root, tmp_path_factory):
 
 @pytest.fixture
 def program(root, results):
-    def call(name, *args, config=None):
+    def call(name, *args, config=None, folder=results):
         command = [sys.executable, str(root / "scripts" / name), *map(str, args)]
-        command += ["--config", str(config or results / "merged.json"), "--results", str(results)]
+        command += ["--config", str(config or folder / "merged.json"), "--results", str(folder)]
         return subprocess.run(command, capture_output=True, text=True)
 
     return call
 
 
-def test_one_table(program, tmp_path):
-    paths = [tmp_path / f"t.{form}" for form in ("csv", "tex", "html")]
-    options = [part for path in paths for part in (f"--out-{path.suffix[1:]}", path)]
+def test_one_item(program, tmp_path):
+    options = [part for form in ("csv", "tex", "html") for part in (f"--out-{form}", tmp_path / f"t.{form}")]
     done = program("make_table.py", "--item", "align-predict/table1", *options)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "align-predict/table1: 18 rows, 0 models not run\n"
-    assert all(path.stat().st_size > 1000 for path in paths)
-
-
-def test_one_figure(program, tmp_path):
+    assert done.stdout == "align-predict/table1: 18 rows, 0 models not run\n", done.stderr
     done = program("make_figure.py", "--item", "talk/figure4", "--out-svg", tmp_path / "f.svg")
     assert done.returncode == 0, done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["f.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.svg", "t.csv", "t.html", "t.tex"]
+    assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
+
+
+def test_the_tidy_files(program, results, tmp_path):
+    done = program("gather_results.py", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"{name}.{form}" for name in ("scores", "similarity") for form in ("csv", "parquet")
+    ]
+    scores = pd.read_parquet(tmp_path / "scores.parquet")
+    assert scores["address"].nunique() == len(list(results.rglob("scores.json")))
+    assert f"scores: {len(scores)} rows of {scores['address'].nunique()} models\n" in done.stdout
+    # Of a run that has not begun: all columns and no rows.
+    (tmp_path / "none").mkdir()
+    done = program("gather_results.py", config=results / "merged.json", folder=tmp_path / "none")
+    assert "scores: 0 rows" in done.stdout, done.stderr
+    assert list(pd.read_parquet(tmp_path / "none/scores.parquet")) == list(scores)
 
 
 def test_verdicts_of_all_items(program, results, tmp_path):
@@ -54,52 +66,53 @@ def test_verdicts_of_all_items(program, results, tmp_path):
     assert done.returncode == 0, done.stderr
     made = sorted(str(path.relative_to(results)) for path in results.glob("[tf]*s/*/*.*"))
     assert made == [
-        *(f"figures/anc/figure2.{form}" for form in ("csv", "pdf", "png", "svg")),
-        *(f"figures/talk/figure4.{form}" for form in ("csv", "pdf", "png", "svg")),
-        *(f"tables/align-predict/table1.{form}" for form in ("csv", "html", "json", "tex")),
-        *(f"tables/anc/table2.{form}" for form in ("csv", "html", "json", "tex")),
+        *(
+            f"figures/{item}.{form}"
+            for item in ("anc/figure2", "talk/figure4")
+            for form in ("csv", "pdf", "png", "svg")
+        ),
+        *(
+            f"tables/{item}.{form}"
+            for item in ("align-predict/table1", "anc/table2")
+            for form in ("csv", "html", "json", "tex")
+        ),
     ]
     done = program("make_verdicts.py", "--out", tmp_path / "verdicts.csv")
     assert done.returncode == 0, done.stderr
     with (tmp_path / "verdicts.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert Counter(row["item"] for row in rows) == {"align-predict/table1": 126, "anc/table2": 45, "anc/figure2": 39}
-    assert Counter(row["kind"] for row in rows) == {"number": 126, "fact": 45, "reading": 39}
+    counts = {"align-predict/table1": ("number", 126), "anc/table2": ("fact", 45), "anc/figure2": ("reading", 39)}
+    assert Counter((row["item"], row["kind"]) for row in rows) == {
+        (item, kind): count for item, (kind, count) in counts.items()
+    }
     assert {row["verdict"] for row in rows} <= set(LABELS)
-    assert "cell" in rows[0] and any("task=pos; source=ar; target=X" in row["cell"] for row in rows)
+    assert any("task=pos; source=ar; target=X" in row["cell"] for row in rows)
     counted = [line for line in done.stdout.splitlines() if line.startswith("numbers ")]
     assert sum(int(line.rpartition(": ")[2]) for line in counted) == len(rows)
 
 
-def test_items_that_were_not_made_are_not_run(root, tmp_path):
-    config = tmp_path / "merged.json"
-    config.write_text(json.dumps(load(root)), encoding="utf-8")
-    command = [sys.executable, str(root / "scripts/make_verdicts.py"), "--config", str(config)]
-    command += ["--results", str(tmp_path), "--out", str(tmp_path / "verdicts.csv")]
-    done = subprocess.run(command, capture_output=True, text=True)
+def test_items_that_were_not_made_are_not_run(program, root, tmp_path):
+    (tmp_path / "merged.json").write_text(json.dumps(load(root)), encoding="utf-8")
+    done = program("make_verdicts.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     printed = sum(len(published(item).rows) for item in ITEMS)
     assert done.stdout.startswith(f"numbers not run: {printed}\nclaims holds: 0\nclaims does not hold: 0\n")
-    assert printed == sum(
-        len(path.read_text(encoding="utf-8").splitlines()) - 1 for path in PAPERS.glob("*/table*.csv")
-    )
+    lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in PAPERS.glob("*/table*.csv")]
+    assert printed == sum(lines) - len(lines)
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--out", "x"], "error: name the items with --item, or give --all, not both"),
-        (
-            ["--item", "anc/table9", "--out", "x"],
-            "error: --item anc/table9: no such item here; known are align-predict/",
-        ),
-        (["--item", "anc/table1"], "error: say where to write: --out <folder>"),
-        (["--item", "anc/table1", "anc/table2", "--out-csv", "x"], "error: --out-<format> is for a single item"),
+        (["--out", "x"], "name the items with --item, or give --all, not both"),
+        (["--item", "anc/table9", "--out", "x"], "--item anc/table9: no such item here; known are align-predict/"),
+        (["--item", "anc/table1"], "say where to write: --out <folder>"),
+        (["--item", "anc/table1", "anc/table2", "--out-csv", "x"], "--out-<format> is for a single item"),
     ],
 )
 def test_wrong_command_lines(program, args, message):
     done = program("make_table.py", *args)
-    assert done.returncode == 1 and done.stderr.startswith(message)
+    assert done.returncode == 1 and done.stderr.startswith(f"error: {message}")
 
 
 def test_wrong_config(program, results, tmp_path):

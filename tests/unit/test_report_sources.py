@@ -11,7 +11,7 @@ from tests.made_report import make_run
 
 from crossalign.catalog.addresses import Adapted, Base, Mlm, Tuned
 from crossalign.catalog.checksums import known_checksums
-from crossalign.catalog.runs import Catalog
+from crossalign.papers.all_items import catalog_of
 from crossalign.report import machine
 from crossalign.report.claims import COLUMNS, NOT_RUN, Claim, count, facts, items_in, read_claims
 from crossalign.report.curves import gather_curves, model_label
@@ -159,7 +159,7 @@ def test_verdicts_are_counted_by_item(tmp_path):
 
 
 def test_what_items_are_about(run):
-    catalog = Catalog(run[0])
+    catalog = catalog_of(run[0])
     assert item_languages(catalog, "talk/figure1") == ["en", "de"]
     assert item_languages(catalog, "talk/table4") == ["gsw", "wo", "ug"]
     assert item_tasks(catalog, "align-predict/table1") == ["parsing", "pos", "ner"]
@@ -167,7 +167,7 @@ def test_what_items_are_about(run):
 
 def test_provenance_of_an_item(run):
     config, results = run
-    found = Sources(Catalog(config), results).of("align-predict/table6")
+    found = Sources(catalog_of(config), results).of("align-predict/table6")
     # Three sources, seven initialisations, two seeds; two of these are there, each with two seeds.
     assert (len(found.runs), len(found.made)) == (42, 4)
     assert found.seeds == [1, 2]
@@ -190,14 +190,14 @@ def test_provenance_of_an_item(run):
 )
 def test_settings_that_an_item_depends_on(run, item, keys):
     config, results = run
-    found = Sources(Catalog(config), results).of(item).settings
+    found = Sources(catalog_of(config), results).of(item).settings
     assert keys <= set(found)
     assert all(value is not None for value in chosen_settings(config, found).values())
 
 
 def test_the_record_has_the_checksum_of_every_result_behind_an_item(run):
     config, results = run
-    found = [Sources(Catalog(config), results).of("align-predict/table6")]
+    found = [Sources(catalog_of(config), results).of("align-predict/table6")]
     record = full_record(found, results, {"ud/en_ewt/train.conllu": "sha256:00"}, "abc", config)
     assert record["data"]["ud/en_ewt/train.conllu"] == "sha256:00"
     assert all(len(digest) == 64 for digest in record["inputs"].values()) and len(record["inputs"]) == 4
@@ -210,13 +210,13 @@ def test_the_record_has_the_checksum_of_every_result_behind_an_item(run):
 def test_broken_training_facts_are_named(run, tmp_path):
     write(tmp_path / "tuned/mbert/parsing-en_ewt/ref/seed1/training.json", "{")
     with pytest.raises(UserError, match=r"training\.json: no JSON that can be read .* delete it and make it again"):
-        Sources(Catalog(run[0]), tmp_path).of("align-predict/table6")
+        Sources(catalog_of(run[0]), tmp_path).of("align-predict/table6")
 
 
 def test_facts_of_the_wrong_kind_are_left_out(run, tmp_path):
     address = "tuned/mbert/parsing-en_ewt/ref/seed1"
     write(tmp_path / address / "training.json", '{"seconds": "long", "device": 3, "versions": []}')
-    found = Sources(Catalog(run[0]), tmp_path).of("align-predict/table6")
+    found = Sources(catalog_of(run[0]), tmp_path).of("align-predict/table6")
     assert found.made[address] == {"seed": 1}
     assert (found.devices, found.seconds, found.versions) == ({}, 0, [])
 

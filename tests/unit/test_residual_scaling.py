@@ -13,17 +13,15 @@ from safetensors.torch import load_file, save_file
 from tests.engine_toys import ToyTask, toy_encoder, toy_records
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 from tools import demo_models
-from torch import nn
 from torch.nn import functional
 
 from crossalign.catalog.commands import monolingual_options, own_model_options, pretraining_options
 from crossalign.catalog.config import load
-from crossalign.embedding.weights import load_model
+from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.huggingface import load_weights, save_encoder
+from crossalign.engine.folders import load_head, load_weights, save_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.layout import Layout
-from crossalign.engine.lm_heads import load_head
 from crossalign.engine.pretrain import Pretraining, PretrainSettings
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
 from crossalign.engine.shape import EncoderConfig
@@ -46,64 +44,27 @@ def scaled_encoder(**changes):
     return encoder
 
 
-class PlainBlock(nn.Module):
-    """A NormFormer block after Shleifer et al. (2021), from the library's parts alone."""
-
-    def __init__(self, layer):
-        super().__init__()
-        hidden, inner, heads = layer.config.hidden, layer.config.intermediate, layer.config.heads
-        self.heads = heads
-        norms = {"before": hidden, "after": hidden, "feed": hidden, "inside": inner}
-        self.norms = nn.ModuleDict({name: nn.LayerNorm(size, layer.config.eps) for name, size in norms.items()})
-        self.query, self.key, self.value, self.out = (nn.Linear(hidden, hidden) for _ in range(4))
-        self.fc1, self.fc2 = nn.Linear(hidden, inner), nn.Linear(inner, hidden)
-        self.gamma, self.resscale = nn.Parameter(layer.head_scale.clone()), nn.Parameter(layer.residual_scale.clone())
-        copies = {
-            self.out: layer.out, self.fc1: layer.up, self.fc2: layer.down, self.norms["before"]: layer.attention_norm,
-            self.norms["after"]: layer.inner_attention_norm, self.norms["feed"]: layer.output_norm,
-            self.norms["inside"]: layer.inner_output_norm,
-        }  # fmt: skip
-        for target, source in copies.items():
-            target.load_state_dict(source.state_dict())
-        parts = zip(layer.qkv.weight.chunk(3), layer.qkv.bias.chunk(3), strict=True)
-        for target, (weight, bias) in zip((self.query, self.key, self.value), parts, strict=True):
-            target.load_state_dict({"weight": weight, "bias": bias})
-
-    def forward(self, x):
-        y = self.norms["before"](x)
-        q, k, v = (part(y).view(len(x), self.heads, -1).transpose(0, 1) for part in (self.query, self.key, self.value))
-        attended = functional.scaled_dot_product_attention(q, k, v) * self.gamma[:, None, None]
-        x = x + self.norms["after"](self.out(attended.transpose(0, 1).reshape(x.shape)))
-        grown = self.fc2(self.norms["inside"](functional.gelu(self.fc1(self.norms["feed"](x)))))
-        return self.resscale * x + grown
+def written_out(layer, x):
+    """A NormFormer block for one sentence, by the formulas of Shleifer et al. (2021)."""
+    size = layer.config.hidden // layer.config.heads
+    heads = []
+    parts = (part.split(size, dim=1) for part in layer.qkv(layer.attention_norm(x)).chunk(3, dim=1))
+    for scale, q, k, v in zip(layer.head_scale, *parts, strict=True):
+        heads.append(scale * (torch.softmax(q @ k.T / size**0.5, dim=1) @ v))
+    x = x + layer.inner_attention_norm(layer.out(torch.cat(heads, dim=1)))
+    inner = layer.inner_output_norm(functional.gelu(layer.up(layer.output_norm(x))))
+    return layer.residual_scale * x + layer.down(inner)
 
 
-def test_values_and_gradients_are_those_of_a_plain_block():
+def test_values_and_gradients_are_those_of_the_formulas():
     layer = scaled_encoder().layers[1].double()
-    plain = PlainBlock(layer).double()
-    x = torch.randn(6, 16, dtype=torch.double)
-    weights = torch.randn(6, 16, dtype=torch.double)
-    got, want = layer(x, Layout(1, 6)), plain(x)
+    x = torch.randn(6, 16, dtype=torch.double, requires_grad=True)
+    given = torch.randn(6, 16, dtype=torch.double)
+    got, want = layer(x, Layout(1, 6)), written_out(layer, x)
     torch.testing.assert_close(got, want)
-    (got * weights).sum().backward()
-    (want * weights).sum().backward()
-    for ours, theirs in (
-        (layer.residual_scale, plain.resscale), (layer.head_scale, plain.gamma), (layer.up.weight, plain.fc1.weight),
-        (layer.inner_output_norm.weight, plain.norms["inside"].weight), (layer.out.bias, plain.out.bias),
-    ):  # fmt: skip
-        torch.testing.assert_close(ours.grad, theirs.grad)
-    assert layer.residual_scale.grad.abs().min() > 0
-
-
-def test_the_gradient_is_that_of_small_steps():
-    layer = scaled_encoder().layers[0].double().requires_grad_(False)
-    x = torch.randn(5, 16, dtype=torch.double, requires_grad=True)
-
-    def block(x, scale):
-        layer.residual_scale.data = scale.data
-        return torch.func.functional_call(layer, {"residual_scale": scale}, (x, Layout(1, 5)))
-
-    assert torch.autograd.gradcheck(block, (x, layer.residual_scale.data.clone().requires_grad_()))
+    inputs = [x, *layer.parameters()]
+    for one, other in zip(*(torch.autograd.grad(result, inputs, given) for result in (got, want)), strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_scales_of_one_change_nothing():
@@ -120,48 +81,38 @@ def test_scales_of_one_change_nothing():
 
 def test_folders(tmp_path):
     encoder = scaled_encoder()
-    save_encoder(tmp_path / "a", encoder)
-    raw = json.loads((tmp_path / "a/config.json").read_text())
-    assert raw["residual_scaling"] is True
-    again = load_weights(tmp_path / "a")
+    save_encoder(tmp_path, encoder)
+    assert json.loads((tmp_path / "config.json").read_text())["residual_scaling"] is True
+    again = load_weights(tmp_path)
     assert again.config == encoder.config
     assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), again.parameters(), strict=True))
-    tensors = load_file(tmp_path / "a/model.safetensors")
+    tensors = load_file(tmp_path / "model.safetensors")
     name = "encoder.layer.1.output.residual_scale"
-    missing = {key: value for key, value in tensors.items() if key != name}
-    save_file(missing, tmp_path / "a/model.safetensors")
+    save_file({key: value for key, value in tensors.items() if key != name}, tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=f"no tensor '{name}'"):
-        load_weights(tmp_path / "a")
+        load_weights(tmp_path)
+    with pytest.raises(UserError, match="residual_scaling belongs to NormFormer"):
+        EncoderConfig(vocab_size=9, norm="pre", residual_scaling=True)
 
 
-def test_an_old_folder_has_no_scales(tmp_path):
-    encoder = toy_encoder(**{**SCALED, "residual_scaling": False})
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_config_json_that_does_not_tell(tmp_path, scaled):
+    """Old folders have no scales; scales that nobody would read are refused."""
+    encoder = toy_encoder(**{**SCALED, "residual_scaling": scaled})
     save_encoder(tmp_path, encoder)
     path = tmp_path / "config.json"
-    raw = json.loads(path.read_text())
-    del raw["residual_scaling"]
-    path.write_text(json.dumps(raw))
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "residual_scaling"}))
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) + "\n")
+    if scaled:
+        message = "have 'encoder.layer.0.output.residual_scale', but config.json lacks residual_scaling: true"
+        for load_folder in (load_weights, lambda folder: load_model(folder, CPU)):
+            with pytest.raises(UserError, match=message):
+                load_folder(tmp_path)
+        return
     again = load_weights(tmp_path)
     assert again.config == encoder.config and not again.config.residual_scaling
     ids = torch.tensor([[5, 6, 7, 8]])
     assert torch.equal(again(ids), encoder(ids))
-
-
-def test_scales_that_config_json_does_not_tell_of_are_refused(tmp_path):
-    save_encoder(tmp_path, scaled_encoder())
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"residual_scaling": False}))
-    message = r"have 'encoder\.layer\.0\.output\.residual_scale', but config\.json lacks residual_scaling: true"
-    with pytest.raises(UserError, match=message):
-        load_weights(tmp_path)
-    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) + "\n")
-    with pytest.raises(UserError, match=message):
-        load_model(tmp_path, CPU)
-
-
-def test_other_norms_have_none():
-    with pytest.raises(UserError, match="residual_scaling belongs to NormFormer"):
-        EncoderConfig(vocab_size=9, norm="pre", residual_scaling=True)
 
 
 def fine_tuned(folder, static):
@@ -237,16 +188,12 @@ def test_dropout_of_attention_is_apart(place, given, hidden, attention):
         assert (config.hidden_dropout, config.attention_dropout) == (hidden, attention)
     run.run()
     assert start.encoder.config.attention_dropout == start.encoder.config.hidden_dropout == 0.1
+    config = new_config(start.tokenizer, "normformer", None, SHAPE | {"dropout": 0.2, "attention_dropout": 0.0})
+    assert (config.hidden_dropout, config.attention_dropout) == (0.2, 0.0)
     with pytest.raises(UserError, match="attention dropout 1.0 is not between"):
         PretrainSettings(steps=1, attention_dropout=1.0)
     with pytest.raises(UserError, match="epsilon 0.0 is not positive"):
         PretrainSettings(steps=1, eps=0.0)
-
-
-def test_a_new_models_own_dropout(place):
-    tokenizer = starting_point(None, place[0] / "tokenizer.json", "post", "xlm-roberta", SHAPE, 1).tokenizer
-    config = new_config(tokenizer, "normformer", None, SHAPE | {"dropout": 0.2, "attention_dropout": 0.0})
-    assert (config.hidden_dropout, config.attention_dropout) == (0.2, 0.0)
 
 
 def flags(text):

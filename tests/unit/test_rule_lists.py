@@ -7,9 +7,8 @@ import yaml
 from tests.rule_texts import rules
 
 from crossalign.catalog.config import load, merge
-from crossalign.catalog.runs import Catalog
-from crossalign.plan.jobs import Jobs
-from crossalign.plan.targets import wanted
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import planned
 from crossalign.progress.line import USUAL
 from crossalign.progress.words import WORDS
 
@@ -42,19 +41,17 @@ def test_the_profile_names_rules(root, names):
 
 def test_the_planner_asks_for_gpus_where_the_rules_do(root, on_gpus):
     """Two configs that together have jobs of all rules."""
-    planned = {}
+    asked = {}
     for files, changes in (
         ([], {"anc": {"norm_models": "pretrain"}}),
         ([root / "config.small.yaml"], {}),
     ):
         config = load(files)
         merge(config, changes)
-        jobs = Jobs(Catalog(config))
-        wanted(jobs, ["all"])
-        for job in jobs.found.values():
-            planned.setdefault(job.rule, set()).add(job.gpus > 0)
-    assert {rule for rule, asks in planned.items() if asks == {True}} == on_gpus
-    assert all(len(asks) == 1 for asks in planned.values())
+        for job in planned(catalog_of(config)).jobs.values():
+            asked.setdefault(job.rule, set()).add(job.gpus > 0)
+    assert {rule for rule, asks in asked.items() if asks == {True}} == on_gpus
+    assert all(len(asks) == 1 for asks in asked.values())
 
 
 def test_the_progress_line_has_words_for_every_rule(names):

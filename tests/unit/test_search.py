@@ -5,18 +5,18 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from crossalign.catalog.addresses import Tuned, parse, trial_init, trial_of
+from crossalign.catalog.addresses import Tuned, trial_init, trial_of
 from crossalign.catalog.commands import finetune_options
 from crossalign.catalog.config import check, load, merge
-from crossalign.catalog.runs import Catalog, count
-from crossalign.catalog.search import trials_of
-from crossalign.catalog.targets import evaluation_sets
+from crossalign.catalog.runs import count
+from crossalign.catalog.targets import evaluation_sets, trials_of
 from crossalign.engine.finetune import best_settings
-from crossalign.plan.jobs import Jobs
-from crossalign.plan.targets import remaining, wanted
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import planned
 from crossalign.runtime.errors import UserError
 
 REF = Tuned("mbert", "ner", "wikiann_en", "ref", 3)
@@ -36,24 +36,17 @@ def flags(config, run):
 
 
 @pytest.mark.parametrize(
-    ("init", "expected"),
+    ("init", "trial"),
     [
         ("grid-16-2.5e-5", (16, 2.5e-5, "ref")),
         ("grid-32-5e-5-random-1-2", (32, 5e-5, "random-1-2")),
         ("grid-8-1e-3-random-all", (8, 1e-3, "random-all")),
-        ("grid-8-1e-3-random-7", (8, 1e-3, "random-7")),
+        *((init, None) for init in ("ref", "random-1-2", "continual", "grid-16", "grid-16-2.5e-5-ref")),
     ],
 )
-def test_the_address_of_a_trial(init, expected):
-    assert trial_of(init) == expected
-    assert trial_init(*expected) == init
-    run = Tuned("mbert", "pos", "en_ewt", init, 1)
-    assert parse(run.path()) == run
-
-
-@pytest.mark.parametrize("init", ["ref", "random-1-2", "continual", "grid-16", "grid-16-2.5e-5-ref"])
-def test_what_is_no_trial(init):
-    assert trial_of(init) is None
+def test_the_address_of_a_trial(init, trial):
+    assert trial_of(init) == trial
+    assert trial is None or trial_init(*trial) == init
 
 
 def test_off_changes_nothing():
@@ -61,7 +54,7 @@ def test_off_changes_nothing():
     assert config["align-predict"]["search_per_init"] is False
     assert trials_of(config, REF) == trials_of(config, LOWER) == []
     assert flags(config, REF)["--learning-rate"] == "3.5e-05"
-    assert count(Catalog(config).runs())["grid trial"] == 300
+    assert count(catalog_of(config).runs())["grid trial"] == 300
 
 
 def test_the_whole_grid_for_every_initialisation():
@@ -70,8 +63,8 @@ def test_the_whole_grid_for_every_initialisation():
     assert len(trials) == 6 and {trial.seed for trial in trials} == {1}
     assert trials[0] == Tuned("mbert", "parsing", "ru_gsd", "grid-16-1e-5-random-1-2", 1)
     # Those of the English REF models are trials of table 3 already.
-    assert set(trials_of(config, REF)) <= Catalog(config).needs("align-predict/table3").runs
-    before, after = (count(Catalog(one).runs()) for one in (load([]), config))
+    assert set(trials_of(config, REF)) <= catalog_of(config).needs("align-predict/table3").runs
+    before, after = (count(catalog_of(one).runs()) for one in (load([]), config))
     assert after["fine-tuning"] == before["fine-tuning"]
     # 63 of table 1, 14 of table 2, 30 of table 5; three of them are the English REF models.
     assert after["grid trial"] - before["grid trial"] == (63 + 14 + 30 - 3) * 6
@@ -86,21 +79,13 @@ def test_the_whole_grid_for_every_initialisation():
     ],
 )
 def test_lists_of_ones_own(search, settings):
-    trials = trials_of(config_with(search), REF)
-    assert {trial_of(trial.init)[:2] for trial in trials} == settings
+    assert {trial_of(trial.init)[:2] for trial in trials_of(config_with(search), REF)} == settings
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        Tuned("mbert", "adjust-ner", "wikiann_en", "ref", 1),
-        Tuned("mbert", "unseen-parsing", "ug_udt", "ref", 1),
-        Tuned("mbert+mlm-ug", "ner", "wikiann_ug", "ref", 1),
-        Tuned("mbert", "ner", "wikiann_en", "grid-16-1e-5", 1),
-    ],
-)
-def test_other_studies_and_trials_themselves_are_not_searched(run):
-    assert trials_of(config_with(True), run) == []
+@pytest.mark.parametrize("changes", [{"preset": "adjust-ner"}, {"model": "mbert+mlm-ug"}, {"init": "grid-16-1e-5"}])
+def test_other_studies_and_trials_themselves_are_not_searched(changes):
+    assert trials_of(config_with(True), REF)
+    assert trials_of(config_with(True), replace(REF, **changes)) == []
 
 
 def test_options_of_a_trial_and_of_what_it_decides():
@@ -172,17 +157,19 @@ def test_mistakes_are_told(search, changes, message):
 def test_the_plan_prices_trials_and_forgets_them_when_they_are_done():
     config = config_with({"learning_rate": [1e-5, 5e-5]}, seeds=[1, 2])
     merge(config, {"align-predict": {"sources": ["en"], "layer_pairs": ["1-2"]}})
-    jobs = Jobs(Catalog(config))
-    targets = wanted(jobs, ["align-predict/table7"])
-    assert Counter(job.rule for job in jobs.found.values() if job.rule.startswith("finetune")) == {
+    graph = planned(catalog_of(config), ["align-predict/table7"])
+    assert Counter(job.rule for job in graph.jobs.values() if job.rule.startswith("finetune")) == {
         "finetune": 2, "finetune_random": 6
     }  # fmt: skip
-    trials = {name for name, job in jobs.found.items() if job.rule == "finetune_random" and "/grid-" in name}
-    assert all(name.endswith("/training.json") for name in trials) and len(trials) == 4
-    data = {name for name, job in jobs.found.items() if job.rule.startswith(("download_", "prepare_"))}
-    assert remaining(jobs.found, targets, data.__contains__) >= trials
-    left = remaining(jobs.found, targets, (data | trials).__contains__)
-    assert Counter(jobs.found[name].rule for name in left) == {
+    trials = {name for name, job in graph.jobs.items() if job.rule == "finetune_random" and "/grid-" in name}
+    # A search reads the accounts of its trials; their weights are deleted.
+    accounts = {graph.jobs[name].outputs[-1] for name in trials}
+    assert all(name.endswith("/training.json") for name in accounts) and len(accounts) == 4
+    data = {file for file, name in graph.maker.items() if graph.jobs[name].rule.startswith(("download_", "prepare_"))}
+    data.add("results/paper/config.json")
+    assert graph.remaining(data.__contains__) >= trials
+    left = graph.remaining((data | accounts).__contains__)
+    assert Counter(graph.jobs[name].rule for name in left) == {
         "finetune": 2, "finetune_random": 2, "evaluate": 4, "make_table": 1
     }  # fmt: skip
 

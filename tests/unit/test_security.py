@@ -12,8 +12,8 @@ import torch
 
 from crossalign.alignment.parameters import load_parameters
 from crossalign.analysis.embeddings import open_embeddings
-from crossalign.embedding.weights import load_model
-from crossalign.engine.huggingface import load_encoder
+from crossalign.embedding.model import load_model
+from crossalign.engine.folders import load_encoder
 from crossalign.runtime.errors import UserError
 
 # Modules that run what they read.

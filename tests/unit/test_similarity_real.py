@@ -14,7 +14,9 @@ import torch
 
 from crossalign.analysis.similarity import CCA, INDEXES, Options, compare
 from crossalign.data.parallel import read_extension, read_pud
-from crossalign.embedding.families import empty_model, parse_config, tensor_names
+from crossalign.engine.encoder import empty_encoder
+from crossalign.engine.folders import library_names
+from crossalign.engine.shape import EncoderConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_MODELS = sorted(path.parent for path in (ROOT / "resources" / "demo" / "models").glob("*/config.json"))
@@ -53,7 +55,7 @@ def random_mbert(shared, tmp_path_factory):
     """mBERT's shape and vocabulary, drawn weights."""
     from safetensors.torch import save_file
 
-    from crossalign.engine.huggingface import wordpiece_tokenizer
+    from crossalign.engine.tokenizer import wordpiece_tokenizer
 
     packed = shared / "data" / "mbert_vocab" / "vocab.txt.gz"
     if not packed.is_file():
@@ -62,10 +64,10 @@ def random_mbert(shared, tmp_path_factory):
     (folder / "vocab.txt").write_bytes(gzip.decompress(packed.read_bytes()))
     wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps(MBERT))
-    model = empty_model(parse_config(MBERT))
+    model = empty_encoder(EncoderConfig.from_huggingface(MBERT))
     torch.manual_seed(1)
     tensors = {}
-    for name, sources in tensor_names(model).items():
+    for name, sources in library_names(model).items():
         shape = model.get_parameter(name).shape
         # bf16 on disk: half the bytes, and drawn weights are as good.
         value = torch.empty(shape, dtype=torch.bfloat16)

@@ -5,23 +5,21 @@ import json
 
 import pytest
 from tests.unit.made_results import load, make_results, merge
-from tests.unit.test_claims_layout import render
+from tests.unit.test_claims import render
 
 from crossalign.catalog.addresses import parse
 from crossalign.catalog.checksums import registered
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
-from crossalign.papers.all_claims import judge_all, write_claims
-from crossalign.papers.all_figures import FIGURES
-from crossalign.papers.all_tables import TABLES
+from crossalign.papers import make
+from crossalign.papers.all_claims import CLAIMS, evidence_of, judge_run
+from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.report.gather import gather
 from crossalign.report.page import banner, kind, page
-from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
-from crossalign.results.claims.evidence import Evidence
+from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge_all, write_claims
 from crossalign.results.reading import Results
-from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER
-from crossalign.results.verdicts import write_verdicts
+from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
 
 OWN = "not judged (model pretrained here)"
 TINY = {"own_models": {"tiny": {}}}
@@ -103,12 +101,11 @@ def small(root, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def claims(small):
-    return {(claim.paper, claim.id): claim for claim in judge_all(Evidence(*small))}
+    return {(claim.paper, claim.id): claim for claim in judge_run(*small)}
 
 
 def records(config, folder, item):
-    declaration = TABLES.get(item) or FIGURES[item]
-    return list(declaration(Context(config, Results(folder))).tidy())
+    return list(make(item, Context(config, Results(folder))).tidy())
 
 
 def test_the_base_of_every_kind_of_run():
@@ -130,7 +127,7 @@ def test_the_base_of_every_kind_of_run():
 def test_numbers_of_own_models_are_not_judged_and_facts_are(small):
     config, folder = small
     judged, spared = set(), 0
-    for item in Context(config, Results(folder)).catalog.items:
+    for item in catalog_of(config).items:
         for row in records(config, folder, item):
             assert row["verdict"] in ("", OWN, OTHER, *ABSENT, *JUDGED), item
             spared += row["verdict"] == OWN
@@ -154,11 +151,11 @@ def test_curves_of_own_models_stand_beside_the_papers(small):
 def test_notes_speak_of_the_languages_that_are_there(small, root):
     for item in ("table1", "table4", "table6"):
         notes = {
-            name: " ".join(TABLES[f"align-predict/{item}"](Context(config, Results(small[1]))).notes)
+            name: " ".join(make(f"align-predict/{item}", Context(config, Results(small[1]))).notes)
             for name, config in (("small", small[0]), ("paper", load(root)))
         }
         assert "Slovenian" not in notes["small"] and "Slovenian" in notes["paper"]
-    notes = TABLES["talk/table3"](Context(*small[:1], Results(small[1]))).notes
+    notes = make("talk/table3", Context(small[0], Results(small[1]))).notes
     assert any("Raw text of Faroese, Wolof, Uyghur: a mixture" in note for note in notes)
     assert not any("Wikipedia" in note for note in notes)
 
@@ -176,7 +173,7 @@ def test_an_own_model_beside_the_papers_takes_nothing_from_them(root, tmp_path):
         assert any(row["panel"] == "tiny" for row in after)
     assert any(row["verdict"] in JUDGED for row in records(changed, tmp_path, "anc/figure3"))
     render(changed, tmp_path)
-    found = {claim.id: claim for claim in judge_all(Evidence(changed, tmp_path), ["anc"])}
+    found = {claim.id: claim for claim in judge_all({"anc": CLAIMS["anc"]}, evidence_of(changed, tmp_path))}
     assert found["anc-peak"].verdict in (HOLDS, FAILS, UNCLEAR) and "not judged" not in found["anc-peak"].detail
 
 
@@ -189,7 +186,7 @@ def test_one_study_with_an_own_base_leaves_the_others_judged(root, tmp_path):
     # The talk shows the same models again.
     assert labels["align-predict/table4"] == labels["talk/table5"] == {OWN}
     assert labels["adjust/table2"] <= set(JUDGED) and labels["adjust/table1"] & set(JUDGED)
-    evidence = Evidence(config, tmp_path)
+    evidence = evidence_of(config, tmp_path)
     standing = {item: evidence.stand_in(item) for item in (*items, "talk/figure2", "align-predict/table1")}
     own = {"align-predict/table4", "align-predict/table1", "talk/table5"}
     assert {item for item, found in standing.items() if found} == own
@@ -230,7 +227,7 @@ def test_claims_on_other_languages_say_so(claims):
 
 def test_the_papers_run_has_the_papers_languages(root, tmp_path):
     config = load(root)
-    for claim in judge_all(Evidence(config, tmp_path)):
+    for claim in judge_run(config, tmp_path):
         assert "other languages" not in claim.detail and "not part of this run" not in claim.detail
 
 
@@ -251,16 +248,16 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
     pud = [DataSet("parallel", "pud", lang) for lang in ("en", "ru")]
     wikiann = [DataSet("ner", "wikiann_hi", "test")]
     unknown = "not known to be the published files: ud/en_pud/test.conllu, ud/ru_pud/test.conllu"
-    assert Evidence(changed, folder).other_data(pud) == unknown
+    assert evidence_of(changed, folder).other_data(pud) == unknown
     mirror.mkdir()
     sums = {path: registered()[path] for path in ("ud/en_pud/test.conllu", "ud/ru_pud/test.conllu")}
     sums["ner/wikiann/panx_dataset.zip"] = "sha256:" + "0" * 64
     lines = [f"{digest.removeprefix('sha256:')}  {path}\n" for path, digest in sums.items()]
     (mirror / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
-    evidence = Evidence(changed, folder)
+    evidence = evidence_of(changed, folder)
     assert evidence.other_data(pud) == ""
     assert evidence.other_data(wikiann) == "not known to be the published files: ner/wikiann/panx_dataset.zip"
-    found = {claim.id: claim for claim in judge_all(evidence)}
+    found = {claim.id: claim for claim in judge_all(CLAIMS, evidence)}
     assert found["pud-sentences"].verdict == HOLDS
     assert found["wikiann-test-hi"].verdict == UNCHECKED and found["wikiann-test-hi"].measured == "1,000 sentences"
 
@@ -268,8 +265,8 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
 def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small, tmp_path):
     config, folder = small
     paths = [path for kind in ("tables", "figures") for path in folder.glob(f"{kind}/*/*.csv")]
-    found = write_verdicts(paths, Context(config, Results(folder)).catalog.items, folder / "verdicts.csv")
-    write_claims(judge_all(Evidence(config, folder)), folder / "claims.csv", folder / "claims.json")
+    found = write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
+    write_claims(judge_run(config, folder), folder / "claims.csv", folder / "claims.json")
     shown = page(gather(config, folder, tmp_path / "index.html"))
     # A few facts about languages are judged; that all of them are right says nothing of a thousand numbers.
     beside = sum(found.values()) - sum(found[label] for label in ABSENT)

@@ -3,8 +3,8 @@
 import re
 import sys
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -207,3 +207,17 @@ def write_bitext(pairs: Iterator[Pair], path: Path, name: str, max_words: int) -
         raise UserError(f"{name}: none of {lines} lines has 1 to {max_words} words on both sides")
     table = np.array(sizes, np.int64)
     return Lengths(lines, np.array(kept), table[:, 0], table[:, 1])
+
+
+def filter_links(
+    links: Iterable[tuple[int, int]], source: Sequence[str], target: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Keep the links whose two words have no other link and are not the same string. Indexes count from 0.
+
+    A word linked twice tells nothing certain about either partner, and identical strings (names, numbers, punctuation)
+    are the same to the model already.
+    """
+    links = sorted(set(links))
+    uses_source = Counter(i for i, _ in links)
+    uses_target = Counter(j for _, j in links)
+    return [(i, j) for i, j in links if uses_source[i] == 1 and uses_target[j] == 1 and source[i] != target[j]]

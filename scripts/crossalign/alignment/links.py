@@ -6,7 +6,7 @@ One line per sentence pair, `i-j` joined by spaces, source position first, count
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -44,43 +44,15 @@ class LinkSet:
         return list(zip(self.source[span].tolist(), self.target[span].tolist(), strict=True))
 
 
-@kernel
-def _print_links(low, high, starts, source, target, digits, text):
-    """Write the lines of sentences low..high into `text`; returns how many bytes were used."""
-    used = 0
-    for sentence in range(low, high):
-        for link in range(starts[sentence], starts[sentence + 1]):
-            if link > starts[sentence]:
-                text[used] = 32
-                used += 1
-            for part in range(2):
-                value = source[link] if part == 0 else target[link]
-                length = 0
-                while length == 0 or value > 0:
-                    digits[length] = 48 + value % 10
-                    value //= 10
-                    length += 1
-                while length > 0:
-                    length -= 1
-                    text[used] = digits[length]
-                    used += 1
-                if part == 0:
-                    text[used] = 45
-                    used += 1
-        text[used] = 10
-        used += 1
-    return used
-
-
 def print_links(links: LinkSet) -> Iterator[bytes]:
     """The text of all lines, in pieces."""
-    largest = max((int(part.max()) for part in (links.source, links.target) if len(part)), default=0)
-    width = 2 * len(str(largest)) + 2
     for low in range(0, len(links), _BATCH):
-        high = min(low + _BATCH, len(links))
-        text = np.empty(int(links.starts[high] - links.starts[low]) * width + high - low, np.uint8)
-        used = _print_links(low, high, links.starts, links.source, links.target, np.empty(20, np.uint8), text)
-        yield text[:used].tobytes()
+        starts = links.starts[low : low + _BATCH + 1]
+        span = slice(starts[0], starts[-1])
+        pairs = zip(links.source[span].tolist(), links.target[span].tolist(), strict=True)
+        texts = [f"{i}-{j}" for i, j in pairs]
+        lines = (" ".join(texts[first:last]) for first, last in pairwise((starts - starts[0]).tolist()))
+        yield "".join(f"{line}\n" for line in lines).encode()
 
 
 def parse_links(lines: Iterable[bytes], name: str) -> LinkSet:

@@ -4,9 +4,10 @@ Two forms: fast_align's text table (`-p`), one direction, pruned by a beam; and 
 both directions, with which text of the training set gets exactly the links it got in training.
 """
 
+import json
 import math
 import zipfile
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from crossalign.alignment.model import BUDGET_MB, FLOOR, Aligner, Options
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 
-FORMAT = "crossalign-aligner-1"
+FORMAT = "crossalign-aligner-2"
 NULL_WORD = b"<eps>"
 _ARRAYS = ("row_start", "row_target", "prob", "null_prob")
 
@@ -76,8 +77,8 @@ def save_parameters(path: str | Path, directions: dict[str, Parameters]) -> None
             content[f"{name}.{array}"] = getattr(parameters, array)
         for side in ("source_words", "target_words"):
             content[f"{name}.{side}"] = np.frombuffer(b"\n".join(getattr(parameters, side)), np.uint8)
-        numbers = [parameters.tension, parameters.length_ratio, *map(float, asdict(parameters.options).values())]
-        content[f"{name}.numbers"] = np.array(numbers)
+        settings = {"tension": parameters.tension, "length_ratio": parameters.length_ratio}
+        content[f"{name}.settings"] = np.array(json.dumps(settings | {"options": asdict(parameters.options)}))
     with write_atomic(path, "wb") as stream:
         np.savez(stream, **content)
 
@@ -88,7 +89,7 @@ def load_parameters(path: str | Path) -> dict[str, Parameters]:
         with np.load(path, allow_pickle=False) as content:
             if str(content["format"]) != FORMAT:
                 raise ValueError
-            names = sorted(key.partition(".")[0] for key in content.files if key.endswith(".numbers"))
+            names = sorted(key.partition(".")[0] for key in content.files if key.endswith(".settings"))
             return {name: _direction(content, name) for name in names}
     except OSError as error:
         raise UserError(f"cannot read the model {path}: {error.strerror or error}") from None
@@ -98,12 +99,9 @@ def load_parameters(path: str | Path) -> dict[str, Parameters]:
 
 def _direction(content: np.lib.npyio.NpzFile, name: str) -> Parameters:
     words = [content[f"{name}.{side}"].tobytes().split(b"\n") for side in ("source_words", "target_words")]
-    tension, length_ratio, *values = content[f"{name}.numbers"].tolist()
-    options = Options()
-    # Kept as numbers in the order of the fields; the defaults say which are whole or true/false.
-    named = {f.name: type(getattr(options, f.name))(v) for f, v in zip(fields(options), values, strict=True)}
     arrays = [content[f"{name}.{array}"] for array in _ARRAYS]
-    return Parameters(*words, *arrays, tension, length_ratio, replace(options, **named))
+    settings = json.loads(str(content[f"{name}.settings"]))
+    return Parameters(*words, *arrays, settings["tension"], settings["length_ratio"], Options(**settings["options"]))
 
 
 def write_table(path: str | Path, parameters: Parameters, beam: float) -> None:

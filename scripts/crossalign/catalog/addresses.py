@@ -69,31 +69,31 @@ class Adapted:
 class Tuned:
     """A model fine-tuned on one task.
 
-    `recipe` names an entry of `finetune` in the config, `source` the training set, `init` is `ref`, `random-<layers>`,
+    `preset` names an entry of `finetune` in the config, `source` the training set, `init` is `ref`, `random-<layers>`,
     `random-all`, `continual` (its alpha weighs what the config says), `continual-<terms that alpha weighs>`, or that of
     a trial: `grid-<batch>-<learning rate>` for `ref`, with `-random-<layers>` behind it for another. `model` is a
     model's name, without its seed: an adjusted model has the seed of the fine-tuning, all others have one only.
     """
 
     model: str
-    recipe: str
+    preset: str
     source: str
     init: str
     seed: int
 
     def path(self) -> str:
-        return f"tuned/{self.model}/{self.recipe}-{self.source}/{self.init}/seed{self.seed}"
+        return f"tuned/{self.model}/{self.preset}-{self.source}/{self.init}/seed{self.seed}"
 
     @property
     def task(self) -> str:
-        """The task behind the recipe: the last word of its name."""
-        return self.recipe.rsplit("-", 1)[-1]
+        """The task behind the preset: the last word of its name."""
+        return self.preset.rsplit("-", 1)[-1]
 
 
 Run = Base | Adapted | Tuned
 
 MODEL = rf"{WORD}(?:\+(?:adjust-[a-z]+-\w+-[a-z]+-[a-z]+|mlm-{SET}))?"
-RECIPE = rf"(?:[a-z0-9]+-)*(?:{'|'.join(TASKS)})"
+PRESET = rf"(?:[a-z0-9]+-)*(?:{'|'.join(TASKS)})"
 _RANDOM = r"random-(?:all|\d+(?:-\d+)?)"
 _GRID = r"grid-\d+-\d+(?:\.\d+)?e-\d+"
 CONTINUAL = "continual(?:-(?:alignment|both))?"
@@ -104,7 +104,7 @@ _ADAPTED = re.compile(rf"models/(?P<base>{WORD})\+(?P<adaptation>[^/]+)/seed(?P<
 _ADJUSTMENT = re.compile(r"adjust-(?P<lang>[a-z]+)-(?P<pairs>\w+)-(?P<aggregation>[a-z]+)-(?P<tokens>[a-z]+)")
 _MLM = re.compile(rf"mlm-(?P<text>{SET})")
 _TUNED = re.compile(
-    rf"tuned/(?P<model>{MODEL})/(?P<recipe>{RECIPE})-(?P<source>{SET})/(?P<init>{INIT})/seed(?P<seed>\d+)"
+    rf"tuned/(?P<model>{MODEL})/(?P<preset>{PRESET})-(?P<source>{SET})/(?P<init>{INIT})/seed(?P<seed>\d+)"
 )
 
 
@@ -154,7 +154,7 @@ def is_continual(init: str) -> bool:
 
 
 def trial_init(batch: int, rate: float, init: str = "ref") -> str:
-    """The `init` of a trial: a fine-tuning from `init` with other settings than its recipe's."""
+    """The `init` of a trial: a fine-tuning from `init` with other settings than its preset's."""
     return f"grid-{batch}-{format_rate(rate)}" + ("" if init == "ref" else f"-{init}")
 
 

@@ -1,4 +1,4 @@
-"""The recipe of a program: a hash that changes when its code does, or that of a module or program it imports.
+"""The code hash of a program: it changes when its code does, or that of a module or program it imports.
 
 Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
 covers the syntax trees of a script and of everything in `scripts/` that it imports, without comments, docstrings and
@@ -14,8 +14,8 @@ SCRIPTS = Path(__file__).resolve().parents[2]
 
 
 @cache
-def recipe(*scripts: str) -> str:
-    """The recipe of programs in `scripts/`, twelve hexadecimal digits. Name those that a program starts as well."""
+def code_hash(*scripts: str) -> str:
+    """The hash of programs in `scripts/`, twelve hexadecimal digits. Name those that a program starts as well."""
     files = sorted(set().union(*(closure(SCRIPTS / script) for script in scripts)))
     digest = hashlib.sha256()
     for file in files:

@@ -4,9 +4,8 @@ import shlex
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Tuned, is_continual, model_of, trial_of
 from crossalign.catalog.config import pair_count
-from crossalign.catalog.search import trials_of
 from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
-from crossalign.catalog.targets import recipe
+from crossalign.catalog.targets import preset, trials_of
 from crossalign.catalog.trained_models import own_models, own_vocabularies
 from crossalign.fetch.register import Dataset
 
@@ -89,7 +88,7 @@ def finetune_options(config: dict, run: Tuned) -> str:
 
     What has trials gets neither: they say which are best.
     """
-    values = recipe(config, run.recipe)
+    values = preset(config, run.preset)
     init = run.init
     if trial := trial_of(init):
         values, init = values | {"batch": trial[0], "learning_rate": trial[1]}, trial[2]

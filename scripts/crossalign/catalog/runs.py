@@ -4,39 +4,35 @@ Plain Python over the config: the rules ask it for their inputs, the tests count
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
-from crossalign.catalog.search import trials_of
-from crossalign.catalog.sets import DataSet, raw_files
-from crossalign.catalog.targets import evaluation_sets, training_sets
+from crossalign.catalog.items import CONFIGURED, INDEXES, Item, Needs
+from crossalign.catalog.sets import DataSet, pool_set, raw_files, text_set
+from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
-from crossalign.papers.adjust.items import pool_set
-from crossalign.papers.all_items import ITEMS, PAPERS
-from crossalign.papers.common.needs import Item, Needs
-from crossalign.papers.talk.items import text_set
 
 
 class Catalog:
     """Answers for one config, which must have passed `crossalign.catalog.config.check`."""
 
-    def __init__(self, config: dict) -> None:
-        self.config = config
+    def __init__(self, config: dict, known: Mapping[str, Item]) -> None:
+        self.config, self.known = config, known
         self._needs: dict[str, Needs] = {}
 
     @cached_property
     def items(self) -> dict[str, Item]:
         """The chosen tables and figures by name, `align-predict/table1`."""
-        chosen = self.config["items"]
-        names = [f"{paper}/{item.id}" for paper in self.config["papers"] for item in PAPERS[paper]]
-        left_out = self.config.get("skip") or {}
-        return {name: ITEMS[name] for name in names if (chosen == "all" or name in chosen) and name not in left_out}
+        chosen, left_out = self.config["items"], self.config.get("skip") or {}
+        names = [name for paper in self.config["papers"] for name in self.known if name.startswith(f"{paper}/")]
+        wanted = [name for name in names if (chosen == "all" or name in chosen) and name not in left_out]
+        return {name: self.known[name] for name in wanted}
 
     def needs(self, item: str) -> Needs:
         """What one item needs; worked out once."""
         if item not in self._needs:
-            self._needs[item] = ITEMS[item].needs(self.config)
+            self._needs[item] = self.known[item].needs(self.config)
         return self._needs[item]
 
     def runs(self, items: Iterable[str] | None = None) -> set[Run]:
@@ -90,6 +86,27 @@ class Catalog:
         """Whether a base model is pretrained by this workflow, not fetched."""
         return name.startswith("mono-") or name in self.pretrained or name in own_models(self.config)
 
+    def languages(self, run: Run, corpus: str) -> list[str]:
+        """The languages of a parallel corpus that some item compares in a model, sorted; English is always there."""
+        found = {data.split for _, sets in self._comparisons(run, corpus) for data in sets}
+        return sorted({"en", *found})
+
+    def indexes(self, run: Run, corpus: str) -> list[str]:
+        """The similarity indexes that some item asks of a model, so that no job compares more."""
+        found = {index for item, _ in self._comparisons(run, corpus) for index in item.indexes}
+        if CONFIGURED in found:
+            found.add(self.config["similarity"]["index"])
+        return [index for index in INDEXES if index in found]
+
+    def _comparisons(self, run: Run, corpus: str) -> Iterator[tuple[Item, list[DataSet]]]:
+        """The items that compare languages in a model, each with its sets of the corpus."""
+        for name, item in self.items.items():
+            needs = self.needs(name)
+            if run in needs.runs and (
+                sets := [data for data in needs.sets if data.kind == "parallel" and data.name == corpus]
+            ):
+                yield item, sets
+
     def files(self, items: Iterable[str] | None = None) -> list[str]:
         """The register's paths of every file to download for the items."""
         return sorted({path for data in self.sets(items) for path in raw_files(data)})
@@ -103,6 +120,12 @@ class Catalog:
         """The vocabularies that the items' own models start with."""
         own = own_models(self.config)
         return sorted({own[run.name]["vocabulary"] for run in self.runs(items) if getattr(run, "name", "") in own})
+
+
+def covers_language(run: Run, lang: str) -> bool:
+    """Whether a model belongs to a language's column of distances: it is the original, or adjusted to that language."""
+    start = model_of(run) if isinstance(run, Tuned) else run
+    return not isinstance(start, Adapted) or start.adaptation.lang == lang
 
 
 def kind_of(run: Run) -> str:

@@ -3,9 +3,11 @@
 Names are `<kind>/<name>/<split>`; see docs/data.md for the list. Nothing here reads a file but the list of mixtures.
 """
 
+import csv
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from crossalign.catalog.mixtures import mixture
 from crossalign.runtime.errors import UserError
 
 EXTENSIONS = {
@@ -63,6 +65,17 @@ class DataSet:
         if self.kind == "parallel":
             return (self.split,)
         return tuple(self.plain.split("_")[1:])
+
+
+def pool_set(config: dict, lang: str) -> DataSet:
+    """The sentence pairs of a language (`adjust`)."""
+    return DataSet("bitext", f"{config['adjust']['bitext']}_{lang}", "pool")
+
+
+def text_set(config: dict, text: str, split: str = "train") -> DataSet:
+    """The raw text behind `mlm-<text>` and `mono-<text>` (`talk`)."""
+    lang, plus, suffix = text.partition("+")
+    return DataSet("text", f"{config['talk']['text'].get(lang, 'wikipedia')}_{lang}{plus}{suffix}", split)
 
 
 def parse_set(path: str) -> DataSet:
@@ -124,3 +137,39 @@ def raw_files(data: DataSet) -> list[str]:
         case "parallel", "xnli15":
             return ["nli/XNLI-15way.zip"]
     raise UserError(f"no download is known for the data set {data.path()}")
+
+
+# Sets that are put together from several small sources: one line per set and file, in the order of reading. The set
+# `text/mix_wo` is the running text of one language; `bitext/mix_ru` its sentence pairs with English, where of two files
+# with parallel lines the English one comes first.
+MIXTURES = Path(__file__).resolve().parents[3] / "resources" / "mixtures.tsv"
+COLUMNS = ["set", "path"]
+
+
+def mixture(name: str) -> tuple[str, ...]:
+    """The register's paths of the files behind a set, `text/mix_wo`."""
+    try:
+        return _mixtures(MIXTURES)[name]
+    except KeyError:
+        raise UserError(f"{MIXTURES}: no files are listed for the set '{name}'") from None
+
+
+@cache
+def _mixtures(register: Path) -> dict[str, tuple[str, ...]]:
+    """The register, read once; a mistake in it is told with its line."""
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        with register.open(encoding="utf-8", newline="") as stream:
+            rows = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+            if next(rows, []) != COLUMNS:
+                raise UserError(f"{register}, line 1: expected the columns {', '.join(COLUMNS)}")
+            for row in rows:
+                if len(row) != len(COLUMNS) or not all(row):
+                    raise UserError(f"{register}, line {rows.line_num}: expected a set and a path; found {row}")
+                name, path = row
+                if path in found.get(name, ()):
+                    raise UserError(f"{register}, line {rows.line_num}: '{path}' stands twice in {name}")
+                found[name] = (*found.get(name, ()), path)
+    except OSError as error:
+        raise UserError(f"{register}: cannot read this register: {error.strerror}") from error
+    return found

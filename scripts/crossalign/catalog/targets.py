@@ -1,9 +1,11 @@
-"""Which sets a fine-tuned model is trained, selected and tested on.
+"""Which sets a fine-tuned model is trained, selected and tested on, and which trials decide its settings.
 
 Test sets depend on the model alone, not on the table that asks: every model is evaluated once, on all of its sets.
 """
 
-from crossalign.catalog.addresses import Adjustment, Tuned, parse_adaptation
+from dataclasses import replace
+
+from crossalign.catalog.addresses import Adjustment, Tuned, parse_adaptation, trial_init
 from crossalign.catalog.sets import DataSet
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import declared
@@ -12,22 +14,22 @@ KINDS = {name: task.data for name, task in declared().items()}
 
 
 def training_sets(config: dict, run: Tuned) -> dict[str, DataSet]:
-    """The training set and, where the recipe selects the best epoch, the dev set."""
+    """The training set and, where the preset selects the best epoch, the dev set."""
     kind = KINDS[run.task]
     sets = {"train": DataSet(kind, run.source, "train")}
-    if recipe(config, run.recipe)["selection"] == "best":
+    if preset(config, run.preset)["selection"] == "best":
         sets["dev"] = DataSet(kind, run.source, "dev")
     return sets
 
 
-def recipe(config: dict, name: str) -> dict:
-    """The hyper-parameters of a recipe: the defaults and what it changes."""
+def preset(config: dict, name: str) -> dict:
+    """The hyper-parameters of a preset: the defaults and what it changes."""
     return config["finetune"]["defaults"] | config["finetune"][name]
 
 
 def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
     """Every set that the model is evaluated on, sorted."""
-    study = run.recipe.removesuffix(run.task).rstrip("-")
+    study = run.preset.removesuffix(run.task).rstrip("-")
     if run.init.startswith("grid-"):
         chosen = [DataSet(KINDS[run.task], run.source, "dev")]
     elif study == "unseen" or "+" in run.source:
@@ -39,7 +41,7 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
     elif study == "":
         chosen = _align_predict_sets(config, run)
     else:
-        raise UserError(f"no test sets are declared for the recipe '{run.recipe}'")
+        raise UserError(f"no test sets are declared for the preset '{run.preset}'")
     return sorted(set(chosen))
 
 
@@ -94,3 +96,25 @@ def _qa_sets(lang: str) -> list[DataSet]:
     forms = (lang, f"{lang}_en", f"en_{lang}")
     sets = [DataSet("qa", f"{family}_{form}", "test") for family in families for form in forms]
     return sets + [DataSet("qa", f"tydiqa_{lang}", "dev")] * (lang in _TYDIQA)
+
+
+def trials_of(config: dict, run: Tuned) -> list[Tuned]:
+    """The trials behind a fine-tuning; none where its settings are those of its preset.
+
+    Where `align-predict.search_per_init` asks for it (footnote 1 and A.1.1), batch size and learning rate are searched
+    for every initialisation: a fine-tuning takes the settings of the trial with the best score on the source's dev
+    set. The search has one seed, the first; all seeds of an initialisation then have the same settings.
+    """
+    paper = config["align-predict"]
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    wanted = paper.get("search_per_init")
+    whole = run.init == "ref" or run.init.startswith("random-")
+    if not wanted or not whole or run.preset not in ("parsing", "pos", "ner") or run.model != paper["base"]:
+        return []
+    own = preset(config, run.preset)
+    given = paper["grid"] if wanted is True else wanted
+    return [
+        replace(run, init=trial_init(batch, rate, run.init), seed=config["seeds"][0])
+        for batch in given.get("batch", [own["batch"]])
+        for rate in given.get("learning_rate", [own["learning_rate"]])
+    ]

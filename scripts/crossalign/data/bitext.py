@@ -1,15 +1,13 @@
 """Mined sentence pairs: WikiMatrix in, a pool of the best pairs as `score TAB English words TAB other words` out.
 
-Two kinds of rules make the training data of the adjustment. Rules on sentences are applied here, when the pool is made:
-no empty side, no pair twice, at most 64 words on a side, the best by margin score. Rules on links need the word
-alignment and are applied after it, by `filter_links`: only one-to-one links, none between identical strings.
+The rules on sentences are applied here: no empty side, no pair twice, at most 64 words on a side, the best by margin
+score. The rules on links need the word alignment and are applied after it (`alignment.bitext.filter_links`).
 """
 
 import hashlib
 import heapq
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from crossalign.data.lines import numbered, shown, wrong
 from crossalign.data.report import Report
@@ -105,17 +103,3 @@ class Pool:
         """The pool, best pair first: score, English words, other words."""
         for entry in sorted(self._held.values(), reverse=True):
             yield entry[1:]
-
-
-def filter_links(
-    links: Iterable[tuple[int, int]], source: Sequence[str], target: Sequence[str]
-) -> list[tuple[int, int]]:
-    """Keep the links whose two words have no other link and are not the same string. Indexes count from 0.
-
-    A word linked twice tells nothing certain about either partner, and identical strings (names, numbers, punctuation)
-    are the same to the model already.
-    """
-    links = sorted(set(links))
-    uses_source = Counter(i for i, _ in links)
-    uses_target = Counter(j for _, j in links)
-    return [(i, j) for i, j in links if uses_source[i] == 1 and uses_target[j] == 1 and source[i] != target[j]]

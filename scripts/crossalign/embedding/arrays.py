@@ -27,7 +27,6 @@ class ArrayWriter:
         # One thread: a file is finished after its last piece is written.
         self._thread = ThreadPoolExecutor(1)
         self._waiting: deque[Future] = deque()
-        self._finishing: list[Future] = []
         self._files: list[_File] = []
         self._buffers = [torch.empty(0)] * _WAITING
         self._turn = 0
@@ -41,7 +40,7 @@ class ArrayWriter:
         try:
             if kind is None:
                 self._finish()
-                for future in [*self._waiting, *self._finishing]:
+                for future in self._waiting:
                     future.result()
         finally:
             self._thread.shutdown()
@@ -62,17 +61,19 @@ class ArrayWriter:
     def _finish(self) -> None:
         if self._files:
             self._files[-1].check(self.rows)
-            self._finishing.append(self._thread.submit(self._files[-1].finish))
+            self._make_room()
+            self._waiting.append(self._thread.submit(self._files[-1].finish))
+
+    def _make_room(self) -> None:
+        """Wait for the oldest piece of work if there are enough; raises what went wrong with it."""
+        if len(self._waiting) == _WAITING:
+            self._waiting.popleft().result()
 
     def add(self, piece: Tensor) -> None:
-        """Append rows (layers x some rows x columns). Raises what went wrong with earlier ones.
-
-        What lies on a GPU comes to the host some rows at a time, however many there are.
-        """
+        """Append rows (layers x some rows x columns); what lies on a GPU comes to the host some rows at a time."""
         few = piece.shape[1] if piece.device.type == "cpu" else max(1, _BUFFER // (4 * piece.shape[0] * piece.shape[2]))
         for rows in piece.split(max(1, few), 1):
-            if len(self._waiting) == _WAITING:
-                self._waiting.popleft().result()
+            self._make_room()
             self._waiting.append(self._thread.submit(self._files[-1].put, *self._fetch(rows), self.rows))
             self.rows += rows.shape[1]
 

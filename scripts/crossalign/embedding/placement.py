@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig
 from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     import torch
-
-    from crossalign.engine.shape import EncoderConfig
-    from crossalign.fetch.register import Model
 
 # Memory that fragments and that libraries take for themselves.
 _SLACK = 0.95
@@ -25,7 +23,9 @@ _SLACK = 0.95
 _HOST_RESERVE = 2 << 30
 # Tokens of a batch on a GPU unless the command line says otherwise.
 _BUDGET = 32768
-# From here on the tables of a model are kept in bf16 too (those of decoders always are).
+# Families whose tables of words are in bf16 too: in fp32 they would be gigabytes. Before its family is known, a model
+# of so many parameters is taken to be one of them, and every decoder.
+LARGE_TABLES = (XLMR_XL, XGLM)
 _LARGE = 2_000_000_000
 
 
@@ -68,12 +68,20 @@ class Placement:
         return self.layers[-1] if self.layers else self.main
 
 
+def parameter_type(name: str, config: EncoderConfig, precision: str) -> torch.dtype:
+    """The layers follow the precision; tables stay in fp32 except in the large families."""
+    import torch
+
+    low = precision == "bf16" and (config.family in LARGE_TABLES or not name.startswith("embeddings."))
+    return torch.bfloat16 if low else torch.float32
+
+
 def weight_sizes(config: EncoderConfig, precision: str) -> Sizes:
     """Bytes of the weights, from the configuration alone."""
-    from crossalign.embedding.families import empty_model, parameter_type
+    from crossalign.engine.encoder import empty_encoder
 
     embeddings, rest, layers = 0, 0, [0] * config.layers
-    for name, parameter in empty_model(config).named_parameters():
+    for name, parameter in empty_encoder(config).named_parameters():
         size = parameter.numel() * parameter_type(name, config, precision).itemsize
         if name.startswith("layers."):
             layers[int(name.split(".")[1])] += size
@@ -114,8 +122,8 @@ class Demand:
         return -(-self.weights // (layers * self.layer)) if layers > 0 else 0
 
 
-def demand(model: Model, budget: int = _BUDGET) -> Demand | None:
-    """The demand of a model of the register; None where the register does not know its size.
+def demand(model, budget: int = _BUDGET) -> Demand | None:
+    """The demand of a model of the register (an entry of models.tsv); None where the register does not know its size.
 
     Rather too much than too little: the width of the inner layer is not in the register, and is taken to be what the
     parameters would allow if there were no tables.
@@ -129,13 +137,7 @@ def demand(model: Model, budget: int = _BUDGET) -> Demand | None:
     return Demand(weights, _working(model.neurons, inner, 2, budget), -(-weights // model.layers))
 
 
-def plan(
-    name: str,
-    sizes: Sizes,
-    working: int,
-    devices: Sequence[tuple[torch.device, int]],
-    host: int,
-) -> Placement:
+def plan(name: str, sizes: Sizes, working: int, devices: Sequence[tuple[torch.device, int]], host: int) -> Placement:
     """Fill the devices (with their free bytes) one after another; what is left goes to the host, if it has room."""
     rooms = [int(free * _SLACK) - working for _, free in devices]
     layers, left = _fill(sizes, rooms)
@@ -170,13 +172,13 @@ def _fill(sizes: Sizes, rooms: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def _too_large(name: str, sizes: Sizes, working: int, devices: Sequence[tuple[torch.device, int]], host: int) -> str:
-    free = ", ".join(f"{device} {gigabytes(room)}" for device, room in devices if device.type != "cpu")
-    free = f"{free}, host memory {gigabytes(host)}" if free else f"host memory {gigabytes(host)}"
+    free = [f"{device} {gigabytes(room)}" for device, room in devices if device.type != "cpu"]
+    free.append(f"host memory {gigabytes(host)}")
     return (
         f"{name} does not fit: its weights need {gigabytes(sizes.total)} and a batch {gigabytes(working)}; "
-        f"available: {free}. Ways out: --precision bf16 (on a GPU; half the memory), a smaller --token-budget, "
-        "more GPUs (--device cuda uses all that are visible), or more host memory, which takes the layers that GPUs "
-        "cannot hold"
+        f"available: {', '.join(free)}. Ways out: --precision bf16 (on a GPU; half the memory), a smaller "
+        "--token-budget, more GPUs (--device cuda uses all that are visible), or more host memory, which takes the "
+        "layers that GPUs cannot hold"
     )
 
 

@@ -20,9 +20,8 @@ from torch import Tensor
 
 from crossalign.data.lines import numbered
 from crossalign.embedding.arrays import ArrayWriter
-from crossalign.embedding.special import Frame
-from crossalign.embedding.states import States, embed, make_store
-from crossalign.embedding.weights import Loaded
+from crossalign.embedding.model import Loaded
+from crossalign.embedding.states import Frame, States, embed, make_store
 from crossalign.engine.batches import Store
 from crossalign.runtime.errors import UserError
 
@@ -115,15 +114,11 @@ def _window_size(model: Loaded) -> int:
 
 def count_lines(path: Path) -> int:
     """Lines of a file; the last one may lack its end."""
-    count, last = 0, b"\n"
     try:
         with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                count += block.count(b"\n")
-                last = block[-1:]
+            return sum(1 for _ in stream)
     except OSError as error:
         raise UserError(f"{path}: cannot read: {error.strerror}") from None
-    return count + (last != b"\n")
 
 
 def _windows(path: Path, size: int) -> Iterator[list[tuple[int, str]]]:

@@ -1,4 +1,5 @@
-"""Hidden states of packed batches, layer after layer, averaged over a span of each example as soon as they exist.
+"""Hidden states of packed batches, layer after layer, averaged over a span of each example as soon as they exist;
+and the special tokens that stand around a text.
 
 Only one layer's states are in memory at a time, whatever the depth of the model.
 """
@@ -7,18 +8,57 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.embedding.weights import Loaded
+from crossalign.embedding.model import Loaded
 from crossalign.engine import ops
 from crossalign.engine.batches import Store, by_length
 from crossalign.engine.encoder import Layer
 from crossalign.engine.layout import Layout
 from crossalign.engine.parts import batch_inputs
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands before and after the tokens of a text: [CLS] and [SEP], <s> and </s>, or XGLM's single </s>."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    has_cls: bool
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Frame:
+        """As the tokenizer itself frames a text; by the names of its special tokens if it does not say."""
+        encoding = tokenizer.encode("a", add_special_tokens=True)
+        words = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+        before, after = encoding.ids[: words[0]], encoding.ids[words[-1] + 1 :]
+        if not before and not after:
+            specials = Specials.of(tokenizer)
+            before, after = [specials.cls], [specials.sep]
+        starts = {tokenizer.token_to_id(name) for name in ("[CLS]", "<s>")} - {None}
+        return cls(tuple(before), tuple(after), bool(before) and before[0] in starts)
+
+    @property
+    def size(self) -> int:
+        """How many tokens the frame has."""
+        return len(self.before) + len(self.after)
+
+    def check(self, max_length: int, positions: int) -> None:
+        """Refuse a length that the model has no positions for, or that leaves no room for words."""
+        if max_length > positions:
+            raise UserError(f"--max-length {max_length}: the model has positions for {positions} tokens only")
+        if max_length <= self.size:
+            raise UserError(f"--max-length {max_length} leaves no room for words beside {self.size} special tokens")
 
 
 class Batch:
@@ -33,34 +73,28 @@ class Batch:
         start, stop = spans[members].T
         counts = stop - start
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        # Tokens to average, one span after another; None: all of them.
-        self._index = None if (counts == lengths).all() else torch.from_numpy(within + np.repeat(first + start, counts))
-        self._counts, self._first = torch.from_numpy(counts), torch.from_numpy(first)
-        self._on: dict[torch.device, tuple[dict[str, Tensor], Layout]] = {}
-        self._spans: dict[torch.device, tuple[Tensor | None, Tensor, Tensor]] = {}
+        # Tokens to average, one span after another (None: all of them), tokens of each span, first tokens of examples.
+        index = None if (counts == lengths).all() else torch.from_numpy(within + np.repeat(first + start, counts))
+        self._spans = index, torch.from_numpy(counts), torch.from_numpy(first)
+        self._on: dict[torch.device, tuple] = {}
 
-    def on(self, device: torch.device) -> tuple[dict[str, Tensor], Layout]:
-        """The token numbers and positions, and the layout."""
+    def on(self, device: torch.device) -> tuple[dict[str, Tensor], Layout, tuple[Tensor | None, Tensor, Tensor]]:
+        """The token numbers and positions, the layout, and the spans."""
         if device not in self._on:
             views = self._store.views(_send(self._vector, device), self._shape)
-            self._on[device] = views, batch_inputs(views, self._shape)[0]
+            spans = tuple(None if span is None else _send(span, device) for span in self._spans)
+            self._on[device] = views, batch_inputs(views, self._shape)[0], spans
         return self._on[device]
 
     def average(self, state: Tensor) -> Tensor:
         """The mean over each span, in fp32."""
-        index, counts, _ = self._spans_on(state.device)
+        index, counts, _ = self.on(state.device)[2]
         kept = state if index is None else state.index_select(0, index)
         return torch.segment_reduce(kept.float(), "mean", lengths=counts, axis=0, unsafe=True)
 
     def first(self, state: Tensor) -> Tensor:
         """The state of each example's first token."""
-        return state.index_select(0, self._spans_on(state.device)[2]).float()
-
-    def _spans_on(self, device: torch.device) -> tuple[Tensor | None, Tensor, Tensor]:
-        if device not in self._spans:
-            index = None if self._index is None else _send(self._index, device)
-            self._spans[device] = index, _send(self._counts, device), _send(self._first, device)
-        return self._spans[device]
+        return state.index_select(0, self.on(state.device)[2][2]).float()
 
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:
@@ -80,7 +114,7 @@ class States:
         """The packed states of the embeddings and of each layer, up to layer `stop`."""
         encoder, placement = self.model.encoder, self.model.placement
         last = len(encoder.layers)
-        views, _ = batch.on(placement.main)
+        views = batch.on(placement.main)[0]
         x = encoder.embeddings(views["ids"], views["positions"], None, 0.0)
         yield x if last or encoder.final_norm is None else ops.layer_norm(x, encoder.final_norm)
         x = x.to(encoder.layers[0].qkv.weight.dtype) if last else x

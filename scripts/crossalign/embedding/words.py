@@ -6,6 +6,7 @@ Which pairs are taken depends on the pool, its links and the seed only, so that 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from crossalign.alignment.bitext import read_pool
-from crossalign.embedding.special import Frame
-from crossalign.embedding.states import States, embed, make_store
-from crossalign.embedding.weights import Loaded
-from crossalign.engine.pairs import Row, Sample, sample_lines
+from crossalign.embedding.model import Loaded
+from crossalign.embedding.states import Frame, States, embed, make_store
+from crossalign.engine.pairs import Row, Sample, parse_links, read_lines, sample_lines
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import word_pieces
 from crossalign.runtime.errors import UserError
@@ -44,7 +44,8 @@ def sample_pairs(
     """
     if count < 1 or skip_first < 0:
         raise UserError(f"{count} pairs, first {skip_first} lines left out: at least 1 and at least 0 are needed")
-    linked = _read_links(links)
+    # Not parsed before they are needed: few of the lines are.
+    linked = list(read_lines(links))
     usable = np.ones(len(linked), dtype=bool)
     usable[:skip_first] = False
     for pairs, run in skip_samples:
@@ -61,23 +62,6 @@ def sample_pairs(
     )
 
 
-def _read_links(path: Path) -> list[bytes]:
-    # Not parsed before they are needed: few of the lines are.
-    try:
-        with path.open("rb") as stream:
-            return list(stream)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _parse(line: bytes, path: Path, number: int) -> list[tuple[int, int]]:
-    try:
-        return [(int(i), int(j)) for i, j in (link.split(b"-") for link in line.split())]
-    except ValueError:
-        shown = line.rstrip()[:40].decode("utf-8", "replace")
-        raise UserError(f"{path}, line {number}: {shown!r} is not a list of links such as '0-0 1-2'") from None
-
-
 def _candidates(pool: Path, path: Path, links: list[bytes], lines: np.ndarray, seed: int) -> list[list[WordPair]]:
     """The usable links of each line, in random order; the lines in the order given."""
     wanted = {int(line): place for place, line in enumerate(lines)}
@@ -86,7 +70,7 @@ def _candidates(pool: Path, path: Path, links: list[bytes], lines: np.ndarray, s
     read = 0
     for read, sentences in enumerate(read_pool(pool), 1):
         if (place := wanted.get(read - 1)) is not None:
-            row = Row(read, *sentences, _parse(links[read - 1], path, read))
+            row = Row(read, *sentences, parse_links(links[read - 1], path, read))
             usable = checked.usable(row, *sentences)
             order = numpy_generator(seed, "link", read).permutation(len(usable))
             found[place] = [WordPair(read, sentences, usable[k]) for k in order]
@@ -113,10 +97,7 @@ def unrelated_partners(lines: Sequence[int], seed: int) -> np.ndarray:
 
     The same words in other company: what sets the two kinds apart cannot be how frequent their words are.
     """
-    groups: dict[int, int] = {}
-    for line in lines:
-        groups[line] = groups.get(line, 0) + 1
-    most, count = max(groups.values()), len(lines)
+    most, count = max(Counter(lines).values()), len(lines)
     if 2 * most > count:
         raise UserError(
             f"{most} of {count} pairs come from one sentence pair; unrelated pairs need words of different sentences"
@@ -182,4 +163,4 @@ def _encode(
 def write_array(path: Path, array: np.ndarray) -> None:
     """A .npy file in little-endian fp32."""
     with write_atomic(path, "wb") as stream:
-        np.lib.format.write_array(stream, np.ascontiguousarray(array, dtype="<f4"), allow_pickle=False)
+        np.save(stream, np.ascontiguousarray(array, dtype="<f4"), allow_pickle=False)

@@ -18,8 +18,8 @@ from crossalign.engine.batches import Stream, by_length
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
 from crossalign.engine.encoder import Encoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
+from crossalign.engine.folders import load_weights
 from crossalign.engine.heads import full_precision
-from crossalign.engine.huggingface import load_weights
 from crossalign.engine.hyperparameters import fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
@@ -211,7 +211,6 @@ class Adjusting:
         code_hash: str = "",
         saving: Saving | None = None,
         identity: Any = None,
-        capture: bool | None = None,
         keep: str = "auto",
     ) -> None:
         self.settings, self.device = settings, torch.device(device)
@@ -229,7 +228,7 @@ class Adjusting:
         self.steps = settings.epochs * len(self.stream)
         rates = learning_rates(settings.learning_rate, self.steps, settings.warmup, "constant")
         part = Part(self.store, PullLoss(self.frozen), settings.batch)
-        self.engine = Engine(encoder, {}, [part], rates, AdamW.of(settings), settings.precision, capture)
+        self.engine = Engine(encoder, {}, [part], rates, AdamW.of(settings), settings.precision)
         self.progress = Progress()
         self.saver = Saver(self.checkpoints, saving, self.progress)
 

@@ -6,8 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from crossalign.engine.cpu_attention import attend
+from crossalign.engine import kernels
+from crossalign.engine.cpu import attend
 from crossalign.engine.layout import Layout
+
+# The kernel for short sequences: how long they may be (for longer ones the general kernels are better), sizes of heads.
+_SHORT, _SHORT_SIZES = 128, (16, 32, 64, 128)
 
 
 def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool = False) -> Tensor:
@@ -18,7 +22,7 @@ def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: b
     if layout.lengths is not None and layout.cells is not None:
         works = packed_attention_works(qkv, heads)
         bounds = layout.bounds(qkv.shape[0]) if works else None
-        if "short" in works and not causal and layout.length <= _longest_short():
+        if "short" in works and not causal and layout.length <= _SHORT:
             random = layout.random(qkv) if dropout > 0 else None
             return _short(qkv, bounds, layout.length, layout.filled, heads, dropout, random)
         if "long" in works:
@@ -44,16 +48,10 @@ def _long(qkv: Tensor, bounds: Tensor, longest: int, heads: int, dropout: float,
 
 
 def _short(qkv: Tensor, bounds: Tensor, length: int, filled: bool, heads: int, dropout: float, random) -> Tensor:
-    from crossalign.engine.attention_kernels import ShortAttention
+    from crossalign.engine.kernels.attention import ShortAttention
 
     out = ShortAttention.apply(qkv, bounds, length, filled, heads, dropout, random)
     return out.view(qkv.shape[0], heads, -1)
-
-
-def _longest_short() -> int:
-    from crossalign.engine.attention_kernels import LONGEST
-
-    return LONGEST
 
 
 _PACKED: dict[tuple, frozenset[str]] = {}
@@ -73,10 +71,8 @@ def packed_attention_works(qkv: Tensor, heads: int) -> frozenset[str]:
 
 
 def _try_packed(qkv: Tensor, heads: int, size: int) -> frozenset[str]:
-    from crossalign.engine import attention_kernels, kernels
-
     candidates = {"long": lambda x, bounds: _long(x, bounds, 128, heads, 0.0)}
-    if kernels.available() and size in attention_kernels.SIZES:
+    if kernels.available() and size in _SHORT_SIZES:
         candidates["short"] = lambda x, bounds: _short(x, bounds, 128, False, heads, 0.0, None)
     lengths = [100, 24]
     generator = torch.Generator(qkv.device).manual_seed(1)

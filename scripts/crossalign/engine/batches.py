@@ -90,26 +90,23 @@ class Store(Packed):
         counts = [len(example[words[0]]) if words else 0 for example in examples]
         self.words = np.array(counts, dtype=np.int64)
         self.word_starts = _starts(self.words)
-        self.values = {}
-        for name, field in fields.items():
-            if field.shape == "scalar":
-                self.values[name] = np.array([example[name] for example in examples], dtype=np.int64)
-            else:
-                self.values[name] = _flat(examples, name)
+        self.values = {
+            name: np.array([example[name] for example in examples], dtype=np.int64)
+            if field.shape == "scalar"
+            else _flat(examples, name)
+            for name, field in fields.items()
+        }
         # Targets that a loss counts, per example: the weight of a part of a batch in the whole. Without any: examples.
-        counting = any(field.pad < 0 for field in fields.values())
-        self.targets = np.full(len(examples), 0 if counting else 1, dtype=np.int64)
-        for name, field in fields.items():
-            if field.pad < 0:
-                counted = (self.values[name] != field.pad).astype(np.int64)
-                if field.shape == "scalar":
-                    self.targets += counted
-                else:
-                    starts, sizes = (
-                        (self.starts, self.lengths) if field.shape == "sequence" else (self.word_starts, self.words)
-                    )
-                    sums = np.concatenate([[0], np.cumsum(counted)])
-                    self.targets += sums[starts + sizes] - sums[starts]
+        counted = {name: field.shape for name, field in fields.items() if field.pad < 0}
+        self.targets = np.full(len(examples), 0 if counted else 1, dtype=np.int64)
+        places = {"sequence": (self.starts, self.lengths), "words": (self.word_starts, self.words)}
+        for name, shape in counted.items():
+            real = (self.values[name] != fields[name].pad).astype(np.int64)
+            if shape != "scalar":
+                starts, sizes = places[shape]
+                sums = np.concatenate([[0], np.cumsum(real)])
+                real = sums[starts + sizes] - sums[starts]
+            self.targets += real
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from crossalign.engine.lexicon import PADDING, UNKNOWN_CHARACTER, UNKNOWN_WORD
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_json
+
+# Number 0 of the words and number 1 of the characters are the unknown ones; character 0 is padding.
+UNKNOWN_WORD, PADDING, UNKNOWN_CHARACTER = 0, 0, 1
+# A word or character that was seen once stands for those never seen.
+OFTEN = 2
+# Longer forms are addresses and the like, which their beginning tells.
+LONGEST = 64
 
 
 @dataclass(frozen=True)
@@ -129,3 +141,121 @@ def _lstm(inputs: int, hidden: int) -> nn.LSTM:
             if name.startswith("bias_hh"):
                 parameter[hidden : 2 * hidden] = 1
     return lstm
+
+
+@dataclass(frozen=True)
+class Spelt:
+    """Some forms in numbers: the word, the row of its given vector, its characters (padded) and how many."""
+
+    words: np.ndarray
+    given: np.ndarray
+    characters: np.ndarray
+    lengths: np.ndarray
+
+
+class Lexicon:
+    """Words in small letters, characters as written. `given` lists forms that have a vector from elsewhere.
+
+    Forms get numbers as they come, so that a batch names each by one number and is spelt once per distinct form.
+    """
+
+    def __init__(self, words: Sequence[str], characters: Sequence[str], given: Sequence[str] = ()) -> None:
+        self.words, self.characters, self.given = list(words), list(characters), list(given)
+        self._words = {word: number for number, word in enumerate(words, UNKNOWN_WORD + 1)}
+        self._characters = {character: number for number, character in enumerate(characters, UNKNOWN_CHARACTER + 1)}
+        self._given = {form: number for number, form in enumerate(given, 1)}
+        self._forms: dict[str, int] = {}
+        self._numbers: list[tuple[int, int]] = []
+        self._letters: list[list[int]] = []
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[str]], given: Sequence[str] = ()) -> Lexicon:
+        """What can be learnt from the training sentences."""
+        forms = Counter(str(form) for sentence in sentences for form in sentence)
+        words, characters = Counter[str](), Counter[str]()
+        for form, count in forms.items():
+            words[form.lower()] += count
+            for character in form:
+                characters[character] += count
+        return cls(*(sorted(item for item, count in table.items() if count >= OFTEN) for table in (words, characters)),
+                   given)  # fmt: skip
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Rows of the tables of words and of characters."""
+        return len(self.words) + 1, len(self.characters) + 2
+
+    @property
+    def forms(self) -> list[str]:
+        """All forms that have a number so far, in its order."""
+        return list(self._forms)
+
+    def numbers(self, forms: Iterable[str]) -> list[int]:
+        """The numbers of some forms."""
+        return [self._number(str(form)) for form in forms]
+
+    def _number(self, form: str) -> int:
+        if form not in self._forms:
+            self._forms[form] = len(self._forms)
+            low = form.lower()
+            given = self._given.get(form, self._given.get(low, 0))
+            self._numbers.append((self._words.get(low, UNKNOWN_WORD), given))
+            letters = [self._characters.get(character, UNKNOWN_CHARACTER) for character in form[:LONGEST]]
+            self._letters.append(letters or [UNKNOWN_CHARACTER])
+        return self._forms[form]
+
+    def spell(self, numbers: np.ndarray) -> Spelt:
+        """The forms with these numbers."""
+        letters = [self._letters[number] for number in numbers]
+        lengths = np.array([len(part) for part in letters], dtype=np.int64)
+        characters = np.full((len(letters), int(lengths.max())), PADDING, dtype=np.int64)
+        for row, part in zip(characters, letters, strict=True):
+            row[: len(part)] = part
+        words, given = np.array([self._numbers[number] for number in numbers], dtype=np.int64).T
+        return Spelt(words, given, characters, lengths)
+
+    def save(self, path: str | Path) -> None:
+        """As JSON; the place in a list is the number, less the unknown and padding."""
+        lists = {"words": self.words, "characters": self.characters, "given": self.given}
+        write_json(path, lists, ensure_ascii=False, indent=0)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Lexicon:
+        """The lexicon that `save` wrote."""
+        try:
+            lists = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls(lists["words"], lists["characters"], lists["given"])
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file; a BiLSTM's folder has a vocabulary") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path}: no vocabulary of a BiLSTM ({error!r})") from None
+
+
+def read_vectors(path: str | Path, wanted: Iterable[str]) -> tuple[list[str], np.ndarray]:
+    """Word vectors in the text format of word2vec and fastText, of the `wanted` forms and of their small letters only.
+
+    The first line may hold the number of vectors and their size.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; word vectors were expected there")
+    wanted = {form for word in wanted for form in (word, word.lower())}
+    found: dict[str, np.ndarray] = {}
+    size = None
+    with path.open(encoding="utf-8", newline="\n") as stream:
+        for number, line in enumerate(stream, 1):
+            form, *values = line.rstrip().split(" ")
+            if number == 1 and len(values) == 1:
+                continue
+            size = size or len(values)
+            if not values or len(values) != size:
+                raise UserError(f"{path}, line {number}: a word and {size} numbers were expected, not {len(values)}")
+            if form in wanted and form not in found:
+                try:
+                    found[form] = np.array(values, dtype=np.float32)
+                except ValueError:
+                    raise UserError(f"{path}, line {number}: the vector of '{form}' is not made of numbers") from None
+    if not found:
+        raise UserError(f"{path}: none of its words occurs in the data; is it a file of the right language?")
+    forms = sorted(found)
+    return forms, np.stack([found[form] for form in forms])

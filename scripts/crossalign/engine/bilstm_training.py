@@ -14,11 +14,10 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, Stream, by_length
-from crossalign.engine.bilstm import BiLstm, Sizes, Words
+from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
 from crossalign.engine.checkpoints import Checkpoints, Saver, Saving
 from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.hyperparameters import Settings, fingerprint
-from crossalign.engine.lexicon import Lexicon
 from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
 from crossalign.engine.task_model import collect, readable

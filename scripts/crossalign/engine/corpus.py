@@ -19,8 +19,8 @@ import numpy as np
 from crossalign.engine.batches import IGNORE, Packed, Shape
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.tokenizer import mask_token
 from crossalign.engine.tokens import Specials
-from crossalign.engine.vocabulary import mask_token
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 

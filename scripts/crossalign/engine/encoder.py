@@ -2,7 +2,8 @@
 
 Post-LN is BERT, RoBERTa and XLM-R; Pre-LN is RoBERTa-PreLayerNorm; NormFormer adds to Pre-LN a norm after attention, a
 scale per head, a norm inside the feed-forward block and, if asked, a scale on its residual (Shleifer et al. 2021).
-XGLM is Pre-LN with causal attention, scaled words and sinusoidal positions.
+XGLM is Pre-LN with causal attention, scaled words and sinusoidal positions; XLM-R XL is Pre-LN without the norm of the
+embeddings.
 """
 
 from __future__ import annotations
@@ -13,24 +14,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.engine import cpu_layer, ops
+from crossalign.engine import cpu, ops
+from crossalign.engine.attention import attention
 from crossalign.engine.layout import Layout
-from crossalign.engine.shape import EncoderConfig
+from crossalign.engine.shape import XLMR_XL, EncoderConfig
 
 
 class Embeddings(nn.Module):
-    """Words, positions and segments, normalised. Stays in fp32 in mixed precision: it is a gather, not a product."""
+    """Words, positions and segments, normalised except in XLM-R XL. In fp32 always: they are gathers, not products."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         sizes = {"word": config.vocab_size, "position": config.positions, "segment": max(config.types, 1)}
         for name, size in sizes.items():
             setattr(self, name, _table(size, config.hidden))
-        self.norm = nn.LayerNorm(config.hidden, config.eps)
+        self.norm = None if config.family == XLMR_XL else nn.LayerNorm(config.hidden, config.eps)
 
     def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None, dropout: float) -> Tensor:
         segment = self.segment.weight[0] if types is None else self.segment(types)
-        return ops.drop(ops.layer_norm(self.word(ids) + segment + self.position(positions), self.norm), dropout)
+        x = self.word(ids).float() + segment.float() + self.position(positions).float()
+        return ops.drop(x if self.norm is None else ops.layer_norm(x, self.norm), dropout)
 
 
 class SinusoidalEmbeddings(nn.Module):
@@ -85,7 +88,7 @@ class Layer(nn.Module):
 
     def attend(self, x: Tensor, layout: Layout) -> Tensor:
         dropout = self.config.attention_dropout if self.training else 0.0
-        heads = ops.attention(ops.linear(x, self.qkv), layout, self.config.heads, dropout, self.config.causal)
+        heads = attention(ops.linear(x, self.qkv), layout, self.config.heads, dropout, self.config.causal)
         if self.config.norm == "normformer":
             heads = heads * self.head_scale[:, None].to(heads.dtype)
         return heads.reshape(x.shape)
@@ -93,8 +96,8 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         dropout = self.config.hidden_dropout if self.training else 0.0
         if self.config.norm == "post":
-            if cpu_layer.serves(self, x, dropout):
-                return cpu_layer.PostLayer.apply(x, self.qkv.weight, self, layout)
+            if cpu.serves(self, x, dropout):
+                return cpu.PostLayer.apply(x, self.qkv.weight, self, layout)
             x = ops.linear_add_norm(self.attend(x, layout), self.out, x, self.attention_norm, dropout, layout)
             inner = functional.gelu(ops.linear(x, self.up))
             return ops.linear_add_norm(inner, self.down, x, self.output_norm, dropout, layout)
@@ -155,23 +158,25 @@ class Encoder(nn.Module):
         self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
     ) -> Tensor | list[Tensor]:
         """Hidden states (tokens, hidden) of packed tokens; `positions` include the offset of the family."""
+        dropout = self.config.hidden_dropout if self.training else 0.0
         # The weights' own types decide the precision.
         with torch.autocast(ids.device.type, enabled=False):
-            return self._packed(ids, positions, types, layout, all_layers)
-
-    def _packed(self, ids, positions, types, layout, all_layers) -> Tensor | list[Tensor]:
-        dropout = self.config.hidden_dropout if self.training else 0.0
-        x = self.embeddings(ids, positions, types, dropout)
-        x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
-        states = [x]
-        for layer in self.layers:
-            x = layer(x, layout)
-            if all_layers:
-                states.append(x)
-        if self.final_norm is not None:
-            x = ops.layer_norm(x, self.final_norm)
-            states[-1] = x
+            x = self.embeddings(ids, positions, types, dropout)
+            x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
+            states = [x]
+            for layer in self.layers:
+                x = layer(x, layout)
+                if all_layers:
+                    states.append(x)
+            if self.final_norm is not None:
+                x = states[-1] = ops.layer_norm(x, self.final_norm)
         return states if all_layers else x
+
+
+def empty_encoder(config: EncoderConfig) -> Encoder:
+    """The modules without memory and without random numbers, for weights that come from elsewhere."""
+    with torch.device("meta"):
+        return Encoder(config)
 
 
 def slice_vocabulary(encoder: Encoder, used: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from crossalign.engine.batches import Stream
 from crossalign.engine.checkpoints import Checkpoints, Saver, Saving, check_losses
 from crossalign.engine.encoder import Encoder, slice_vocabulary
 from crossalign.engine.epochs import EpochTraining, History
-from crossalign.engine.huggingface import adopt_pooler
+from crossalign.engine.heads import adopt_pooler
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Loss, Part
@@ -66,7 +66,7 @@ class FineTuning(EpochTraining):
         with torch_seeded(settings.seed, "head"):
             head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
         if init != "random-all":
-            adopt_pooler(head, encoder)
+            adopt_pooler(head, encoder.pretrained)
         length = min(settings.max_length, encoder.config.max_length)
         self.train_store = store = make_store(
             encoder, task.examples(train, tokenizer, length, training=True), task.fields

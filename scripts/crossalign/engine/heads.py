@@ -5,9 +5,16 @@ their own weights; the parser's large products obey autocast. None makes shapes 
 training step can be recorded once and replayed.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
+
+from crossalign.engine import kernels
 
 # Standard deviation of the initialiser of BERT and XLM-R, and the width of the narrowest of them.
 STD, WIDTH = 0.02, 768
@@ -24,12 +31,12 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
     return layer
 
 
-def full_precision(tensor: torch.Tensor) -> torch.autocast:
+def full_precision(tensor: Tensor) -> torch.autocast:
     """Switches autocast off: scores in bf16 would tie where the model does prefer one answer."""
     return torch.autocast(tensor.device.type, enabled=False)
 
 
-def pick(hidden_states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+def pick(hidden_states: Tensor, positions: Tensor) -> Tensor:
     """The vectors at `positions` (batch x words) of each row."""
     batch, length, size = hidden_states.shape
     rows = torch.arange(batch, device=positions.device).unsqueeze(1) * length
@@ -45,7 +52,7 @@ class TaggingHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classifier = linear(hidden, labels)
 
-    def forward(self, hidden_states: torch.Tensor, word_starts: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden_states: Tensor, word_starts: Tensor) -> Tensor:
         """Scores, batch x words x labels."""
         with full_precision(hidden_states):
             words = pick(hidden_states, word_starts).to(self.classifier.weight.dtype)
@@ -65,11 +72,17 @@ class SequenceHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classifier = linear(hidden, labels)
 
-    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden_states: Tensor) -> Tensor:
         """Scores, batch x labels."""
         with full_precision(hidden_states):
             first = hidden_states[:, 0].to(self.pooler.weight.dtype)
             return self.classifier(self.dropout(torch.tanh(self.pooler(first))))
+
+
+def adopt_pooler(head: nn.Module, pretrained: dict[str, Tensor]) -> None:
+    """Start a head's `pooler` from the model folder's tensors, as the library's sequence classifiers do."""
+    if isinstance(getattr(head, "pooler", None), nn.Linear) and pretrained:
+        head.pooler.load_state_dict({name.rpartition(".")[2]: value for name, value in pretrained.items()})
 
 
 class SpanHead(nn.Module):
@@ -79,7 +92,7 @@ class SpanHead(nn.Module):
         super().__init__()
         self.classifier = linear(hidden, 2)
 
-    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
         """Scores, batch x 2 x length. Padding never competes, so that its amount does not matter."""
         with full_precision(hidden_states):
             scores = self.classifier(hidden_states.to(self.classifier.weight.dtype)).float().transpose(1, 2)
@@ -100,7 +113,7 @@ class Perceptron(nn.Module):
         nn.init.orthogonal_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+    def forward(self, vectors: Tensor) -> Tensor:
         """Vectors of batch x positions x inputs become batch x positions x outputs."""
         result = F.leaky_relu(self.linear(vectors), 0.1)
         if self.training and self.dropout > 0:
@@ -126,9 +139,7 @@ class BiaffineHead(nn.Module):
         # Dependent's neuron x label x head's neuron, with a bias on both sides.
         self.label = nn.Parameter(torch.zeros(label + 1, labels, label + 1))
 
-    def forward(
-        self, hidden_states: torch.Tensor, word_starts: torch.Tensor, word_mask: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def forward(self, hidden_states: Tensor, word_starts: Tensor, word_mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Arc scores (batch x words x 1 + words), and the vectors from which labels are scored."""
         root = torch.zeros_like(word_starts[:, :1])
         nodes = pick(hidden_states, torch.cat([root, word_starts], dim=1)).to(self.arc.dtype)
@@ -139,37 +150,129 @@ class BiaffineHead(nn.Module):
         arcs = arcs.masked_fill(padding.unsqueeze(1), LOW)
         return arcs, with_one(self.label_dependent(words)), with_one(self.label_head(nodes))
 
-    def labels_at(self, dependents: torch.Tensor, nodes: torch.Tensor, heads: torch.Tensor) -> torch.Tensor:
+    def labels_at(self, dependents: Tensor, nodes: Tensor, heads: Tensor) -> Tensor:
         """Label scores (batch x words x labels) for one given head per word."""
         query, chosen = self._query(dependents), pick(nodes, heads)
-        if query.is_cuda:
-            from crossalign.engine import head_kernels, kernels
+        if query.is_cuda and kernels.available():
+            from crossalign.engine.kernels.scores import MatrixVector
 
-            if kernels.available():
-                return head_kernels.MatrixVector.apply(query, chosen)
+            return MatrixVector.apply(query, chosen)
         return (query @ chosen.unsqueeze(-1)).squeeze(-1).float()
 
-    def labels_everywhere(self, dependents: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
+    def labels_everywhere(self, dependents: Tensor, nodes: Tensor) -> Tensor:
         """Label scores for every word and every head: batch x words x 1 + words x labels."""
         return torch.einsum("bdlk,bhk->bdhl", self._query(dependents), nodes).float()
 
-    def _query(self, dependents: torch.Tensor) -> torch.Tensor:
+    def _query(self, dependents: Tensor) -> Tensor:
         """What a head's vector is multiplied with: batch x words x labels x neurons."""
         more = dependents.shape[-1] - self.label.shape[-1]
         label = F.pad(self.label, (0, more, 0, 0, 0, more)) if more else self.label
         return (dependents @ label.flatten(1)).unflatten(-1, label.shape[1:])
 
 
-def with_one(vectors: torch.Tensor) -> torch.Tensor:
+def with_one(vectors: Tensor) -> Tensor:
     """Vectors with a constant neuron, for a bias; on CUDA with zeros behind it, as products of odd sizes are slow."""
     vectors = F.pad(vectors, (0, 1), value=1.0)
     return F.pad(vectors, (0, -vectors.shape[-1] % 8)) if vectors.is_cuda else vectors
 
 
-def mean_cross_entropy(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def mean_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
     """Mean over the targets that are not -100; zero, not NaN, when there is none.
 
     Classes are the last dimension of `scores`.
     """
     total = F.cross_entropy(scores.reshape(-1, scores.shape[-1]).float(), targets.reshape(-1), reduction="sum")
     return total / (targets != -100).sum().clamp(min=1)
+
+
+# A forbidden step costs more than any path earns, but two paths that must take one can still be compared.
+FORBIDDEN = -1e4
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Labels that may not come first (labels), and pairs that may not follow each other (labels x labels)."""
+
+    start: Tensor
+    steps: Tensor
+
+
+def iob_constraints(labels: Sequence[str]) -> Constraints:
+    """IOB2: I-X follows B-X or I-X only. Where training knows no B-X, entities of that kind begin with I-X."""
+    known = set(labels)
+    inside = [label[2:] if label.startswith("I-") and f"B-{label[2:]}" in known else None for label in labels]
+    steps = [[kind is not None and before not in (f"B-{kind}", f"I-{kind}") for kind in inside] for before in labels]
+    return Constraints(torch.tensor([kind is not None for kind in inside]), torch.tensor(steps))
+
+
+class Crf(nn.Module):
+    """Weights of the transitions, from row to column, and of the first and last label."""
+
+    def __init__(self, labels: int) -> None:
+        super().__init__()
+        self.start = nn.Parameter(torch.empty(labels).uniform_(-0.1, 0.1))
+        self.end = nn.Parameter(torch.empty(labels).uniform_(-0.1, 0.1))
+        self.transitions = nn.Parameter(torch.empty(labels, labels).uniform_(-0.1, 0.1))
+
+    def log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        """Logarithm of the sum over all paths of exp(score), one number per row."""
+        mask = mask.bool()
+        total = self.start + emissions[:, 0]
+        for place in range(1, emissions.shape[1]):
+            grown = (total.unsqueeze(2) + self.transitions).logsumexp(dim=1) + emissions[:, place]
+            total = torch.where(mask[:, place, None], grown, total)
+        return (total + self.end).logsumexp(dim=1)
+
+    def score(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+        """The score of one path per row. Labels on padding do not matter."""
+        mask = mask.bool()
+        labels = labels.masked_fill(~mask, 0)
+        emitted = emissions.gather(2, labels.unsqueeze(2)).squeeze(2)
+        steps = self.transitions[labels[:, :-1], labels[:, 1:]]
+        last = labels.gather(1, mask.sum(dim=1, keepdim=True) - 1).squeeze(1)
+        inner = emitted.masked_fill(~mask, 0).sum(dim=1) + steps.masked_fill(~mask[:, 1:], 0).sum(dim=1)
+        return self.start[labels[:, 0]] + inner + self.end[last]
+
+    def log_likelihood(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+        """Logarithm of the probability of the given labels, one number per row."""
+        return self.score(emissions, labels, mask) - self.log_partition(emissions, mask)
+
+    @torch.no_grad()
+    def viterbi(self, emissions: Tensor, mask: Tensor, constraints: Constraints | None = None) -> tuple[Tensor, Tensor]:
+        """The best path of each row (0 on padding) and its score, which includes what `constraints` cost it."""
+        mask = mask.bool()
+        start, steps = self.start, self.transitions
+        if constraints is not None:
+            start = start + constraints.start.to(start.device) * FORBIDDEN
+            steps = steps + constraints.steps.to(steps.device) * FORBIDDEN
+        best, origins = start + emissions[:, 0], []
+        for place in range(1, emissions.shape[1]):
+            grown, origin = (best.unsqueeze(2) + steps).max(dim=1)
+            origins.append(origin)
+            best = torch.where(mask[:, place, None], grown + emissions[:, place], best)
+        score, label = (best + self.end).max(dim=1)
+        path = [label]
+        for place in range(emissions.shape[1] - 1, 0, -1):
+            # On padding nothing was chosen: the last word's label waits until its word comes.
+            earlier = origins[place - 1].gather(1, label.unsqueeze(1)).squeeze(1)
+            label = torch.where(mask[:, place], earlier, label)
+            path.append(label)
+        return torch.stack(path[::-1], dim=1).masked_fill(~mask, 0), score
+
+
+class CrfHead(TaggingHead):
+    """A tagger whose labels a CRF chooses. Training is free; only decoding obeys IOB2."""
+
+    def __init__(self, hidden: int, labels: Sequence[str], dropout: float) -> None:
+        super().__init__(hidden, len(labels), dropout)
+        self.crf = Crf(len(labels))
+        self.constraints = iob_constraints(labels)
+
+    def loss(self, hidden_states: Tensor, word_starts: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+        """Negative log-likelihood per word, so that its size is that of the other taggers' loss."""
+        emissions = self(hidden_states, word_starts).float()
+        return -self.crf.log_likelihood(emissions, labels, mask).sum() / mask.sum()
+
+    def best(self, hidden_states: Tensor, word_starts: Tensor, mask: Tensor) -> Tensor:
+        """The labels of the best path that is sound IOB2."""
+        return self.crf.viterbi(self(hidden_states, word_starts).float(), mask, self.constraints)[0]

@@ -1,45 +1,29 @@
-"""Heads of language models, as the library has them, and folders that hold them beside the encoder."""
+"""Heads of language models, as the library has them, and their loss over a large vocabulary.
+
+The scores of all rows at once would be the largest tensor of a language model by far. Here they exist for a part of the
+rows only, and become their own gradient in place.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import logging
 
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.engine.encoder import Encoder
-from crossalign.engine.huggingface import library_names
+from crossalign.engine import kernels
 from crossalign.engine.random_init import redraw
 from crossalign.engine.seeds import derive
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tensors import Shards
-from crossalign.engine.word_loss import word_loss
-from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic, write_json
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+log = logging.getLogger(__name__)
 
-# What the library calls the parts of the head, and what it puts before the names of the encoder.
-_BERT = {
-    "dense": "cls.predictions.transform.dense",
-    "norm": "cls.predictions.transform.LayerNorm",
-    "bias": "cls.predictions.bias",
-}
-_ROBERTA = {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"}
-_PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": "", "xglm": "model."}
-_ARCHITECTURE = {
-    "bert": "BertForMaskedLM",
-    "roberta": "RobertaForMaskedLM",
-    "xlm-roberta": "XLMRobertaForMaskedLM",
-    "camembert": "CamembertForMaskedLM",
-    "roberta-prelayernorm": "RobertaPreLayerNormForMaskedLM",
-    "normformer": "NormFormerForMaskedLM",
-    "xglm": "XGLMForCausalLM",
-}
+# Scores that exist at a time: on the GPU 2 GB in bf16, on the CPU what its cache nearly holds.
+_MOST = {"cuda": 1 << 30, "cpu": 1 << 21}
+# Matrix kernels want rows that start at multiples of 16 bytes; vocabularies have odd sizes.
+_ALIGN = 64
+_BESIDE = 8
 
 
 class MaskedHead(nn.Module):
@@ -105,59 +89,147 @@ def fresh_head(config: EncoderConfig, seed: int) -> Head:
     return head
 
 
-def load_head(folder: str | Path, config: EncoderConfig) -> Head | None:
-    """The head of a model folder, or None where it has none."""
-    if config.causal:
-        return CausalHead()
-    names = _head_names(config)
-    tensors = Shards(folder)
-    if not all(tensors.has(name) for name in names.values()):
-        return None
-    head = MaskedHead(config)
-    state = {ours: tensors.read(name) for ours, name in names.items()}
-    try:
-        head.load_state_dict(state)
-    except RuntimeError as error:
-        raise UserError(f"{folder}: the language-model head does not fit config.json: {error}") from None
-    return head
+def word_loss(x: Tensor, words: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+    """Mean cross-entropy of the scores x @ words^T + bias, (n, vocabulary), where targets (n) are not negative.
 
-
-def save_language_model(
-    folder: str | Path, encoder: Encoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
-) -> None:
-    """Write a folder that the library loads as a language model, and this project as an encoder.
-
-    With `store` bf16 the matrices take half the space; all computing is still done in fp32 or as the run says.
+    Products run in the precision of x, sums in fp32. Where nothing counts the loss is 0.
     """
-    folder = Path(folder)
-    config = encoder.config
-    prefix = _PREFIX.get(config.family, "roberta.")
-    tensors: dict[str, Tensor] = {}
-    parameters = dict(encoder.named_parameters())
-    for name, targets in library_names(encoder).items():
-        for target, part in zip(targets, parameters[name].detach().chunk(len(targets)), strict=True):
-            tensors[prefix + target] = part
-    tensors.update({prefix + name: value for name, value in encoder.pretrained.items()})
-    own = dict(head.named_parameters())
-    tensors.update({name: own[ours].detach() for ours, name in _head_names(config).items()})
-    low = store == "bf16"
-    tensors = {
-        name: (value.bfloat16() if low and value.dim() == 2 else value.float()).cpu().contiguous()
-        for name, value in tensors.items()
-    }
-    raw = config.to_huggingface()
-    raw["architectures"] = [_ARCHITECTURE[config.family]]
-    raw["tie_word_embeddings"] = True
-    with write_atomic(folder / "model.safetensors", "wb") as stream:
-        stream.write(save(tensors, metadata={"format": "pt"}))
-    with write_atomic(folder / "tokenizer.json") as stream:
-        stream.write(tokenizer.to_str(pretty=False))
-    write_json(folder / "config.json", raw, sort_keys=True)
+    with torch.autocast(x.device.type, enabled=False):
+        return _WordLoss.apply(x, words, bias, targets)
 
 
-def _head_names(config: EncoderConfig) -> dict[str, str]:
-    if config.causal:
-        return {}
-    library = _BERT if config.family == "bert" else _ROBERTA
-    names = {f"{part}.{kind}": f"{library[part]}.{kind}" for part in ("dense", "norm") for kind in ("weight", "bias")}
-    return {**names, "bias": library["bias"]}
+class _WordLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, words: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+        table, offsets = _aligned(x, words, bias)
+        counted = (targets >= 0).to(x.dtype)[:, None]
+        total = counted.sum(dtype=torch.float32).clamp(min=1)
+        chunks = max(1, -(-len(x) * len(table) // _MOST[x.device.type]))
+        gradients = _Gradients(words, bias is not None) if any(ctx.needs_input_grad) else None
+        loss = torch.zeros((), device=x.device)
+        for part, target, count in zip(*(t.tensor_split(chunks) for t in (x, targets, counted)), strict=True):
+            scores = part @ table.t() if offsets is None else torch.addmm(offsets, part, table.t())
+            losses, scores = cross_entropy(scores, target, len(words))
+            loss += losses.sum()
+            if gradients is not None:
+                gradients.add(scores, part, count, table)
+        ctx.gradients, ctx.total = gradients, total
+        return loss / total
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        # In place, since a loss is taken backwards once.
+        scale = grad / ctx.total
+        return *(value if value is None else value.mul_(scale.to(value.dtype)) for value in ctx.gradients), None
+
+
+class _Gradients:
+    """Sums of the gradients over the parts of the rows."""
+
+    def __init__(self, words: Tensor, with_bias: bool) -> None:
+        self.words, self.with_bias = words, with_bias
+        self.dx: list[Tensor] = []
+        self.product: Tensor | None = None
+
+    def add(self, scores: Tensor, x: Tensor, count: Tensor, table: Tensor) -> None:
+        """One part; `count` is 1 for rows that count and 0 for the others.
+
+        A column beside x sums the scores over the rows: the gradient of the bias, without reading them once more.
+        """
+        self.dx.append((scores @ table).mul_(count))
+        beside = [count.expand(-1, _BESIDE)] if self.with_bias else []
+        product = _product(scores.t(), torch.cat([x * count, *beside], 1), self.words.dtype)
+        self.product = product if self.product is None else self.product.add_(product)
+
+    def __iter__(self):
+        size, hidden = self.words.shape
+        yield torch.cat(self.dx) if len(self.dx) > 1 else self.dx[0]
+        yield self.product[:size, :hidden]
+        yield self.product[:size, hidden].clone() if self.with_bias else None
+
+
+def _aligned(x: Tensor, words: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The table and the bias in the precision of x, on the GPU with rows of zeros up to an even size."""
+    size = len(words)
+    extra = -size % _ALIGN if x.is_cuda else 0
+    if not extra:
+        return words.to(x.dtype), None if bias is None else bias.to(x.dtype)
+    table = x.new_empty(size + extra, words.shape[1])
+    table[:size].copy_(words)
+    table[size:].zero_()
+    return table, None if bias is None else functional.pad(bias.to(x.dtype), (0, extra))
+
+
+def cross_entropy(scores: Tensor, targets: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The loss of each row, 0 where the target is negative, and its gradient: probabilities less 1 at the target.
+
+    Columns from `size` on do not count; their gradient is 0. The gradient may take the place of the scores.
+    """
+    if scores.is_cuda and kernel_works(scores):
+        from crossalign.engine.kernels.scores import cross_entropy_
+
+        return cross_entropy_(scores, targets, size), scores
+    return plain_cross_entropy(scores, targets, size)
+
+
+def plain_cross_entropy(scores: Tensor, targets: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The same by PyTorch's own operators."""
+    logs = torch.log_softmax(scores[:, :size].float(), 1)
+    place, counted = targets.clamp(min=0)[:, None], (targets >= 0).float()
+    losses = -logs.gather(1, place)[:, 0] * counted
+    gradient = logs.exp_().scatter_add_(1, place, -counted[:, None])
+    if size == scores.shape[1]:
+        return losses, gradient.to(scores.dtype)
+    scores.zero_()
+    scores[:, :size] = gradient
+    return losses, scores
+
+
+_WORKS: dict[tuple, bool] = {}
+
+
+def kernel_works(scores: Tensor) -> bool:
+    """Whether the kernel runs here and gives the right answer; tried once per device and type."""
+    key = (scores.device, scores.dtype)
+    if key not in _WORKS:
+        if torch.cuda.is_current_stream_capturing():
+            return False
+        _WORKS[key] = _try_kernel(scores)
+    return _WORKS[key]
+
+
+def _try_kernel(scores: Tensor) -> bool:
+    if not kernels.available():
+        return False
+    from crossalign.engine.kernels.scores import cross_entropy_
+
+    generator = torch.Generator(scores.device).manual_seed(1)
+    sample = (4 * torch.randn(8, 9024, device=scores.device, generator=generator)).to(scores.dtype)
+    targets = torch.tensor([0, 9001, 17, -100, 4095, 4096, 8191, 8192], device=scores.device)
+    mine = sample.clone()
+    want, theirs = plain_cross_entropy(sample, targets, 9002)
+    try:
+        got = cross_entropy_(mine, targets, 9002)
+    except Exception as error:  # the compiler's errors have many types
+        log.warning("the kernel of the loss does not run here (%s): plain operators do the same, slower", error)
+        return False
+    right = torch.allclose(got, want, atol=1e-3, rtol=1e-3)
+    return right and torch.allclose(mine.float(), theirs.float(), atol=1e-2, rtol=2e-2)
+
+
+_WIDE: dict[torch.device, bool] = {}
+
+
+def _product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+    """left @ right in `dtype`; on the GPU a product of bf16 can be summed and kept in fp32."""
+    if left.dtype == dtype or not left.is_cuda:
+        return (left @ right).to(dtype)
+    if left.device not in _WIDE and not torch.cuda.is_current_stream_capturing():
+        try:
+            sample = torch.mm(left[:64], right, out_dtype=dtype)
+            _WIDE[left.device] = torch.allclose(sample, (left[:64] @ right).to(dtype), atol=1e-2, rtol=2e-2)
+        except (RuntimeError, TypeError, NotImplementedError):
+            _WIDE[left.device] = False
+    if _WIDE.get(left.device):
+        return torch.mm(left, right, out_dtype=dtype)
+    return (left @ right).to(dtype)

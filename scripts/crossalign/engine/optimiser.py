@@ -2,7 +2,7 @@
 
 The parameters of the modules become views into the buffers. In mixed precision the matrices that products use have a
 bf16 copy, which the update itself writes: no casts within a step. Gradients of the encoder's blocks are written into
-their place by the backward pass (see `sinks.Sink`); the others (embeddings, heads) are copied there.
+their place by the backward pass (see `ops.Sink`); the others (embeddings, heads) are copied there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crossalign.engine.sinks import Sink, join
+from crossalign.engine import kernels
+from crossalign.engine.ops import Sink, join
 from crossalign.runtime.errors import UserError
 
 
@@ -188,21 +189,19 @@ class Arena:
             self._update_segment(*state, grad, low, numbers, scale, segment.decay)
 
     def _clipping(self) -> Tensor:
-        if self.device.type == "cuda":
-            from crossalign.engine import kernels, update_kernels
+        if self.device.type == "cuda" and kernels.available():
+            from crossalign.engine.kernels import update
 
-            if kernels.available():
-                return update_kernels.clipping(self.gradients(), self.settings.clip)
+            return update.clipping(self.gradients(), self.settings.clip)
         return torch.clamp(self.settings.clip / (self.norm() + 1e-6), max=1.0)
 
     def _update_segment(self, master, exp_avg, exp_avg_sq, grad, low, numbers, scale, decay) -> None:
         settings = self.settings
-        if master.is_cuda:
-            from crossalign.engine import kernels, update_kernels
+        if master.is_cuda and kernels.available():
+            from crossalign.engine.kernels import update
 
-            if kernels.available():
-                update_kernels.adamw(master, exp_avg, exp_avg_sq, grad, low, numbers, scale, settings, decay)
-                return
+            update.adamw(master, exp_avg, exp_avg_sq, grad, low, numbers, scale, settings, decay)
+            return
         if low is not None:
             grad = grad.float()
         if scale is not None:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossalign.alignment.bitext import read_pool
-from crossalign.data.bitext import filter_links
+from crossalign.alignment.bitext import filter_links, read_pool
 from crossalign.engine.batches import Field, Packed, Shape, Store, round_up
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import CHUNK, Specials, word_pieces
@@ -30,7 +29,7 @@ log = logging.getLogger(__name__)
 
 Links = list[tuple[int, int]]
 
-# As in `alignment.pharaoh`, which would bring the aligner's compiler along.
+# As in `alignment.links`, which would bring the aligner's compiler along.
 _LINE = re.compile(rb"(?:\d+-\d+(?: +\d+-\d+)*)? *")
 
 
@@ -78,7 +77,7 @@ def sample_lines(pool: int, pairs: int, seed: int) -> np.ndarray:
 
 def read_sample(bitext: str | Path, links: str | Path, pairs: int, seed: int) -> Sample:
     """The `pairs` sampled lines of a pool (`score TAB English TAB other`) with their links, line by line beside it."""
-    pool, linked = (sum(1 for _ in _lines(path)) for path in (bitext, links))
+    pool, linked = (sum(1 for _ in read_lines(path)) for path in (bitext, links))
     if not pool:
         raise UserError(f"{bitext} has no lines; each line must be 'score TAB English words TAB other words'")
     if pool != linked:
@@ -88,16 +87,17 @@ def read_sample(bitext: str | Path, links: str | Path, pairs: int, seed: int) ->
         log.warning("%s has %d sentence pairs, not %d: all of them are taken", bitext, pool, pairs)
     wanted = np.zeros(pool, dtype=bool)
     wanted[chosen] = True
-    lines = zip(wanted.tolist(), read_pool(bitext), _lines(links), strict=True)
+    lines = zip(wanted.tolist(), read_pool(bitext), read_lines(links), strict=True)
     rows = [
-        Row(number, english, other, _parse(line, links, number))
+        Row(number, english, other, parse_links(line, links, number))
         for number, (take, (english, other), line) in enumerate(lines, 1)
         if take
     ]
     return Sample(rows, pool, str(links))
 
 
-def _lines(path: str | Path) -> Iterator[bytes]:
+def read_lines(path: str | Path) -> Iterator[bytes]:
+    """The lines of a file as they are."""
     try:
         with Path(path).open("rb") as stream:
             yield from stream
@@ -105,7 +105,8 @@ def _lines(path: str | Path) -> Iterator[bytes]:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _parse(line: bytes, path: str | Path, number: int) -> Links:
+def parse_links(line: bytes, path: str | Path, number: int) -> Links:
+    """The links of one line, such as `0-0 1-2`."""
     line = line.rstrip(b"\r\n")
     if not _LINE.fullmatch(line):
         shown = line[:40].decode("utf-8", "replace")

@@ -109,7 +109,6 @@ class Pretraining:
         code_hash: str = "",
         saving: Saving | None = None,
         identity: Any = None,
-        capture: bool | None = None,
         dev: dict[str, Path] | None = None,
         team: Team | None = None,
     ) -> None:
@@ -128,7 +127,7 @@ class Pretraining:
         self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
         self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
         self._set_dropout()
-        self.engine = self._make_engine(capture)
+        self.engine = self._make_engine()
         corpus = self.corpus
         texts = {name: [files[name].name, int(n)] for name, n in zip(corpus.names, corpus.counts, strict=True)}
         about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
@@ -150,7 +149,7 @@ class Pretraining:
         for layer in self.encoder.layers:
             layer.config = config
 
-    def _make_engine(self, capture: bool | None) -> Engine:
+    def _make_engine(self) -> Engine:
         settings, head, encoder, team = self.settings, self.head, self.encoder, self.team
 
         def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -160,7 +159,7 @@ class Pretraining:
 
         rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.decay)
         part = Part(self.store, loss, team.part(settings.batch))
-        engine = Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision, capture)
+        engine = Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision)
         engine.reduce = None if team.alone else team.add
         engine.seed_dropout(derive(settings.seed, "dropout", *([] if team.first else [team.rank])))
         return engine

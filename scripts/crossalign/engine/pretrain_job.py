@@ -15,12 +15,13 @@ from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, token_count
 from crossalign.engine.device import Team
 from crossalign.engine.encoder import Encoder
-from crossalign.engine.huggingface import load_tokenizer, load_weights
+from crossalign.engine.folders import load_head, load_weights, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
-from crossalign.engine.lm_heads import Head, fresh_head, load_head, save_language_model
+from crossalign.engine.lm_heads import Head, fresh_head
 from crossalign.engine.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
 from crossalign.engine.programs import circumstances
 from crossalign.engine.shape import XGLM, EncoderConfig
+from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sha256, write_json

@@ -7,8 +7,9 @@ import re
 import torch
 from torch import nn
 
-from crossalign.engine.encoder import Encoder
+from crossalign.engine.encoder import Encoder, empty_encoder
 from crossalign.engine.seeds import derive
+from crossalign.engine.shape import EncoderConfig
 from crossalign.runtime.errors import UserError
 
 
@@ -57,10 +58,8 @@ def redraw(module: nn.Module, std: float, seed: int) -> None:
                 parameter.fill_(0.0 if name == "bias" else 1.0)
 
 
-def fresh_encoder(config, seed: int) -> Encoder:
+def fresh_encoder(config: EncoderConfig, seed: int) -> Encoder:
     """An encoder that was never trained."""
-    with torch.device("meta"):
-        encoder = Encoder(config)
-    encoder = encoder.to_empty(device="cpu")
+    encoder = empty_encoder(config).to_empty(device="cpu")
     redraw(encoder, config.initializer_range, derive(seed, "encoder"))
     return encoder

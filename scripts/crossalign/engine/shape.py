@@ -9,13 +9,41 @@ from crossalign.runtime.errors import UserError
 
 Norm = Literal["post", "pre", "normformer"]
 
+XGLM, XLMR_XL = "xglm", "xlm-roberta-xl"
 # Families whose positions start behind the padding index.
-_OFFSET_FAMILIES = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer"}
-_NORMS: dict[str, Norm] = {"roberta-prelayernorm": "pre", "normformer": "normformer"}
-XGLM = "xglm"
+_OFFSET_FAMILIES = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer", XLMR_XL}
+_FAMILIES = {"bert", *_OFFSET_FAMILIES, XGLM}
+_NORMS: dict[str, Norm] = {"roberta-prelayernorm": "pre", XLMR_XL: "pre", XGLM: "pre", "normformer": "normformer"}
 # XGLM's positions start at 2 whatever the padding index, and config.json does not count the two rows before.
 _XGLM_OFFSET = 2
-_FAMILIES = {"bert", *_OFFSET_FAMILIES, XGLM}
+# What config.json calls our fields.
+_KEYS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "intermediate_size": "intermediate",
+    "max_position_embeddings": "positions",
+    "type_vocab_size": "types",
+    "layer_norm_eps": "eps",
+    "hidden_dropout_prob": "hidden_dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "initializer_range": "initializer_range",
+    "pad_token_id": "pad_id",
+}
+_XGLM_KEYS = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden",
+    "num_layers": "layers",
+    "attention_heads": "heads",
+    "ffn_dim": "intermediate",
+    "max_position_embeddings": "positions",
+    "dropout": "hidden_dropout",
+    "attention_dropout": "attention_dropout",
+    "init_std": "initializer_range",
+    "pad_token_id": "pad_id",
+}
+_REQUIRED = {"vocab_size", "hidden", "layers", "heads", "intermediate"}
 
 
 @dataclass(frozen=True)
@@ -69,83 +97,35 @@ class EncoderConfig:
         family = raw.get("model_type", "bert")
         if family not in _FAMILIES:
             raise UserError(f"{where}: model_type '{family}' is not one of {', '.join(sorted(_FAMILIES))}")
-        if family == XGLM:
-            return cls(**_xglm_values(raw, where))
-        if raw.get("hidden_act", "gelu") != "gelu":
-            raise UserError(f"{where}: hidden_act '{raw['hidden_act']}' is not supported, only 'gelu'")
+        keys, activation = (_XGLM_KEYS, "activation_function") if family == XGLM else (_KEYS, "hidden_act")
+        if raw.get(activation, "gelu") != "gelu":
+            raise UserError(f"{where}: {activation} '{raw[activation]}' is not supported, only 'gelu'")
         if raw.get("position_embedding_type", "absolute") != "absolute":
             raise UserError(f"{where}: position_embedding_type '{raw['position_embedding_type']}' is not 'absolute'")
-        missing = [key for key in _KEYS if key not in raw and key in _REQUIRED]
-        if missing:
+        if missing := [key for key, ours in keys.items() if ours in _REQUIRED and key not in raw]:
             raise UserError(f"{where}: missing {', '.join(missing)}")
-        values = {ours: raw[key] for key, ours in _KEYS.items() if raw.get(key) is not None}
-        pad = values.setdefault("pad_id", 1 if family in _OFFSET_FAMILIES else 0)
+        values = {ours: raw[key] for key, ours in keys.items() if raw.get(key) is not None}
+        pad = values.setdefault("pad_id", 0 if family == "bert" else 1)
+        if family == XGLM:
+            positions = values.get("positions", 2048) + _XGLM_OFFSET
+            values |= {"positions": positions, "position_offset": _XGLM_OFFSET, "types": 0, "eps": 1e-5}
+        elif family in _OFFSET_FAMILIES:
+            values["position_offset"] = pad + 1
+        if family == XLMR_XL:
+            values.setdefault("eps", 1e-5)
         return cls(
             **values,
-            position_offset=pad + 1 if family in _OFFSET_FAMILIES else 0,
             norm=_NORMS.get(family, "post"),
             residual_scaling=bool(raw.get("residual_scaling", False)),
             family=family,
-            extra={key: value for key, value in raw.items() if key not in _KEYS},
+            extra={key: value for key, value in raw.items() if key not in keys},
         )
 
     def to_huggingface(self) -> dict[str, Any]:
         """The dictionary to write as config.json."""
-        raw = dict(self.extra)
         values = asdict(self)
         if self.family == XGLM:
-            raw.update({key: values[ours] for key, ours in _XGLM_KEYS.items()})
-            return raw | {"max_position_embeddings": self.max_length, "model_type": XGLM}
-        raw.update({key: values[ours] for key, ours in _KEYS.items()})
-        raw["model_type"] = self.family
-        if self.norm == "normformer":
-            raw["residual_scaling"] = self.residual_scaling
-        return raw
-
-
-_KEYS = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "hidden",
-    "num_hidden_layers": "layers",
-    "num_attention_heads": "heads",
-    "intermediate_size": "intermediate",
-    "max_position_embeddings": "positions",
-    "type_vocab_size": "types",
-    "layer_norm_eps": "eps",
-    "hidden_dropout_prob": "hidden_dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "initializer_range": "initializer_range",
-    "pad_token_id": "pad_id",
-}
-_REQUIRED = {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}
-
-_XGLM_KEYS = {
-    "vocab_size": "vocab_size",
-    "d_model": "hidden",
-    "num_layers": "layers",
-    "attention_heads": "heads",
-    "ffn_dim": "intermediate",
-    "dropout": "hidden_dropout",
-    "attention_dropout": "attention_dropout",
-    "init_std": "initializer_range",
-    "pad_token_id": "pad_id",
-}
-_XGLM_REQUIRED = {"vocab_size", "d_model", "num_layers", "attention_heads", "ffn_dim"}
-
-
-def _xglm_values(raw: dict[str, Any], where: str) -> dict[str, Any]:
-    if missing := [key for key in _XGLM_KEYS if key not in raw and key in _XGLM_REQUIRED]:
-        raise UserError(f"{where}: missing {', '.join(missing)}")
-    if raw.get("activation_function", "gelu") != "gelu":
-        raise UserError(f"{where}: activation_function '{raw['activation_function']}' is not supported, only 'gelu'")
-    values = {"pad_id": 1} | {ours: raw[key] for key, ours in _XGLM_KEYS.items() if raw.get(key) is not None}
-    known = {*_XGLM_KEYS, "max_position_embeddings", "model_type"}
-    return values | {
-        "positions": raw.get("max_position_embeddings", 2048) + _XGLM_OFFSET,
-        "position_offset": _XGLM_OFFSET,
-        "types": 0,
-        "eps": 1e-5,
-        "norm": "pre",
-        "family": XGLM,
-        "extra": {key: value for key, value in raw.items() if key not in known},
-    }
+            values["positions"] = self.max_length
+        keys = _XGLM_KEYS if self.family == XGLM else _KEYS
+        raw = self.extra | {key: values[ours] for key, ours in keys.items()} | {"model_type": self.family}
+        return raw | ({"residual_scaling": self.residual_scaling} if self.norm == "normformer" else {})

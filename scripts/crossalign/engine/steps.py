@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crossalign.engine import sinks
+from crossalign.engine import ops
 from crossalign.engine.batches import Shape
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.optimiser import AdamW, Arena
@@ -183,7 +183,7 @@ class Engine:
             except RuntimeError as error:
                 log.warning("the step cannot be captured as a CUDA graph (%s): steps run eagerly, slower", error)
                 self.capture = False
-                sinks.forget()
+                ops.forget()
                 self._work(*key, vector.to(self.device))
                 return
         graph, static = self._graphs[key]
@@ -229,7 +229,7 @@ class Engine:
         self._graphs.clear()
         self._warm.clear()
         self._pool = None
-        sinks.forget()
+        ops.forget()
         for parameter in self.arena.parameters.values():
             parameter.grad = None
         if self.device.type == "cuda":

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, by_length
 from crossalign.engine.encoder import Encoder
-from crossalign.engine.huggingface import load_weights
+from crossalign.engine.folders import load_weights
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.parts import run_encoder
 from crossalign.runtime.errors import UserError

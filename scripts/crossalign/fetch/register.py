@@ -6,7 +6,7 @@ Imported while the workflow is planned, so it stays light: the standard library 
 import csv
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -14,11 +14,6 @@ from urllib.parse import urlsplit
 from crossalign.fetch.checksums import parse_checksum
 from crossalign.runtime.errors import UserError
 
-DATASET_COLUMNS = ("path", "version", "url", "mirror", "bytes", "checksum", "licence", "use")
-MODEL_COLUMNS = (
-    *("name", "hub", "revision", "bytes", "licence", "objective"),
-    *("parameters", "layers", "neurons", "languages", "use"),
-)
 OBJECTIVES = ("mlm", "clm")
 Row = TypeVar("Row")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -62,6 +57,10 @@ class Model:
     def path(self) -> str:
         """The model's folder under the downloads folder and under any mirror."""
         return f"models/{self.name}"
+
+
+DATASET_COLUMNS = tuple(field.name for field in fields(Dataset))
+MODEL_COLUMNS = tuple(field.name for field in fields(Model))
 
 
 def check_path(path: str) -> str:
@@ -118,16 +117,10 @@ def read_datasets(path: str | Path) -> dict[str, Dataset]:
 def dataset(row: dict[str, str]) -> Dataset:
     """A row of datasets.tsv, or the same fields of a command line; raises ValueError for what cannot be."""
     checksum = parse_checksum(row["checksum"]) if row["checksum"] else None
-    return Dataset(
-        path=check_path(row["path"]),
-        version=_filled(row, "version"),
-        url=check_url(row["url"], checksum),
-        mirror=check_url(row["mirror"], checksum) if row["mirror"] else None,
-        bytes=_count(row, "bytes"),
-        checksum=checksum,
-        licence=_filled(row, "licence"),
-        use=row["use"],
-    )
+    mirror = check_url(row["mirror"], checksum) if row["mirror"] else None
+    path, url = check_path(row["path"]), check_url(row["url"], checksum)
+    version, licence = _filled(row, "version"), _filled(row, "licence")
+    return Dataset(path, version, url, mirror, _count(row, "bytes"), checksum, licence, row["use"])
 
 
 def read_models(path: str | Path) -> dict[str, Model]:

@@ -1,1 +1,51 @@
-"""One room per paper: its items, tables, figures and claims."""
+"""One folder per paper: its items, tables, figures and claims.
+
+A paper is registered by its name in PAPERS. Its folder has the same name, with `_` for `-`, and holds items.py (ITEMS),
+tables.py (TABLES), figures.py (FIGURES) and claims.py (CLAIMS), as far as it has such.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from crossalign.catalog.code_hash import code_hash
+from crossalign.runtime.errors import UserError
+
+# In the order of the page.
+PAPERS = ("align-predict", "anc", "adjust", "talk")
+
+
+def declared(paper: str, part: str) -> Any:
+    """What a paper declares in one of its modules: its ITEMS, TABLES, FIGURES or CLAIMS; nothing without a module."""
+    name = f"crossalign.papers.{paper.replace('-', '_')}.{part}"
+    return getattr(import_module(name), part.upper()) if find_spec(name) else {}
+
+
+def paper_code(script: str, part: str) -> Callable[..., str]:
+    """A param of a rule: the hash of a program and of the paper's module, which the program does not import by name."""
+    return lambda wildcards: code_hash(script, f"crossalign/papers/{wildcards.paper.replace('-', '_')}/{part}.py")
+
+
+def all_of(part: str) -> dict[str, Callable[[Any], Any]]:
+    """Every table (`tables`) or figure (`figures`) by name, `align-predict/table1`."""
+    return {f"{paper}/{name}": each for paper in PAPERS for name, each in declared(paper, part).items()}
+
+
+def make(item: str, context: Any) -> Any:
+    """The table or figure called `item`, from the results that the context has."""
+    # Neither the context's nor the result's type is imported: all that make tables would depend on figures.
+    paper, _, name = item.partition("/")
+    part = "figures" if name.startswith("figure") else "tables"
+    if item not in all_of(part):
+        raise UserError(f"'{item}' is no {part[:-1]}; {part} are {', '.join(all_of(part))}")
+    (declaration,) = [each for each in declared(paper, "items") if each.id == name]
+    context = context.of(item)
+    context.results.read_scores(declaration.needs(context.config).runs)
+    made = declared(paper, part)[name](context)
+    # A table may add to its title.
+    made = replace(made, item=item, title=f"{declaration.title} {made.title}".strip())
+    if part == "tables":
+        return replace(made, published=context.printed)
+    return replace(made, control="length") if context.config["similarity"].get("draw_control") else made

@@ -1,16 +1,15 @@
-"""Every table and figure of the four papers, each declared once: its name, its title and what it needs."""
+"""Every table and figure of all papers, each declared once: its name, its title and what it needs."""
 
-from crossalign.papers.adjust import items as adjust
-from crossalign.papers.align_predict import items as align_predict
-from crossalign.papers.anc import items as anc
-from crossalign.papers.common.needs import Item
-from crossalign.papers.talk import items as talk
+from crossalign.catalog.items import Item
+from crossalign.catalog.runs import Catalog
+from crossalign.papers import PAPERS as NAMES
+from crossalign.papers import declared
 
-PAPERS: dict[str, list[Item]] = {
-    "align-predict": align_predict.ITEMS,
-    "anc": anc.ITEMS,
-    "adjust": adjust.ITEMS,
-    "talk": talk.ITEMS,
-}
+PAPERS: dict[str, list[Item]] = {paper: declared(paper, "items") for paper in NAMES}
 
 ITEMS: dict[str, Item] = {f"{paper}/{item.id}": item for paper, items in PAPERS.items() for item in items}
+
+
+def catalog_of(config: dict) -> Catalog:
+    """The catalog of a checked config, with the items of all papers."""
+    return Catalog(config, ITEMS)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from crossalign.plan.jobs import Job
+from crossalign.catalog.inputs import Job
 from crossalign.plan.work import Work
 from crossalign.runtime.errors import UserError
 
@@ -23,21 +23,8 @@ BASES = ("measured", "paper", "estimate")
 BASE = 768
 # How much sooner trainings are done that share a card: 430 s one after another, 361 s three at a time.
 SHARING = 430 / 361
-COLUMNS = (
-    "hardware",
-    "rule",
-    "task",
-    "seconds",
-    "host",
-    "milliseconds",
-    "unit",
-    "batch",
-    "layers",
-    "neurons",
-    "pieces",
-    "basis",
-    "source",
-)
+COLUMNS = ("hardware", "rule", "task", "seconds", "host", "milliseconds", "unit", "batch", "layers", "neurons")
+COLUMNS += ("pieces", "basis", "source")
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crossalign.catalog.addresses import Base, Run
+from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HOST, Price, Prices, read_benchmarks, read_costs
-from crossalign.plan.jobs import Job, Jobs
-from crossalign.plan.schedule import Machines, critical_path, wall_time
+from crossalign.plan.jobs import Machines, planned
 from crossalign.plan.sizes import Sizes
-from crossalign.plan.targets import remaining, wanted
 from crossalign.plan.work import Works
 
 
@@ -56,11 +55,11 @@ class Estimate:
         root: Path,
         folder: Path,
     ) -> None:
-        planner = Jobs(catalog)
-        targets = wanted(planner, choice.targets)
-        self.choice, self.jobs = choice, planner.found
-        self.left = remaining(self.jobs, targets, lambda path: (folder / path).exists())
-        sizes = Sizes(catalog.config, folder / planner.results, root / "resources" / "sizes.tsv", root)
+        self.choice, self.graph = choice, planned(catalog, choice.targets)
+        self.jobs = self.graph.jobs
+        self.left = self.graph.remaining(lambda path: (folder / path).exists())
+        results = folder / "results" / catalog.config["run"]
+        sizes = Sizes(catalog.config, results, root / "resources" / "sizes.tsv", root)
         self.works = Works(catalog, sizes, *registers, root)
         work = {name: self.works.of(job) for name, job in self.jobs.items()}
         table = dict(read_costs(root / "resources" / "costs.tsv"))
@@ -130,14 +129,14 @@ class Estimate:
 
     def critical_path(self) -> list[str]:
         """The longest chain of what is left."""
-        return critical_path(self.jobs, self.left, self.seconds)
+        return self.graph.critical_path(self.left, self.seconds)
 
     def wall_time(self, gpus: int | None = None, cores: int | None = None) -> float:
         """Seconds until everything is there, by simulation: jobs that share a GPU one after another, each shorter."""
         gpus = 0 if self.choice.hardware == "cpu" else gpus or self.choice.gpus
         machines = Machines(gpus, cores or self.choice.cores)
         chain = sum(map(self.seconds, self.critical_path()))
-        return max(chain, wall_time(self.jobs, self.left, self.held, machines))
+        return max(chain, self.graph.wall_time(self.left, self.held, machines))
 
     def made(self) -> set[Run]:
         """The models that the jobs make, whether they are done or not."""
@@ -158,9 +157,10 @@ class Estimate:
 
 
 _ORDER = ("make_world", "download", "prepare", "align", "train_vocabulary", "pretrain", "adapt", "adjust", "finetune")
-_LATER = ("train_bilstm", "evaluate", "embed", "compare", "measure", "make_table", "make_figure", "make_verdicts")
+_LATER = ("train_bilstm", "evaluate", "embed", "compare", "measure", "write_config")
+_LAST = ("gather_results", "make_table", "make_figure", "make_verdicts")
 
 
 def _stage(rule: str) -> tuple[int, str]:
-    stages = (*_ORDER, *_LATER)
+    stages = (*_ORDER, *_LATER, *_LAST)
     return next((place for place, stage in enumerate(stages) if rule.startswith(stage)), len(stages)), rule

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Base, Tuned
+from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.plan.costs import read_benchmarks
-from crossalign.plan.jobs import Job, Jobs
-from crossalign.plan.targets import wanted
+from crossalign.plan.jobs import Graph, planned
 from crossalign.runtime.files import read_json
 
 # Stages by how the names of their rules begin, in order.
@@ -88,14 +88,12 @@ class Measured:
 
 def measured(catalog: Catalog, results: Path, cards: int = 1) -> Measured:
     """What the jobs of a config have taken so far."""
-    planner = Jobs(catalog)
-    wanted(planner, ["all"])
-    return measure(planner.found, results, cards)
+    return measure(planned(catalog), results, cards)
 
 
-def measure(jobs: Mapping[str, Job], results: Path, cards: int = 1) -> Measured:
+def measure(graph: Graph, results: Path, cards: int = 1) -> Measured:
     """What the jobs that have left benchmark files in `results` took; of several cards each runs as many of them."""
-    folder = results / "benchmarks"
+    jobs, folder = graph.jobs, results / "benchmarks"
     seconds = read_benchmarks(folder, jobs.values())
     notes = {name: _training(jobs[name], results) for name in seconds}
     devices = sorted({note["device"] for note in notes.values() if isinstance(note.get("device"), str)})
@@ -106,7 +104,7 @@ def measure(jobs: Mapping[str, Job], results: Path, cards: int = 1) -> Measured:
         stage = next((label for start, label in STAGES.items() if job.rule.startswith(start)), job.rule)
         end = (folder / job.benchmark).stat().st_mtime
         found[name] = Ran(stage, took, end, job.gpus > 0 or not gpu, _earlier(notes[name], took))
-    kept = _in_order(jobs, found)
+    kept = _in_order(graph, found)
     clocks = clock((ran for ran in found.values() if ran.card), cards) if kept else {}
     return Measured(
         dict(_stages(found.values(), clocks)),
@@ -176,8 +174,8 @@ def _earlier(note: dict, took: float) -> float:
     return max(0.0, whole - took) if note.get("resumed") and isinstance(whole, int | float) else 0.0
 
 
-def _in_order(jobs: Mapping[str, Job], found: Mapping[str, Ran]) -> bool:
+def _in_order(graph: Graph, found: Mapping[str, Ran]) -> bool:
     """Whether files have the times at which they were written: a copy may not, and then jobs precede what they read."""
-    pairs = [(found[need], ran) for name, ran in found.items() for need in jobs[name].needs if need in found]
+    pairs = [(found[need], ran) for name, ran in found.items() for need in graph.needs[name] if need in found]
     wrong = sum(after.start < before.end - _LEEWAY for before, after in pairs)
     return wrong * 10 <= len(pairs)

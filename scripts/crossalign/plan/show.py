@@ -6,13 +6,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from crossalign.catalog.addresses import Adapted, Base, Tuned
+from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog, count
 from crossalign.catalog.sets import DataSet
 from crossalign.fetch.listing import NON_COMMERCIAL, address, is_non_commercial, total
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HARDWARE, SHARING
 from crossalign.plan.estimate import Estimate, Totals
-from crossalign.plan.jobs import Job
 from crossalign.plan.measured import Measured, Spent, remarks
 
 KINDS = ("fine-tuning", "grid trial", "adjustment", "masked language modelling", "base model")

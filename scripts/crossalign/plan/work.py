@@ -10,14 +10,13 @@ from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
 from crossalign.catalog.config import pair_count
+from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.targets import evaluation_sets, recipe, training_sets
+from crossalign.catalog.targets import evaluation_sets, preset, training_sets
 from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
-from crossalign.catalog.wanted import wanted_indexes, wanted_languages
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.disk import USUAL
-from crossalign.plan.jobs import Job
 from crossalign.plan.sizes import Sizes
 
 # Word pieces of a sentence of raw text, and its end: 22 in the demo's texts, more in mBERT's unseen languages.
@@ -85,12 +84,12 @@ class Works:
         return Work(job.rule, units=self._sizes.of(job.subject) if isinstance(job.subject, DataSet) else 1)
 
     def _finetune(self, run: Tuned) -> Work:
-        values = recipe(self._config, run.recipe)
+        values = preset(self._config, run.preset)
         # A model whose settings are searched is priced with its recipe's batch: which is best is not known yet.
         batch = trial[0] if (trial := trial_of(run.init)) else values["batch"]
         task = run.task + "-continual" * is_continual(run.init)
         steps = self._steps(run, batch, values["epochs"], values.get("examples"))
-        return Work("finetune", task, steps, batch, self.shape(run), f"{run.recipe}-{run.source}-{batch}-{task}")
+        return Work("finetune", task, steps, batch, self.shape(run), f"{run.preset}-{run.source}-{batch}-{task}")
 
     def _steps(self, run: Tuned, batch: int, epochs: int, most: int | None = None) -> int:
         examples = self._sizes.of(training_sets(self._config, run)["train"])
@@ -99,13 +98,13 @@ class Works:
     def _evaluate(self, run: Tuned) -> Work:
         units = sum(map(self._sizes.of, evaluation_sets(self._config, run)))
         # How many entries are scored tells trials of the grid search, which see one set, from the others.
-        return Work("evaluate", run.task, units, 0, self.shape(run), f"{run.recipe}-{run.source}-{units}")
+        return Work("evaluate", run.task, units, 0, self.shape(run), f"{run.preset}-{run.source}-{units}")
 
     def _bilstm(self, run: Tuned) -> Work:
         values = self._config["bilstm"]
         steps = self._steps(run, values["batch"], values["epochs"])
         shape = (values["layers"], values["hidden"])
-        return Work("train_bilstm", run.task, steps, values["batch"], shape, f"{run.recipe}-{run.source}")
+        return Work("train_bilstm", run.task, steps, values["batch"], shape, f"{run.preset}-{run.source}")
 
     def _adjust(self, run: Adapted) -> Work:
         values, pairs = self._config["adjustment"], pair_count(run.adaptation.pairs)
@@ -139,13 +138,13 @@ class Works:
         return ((model.parameters or USUAL.parameters) - 12 * layers * neurons**2) // neurons
 
     def _vectors(self, job: Job) -> Work:
-        languages = wanted_languages(self._catalog, job.subject, job.detail)
+        languages = self._catalog.languages(job.subject, job.detail)
         sentences = self._sizes.of(DataSet("parallel", job.detail, languages[0]))
         start = model_of(job.subject) if isinstance(job.subject, Tuned) else job.subject
         name = start.base if isinstance(start, Adapted) else start.name
         compared = job.rule == "compare_languages"
         many = len(languages) - compared
-        indexes = wanted_indexes(self._catalog, job.subject, job.detail) if compared else []
+        indexes = self._catalog.indexes(job.subject, job.detail) if compared else []
         # Correlations of single neurons cost next to nothing beside products of all with all.
         task = "anc" if indexes and all(index.startswith("anc") for index in indexes) else ""
         return Work(job.rule, task, many * sentences, 0, self.shape(job.subject), f"{name}-{job.detail}-{many}")

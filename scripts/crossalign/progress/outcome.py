@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from crossalign.catalog.runs import Catalog
-from crossalign.papers.all_items import PAPERS
+from crossalign.papers.all_items import PAPERS, catalog_of
 from crossalign.papers.common.command import read_config
-from crossalign.plan.jobs import Jobs
+from crossalign.plan.jobs import planned
 from crossalign.progress.words import item_words
 from crossalign.report.claims import JUDGED, Claim, facts, read_claims
 from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
@@ -31,17 +30,18 @@ def needed_for(config: Path, outputs: set[str]) -> str:
 def items_behind(config: Path, outputs: set[str]) -> list[str]:
     """The tables and figures of a run that need one of some files; none where that cannot be worked out."""
     try:
-        jobs = Jobs(Catalog(read_config(config)))
-        ends = {item: jobs.item(item) for item in jobs.catalog.items}
+        catalog = catalog_of(read_config(config))
+        graph = planned(catalog)
     except (UserError, KeyError):
         return []
-    makers = {name for name, job in jobs.found.items() if outputs.intersection(job.outputs)}
+    makers = {graph.maker[file] for file in outputs if file in graph.maker}
 
     @cache
     def needs(name: str) -> bool:
-        return name in makers or any(map(needs, jobs.found[name].needs))
+        return name in makers or any(map(needs, graph.needs[name]))
 
-    return [item for item, name in ends.items() if makers and needs(name)]
+    items = {job.subject: name for name, job in graph.jobs.items() if job.rule in ("make_table", "make_figure")}
+    return [item for item in catalog.items if makers and needs(items[item])]
 
 
 def summary(results: Path) -> Iterator[str]:

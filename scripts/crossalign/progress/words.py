@@ -79,7 +79,7 @@ def tuning_words(run: Tuned, link: str = "on") -> str:
 
 def tuned_words(wildcards: Wildcards, link: str = "on") -> str:
     """A job about one fine-tuned model; UserError where the wildcards are no address."""
-    path = "tuned/{model}/{recipe}-{source}/{init}/seed{seed}"
+    path = "tuned/{model}/{preset}-{source}/{init}/seed{seed}"
     run = parse(path.format_map({"model": "bilstm", "init": "ref", **wildcards}))
     return f"{tuning_words(run, link)} ({model_words(run.model)})"
 
@@ -106,6 +106,7 @@ def bitext_words(wildcards: Wildcards) -> str:
 
 
 WORDS: dict[str, Callable[[Wildcards], str]] = {
+    "write_config": lambda job: "writing the config",
     "make_world": lambda job: "generating the demo's languages",
     "download_file": lambda job: f"downloading {job['path']}",
     "download_model": lambda job: f"downloading the model {names.model(job['model'])}",
@@ -128,6 +129,7 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "measure_distances": lambda job: f"distances between words in {run_words(job['address'])}",
     "make_table": lambda job: f"making {item_words('{paper}/{item}'.format_map(job))}",
     "make_figure": lambda job: f"making {item_words('{paper}/{item}'.format_map(job))}",
+    "gather_results": lambda job: "gathering scores and similarities",
     "make_verdicts": lambda job: "judging the claims",
     "make_report": lambda job: "writing the page",
 }

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from crossalign.papers.all_claims import CLAIMS, FIELDS
+from crossalign.papers.all_claims import CLAIMS
 from crossalign.papers.all_items import ITEMS, PAPERS
 from crossalign.results.claims.claim import (
     COLUMNS,
     FAILS,
+    FIELDS,
     HOLDS,
     NOT_RUN,
     UNCHECKED,

@@ -34,7 +34,7 @@ def rank(run: Run) -> tuple:
     layers = [int(part) for part in getattr(run, "init", "").split("-") if part.isdigit()]
     kind = 0 if isinstance(run, Base) else 1 if isinstance(run, Adapted) else 2
     changed = isinstance(run, Tuned) and run.init != "ref"
-    return (kind, changed, getattr(run, "recipe", ""), layers, model_label(run))
+    return (kind, changed, getattr(run, "preset", ""), layers, model_label(run))
 
 
 def pack(values: dict[tuple[str, str], dict[int, list[float]]]) -> dict[str, dict[str, list[int | None]]]:

@@ -16,7 +16,7 @@ from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import base_name
 from crossalign.catalog.trained_models import own_models
-from crossalign.papers.all_items import ITEMS, PAPERS
+from crossalign.papers.all_items import ITEMS, PAPERS, catalog_of
 from crossalign.papers.common.table_html import render
 from crossalign.plan.measured import Measured, measured
 from crossalign.report.claims import Claim, read_claims
@@ -118,7 +118,7 @@ class Report:
     @property
     def trained_models(self) -> list[str]:
         """The models behind the run's tables and figures that it pretrained itself."""
-        return sorted({base_name(run) for run in Catalog(self.config).runs()} & own_models(self.config).keys())
+        return sorted({base_name(run) for run in catalog_of(self.config).runs()} & own_models(self.config).keys())
 
     @property
     def states(self) -> dict[str, int]:
@@ -231,7 +231,7 @@ def content_of(kind: str, paths: dict[str, Path], out: Path) -> dict:
 def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None) -> Report:
     """All that is known of the run in `results`, for a page at `out`; `verdicts` is their folder if it is another."""
     # Every item is shown, also those that this config leaves out.
-    catalog = Catalog(config | {"papers": list(PAPERS), "items": "all", "skip": {}})
+    catalog = catalog_of(config | {"papers": list(PAPERS), "items": "all", "skip": {}})
     sources = Sources(catalog, results)
     claims = read_claims(verdicts or results)
     counts = read_verdicts(verdicts or results)
@@ -269,5 +269,5 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
         commit=commit(ROOT),
         machine=machine(),
         period=period(written),
-        measured=measured(Catalog(config), results),
+        measured=measured(catalog_of(config), results),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Mlm, Run, Tuned
+from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.trained_models import own_models
 from crossalign.runtime.files import read_json, sha256
@@ -76,14 +77,10 @@ class Sources:
 
     def inputs(self, item: str) -> list[str]:
         """The result files that are there and that the item was rendered from."""
-        needs = self.catalog.needs(item)
-        corpora = sorted({data.name for data in needs.sets if data.kind == "parallel"})
-        bitexts = sorted({data.languages[0] for data in needs.sets if data.kind == "bitext"})
-        paths = [f"{run.path()}/scores.json" for run in needs.runs if isinstance(run, Tuned)]
-        paths += [f"similarity/{run.path()}/{corpus}.csv" for run in needs.runs for corpus in corpora]
-        paths += [f"distances/{run.path()}/{lang}.csv" for run in needs.runs for lang in bitexts]
-        paths += [f"data/text/{data.name}/train.report.json" for data in needs.sets if data.kind == "text"]
-        return [path for path in sorted(paths) if (self.results / path).is_file()]
+        inputs = Inputs(self.catalog)
+        below = f"{inputs.results}/"
+        paths = [file.removeprefix(below) for file in inputs.item_results(item) if file.startswith(below)]
+        return [path for path in paths if (self.results / path).is_file()]
 
     def settings(self, item: str, runs: Iterable[Run]) -> list[str]:
         """The keys of the config on which the item depends."""
@@ -95,7 +92,7 @@ class Sources:
         if any(data.kind == "parallel" for data in self.catalog.needs(item).sets):
             keys.append("similarity")
         if tuned:
-            keys += ["finetune.defaults", *sorted({f"finetune.{run.recipe}" for run in tuned})]
+            keys += ["finetune.defaults", *sorted({f"finetune.{run.preset}" for run in tuned})]
         if any(isinstance(made, Adjustment) for made in adaptations):
             keys += ["aligner", "adjustment"]
         scratch = any(run.path().startswith("models/mono-") for run in runs)

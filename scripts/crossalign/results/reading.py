@@ -1,40 +1,18 @@
 """Reading access to the results of a run, by address. What is not there yet is told, never an error."""
 
-import csv
-import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crossalign.catalog.addresses import Run, Tuned
-from crossalign.runtime.errors import UserError
-from crossalign.results.values import Sample, Value, deviation, known_mean, mean, root_mean_square
 from crossalign.catalog.sets import DataSet
+from crossalign.results import frames
+from crossalign.results.frames import AS_MEASURED, set_key
+from crossalign.results.values import Sample, Value, deviation, known, mean, root_mean_square
 
 if TYPE_CHECKING:
     from crossalign.analysis.distances import Panel
-
-# Similarity as the papers measure it.
-AS_MEASURED = "none"
-
-
-class Alike(NamedTuple):
-    """A similarity, and its errors by bootstrap over sentences; None where it was not resampled."""
-
-    value: float
-    sampling: float | None = None
-    lead_sampling: float | None = None
-
-
-# (pair, index, control) -> layer -> similarity
-Similarity = dict[tuple[str, str, str], dict[int, Alike]]
-
-
-def set_key(data: DataSet) -> str:
-    """The name of a set in scores.json: trees/en_pud/test."""
-    return f"{data.kind}/{data.name}/{data.split}"
 
 
 @dataclass(frozen=True)
@@ -46,66 +24,47 @@ class Curve:
     wanted: int = 0
 
 
+class Alike(NamedTuple):
+    """A similarity, and its errors by bootstrap over sentences; NaN where it was not resampled."""
+
+    value: float
+    sampling: float
+    lead_sampling: float
+
+
+# (pair, index, control) -> layer -> similarity
+Similarity = dict[tuple[str, str, str], dict[int, Alike]]
+
+
 class Results:
     """The folder results/<run>. Remembers every run that was asked for, so that a test can compare with the catalog."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.asked: set[Run] = set()
-        self._scores: dict[str, dict[str, dict[str, float]] | None] = {}
-        # Counts per example, kept by crossalign.papers.adjust.significance.
+        # What was read so far, from frames: looking a number up in a frame takes a thousand times longer.
+        self._scores: dict[Tuned, dict[tuple[str, str], dict[str, float]]] = {}
+        self._similarity: dict[tuple[Run, str], Similarity] = {}
+        # Counts per example, kept by crossalign.papers.adjust.arms.
         self.counts: dict[Tuned, dict] = {}
-        self._similarity: dict[tuple[str, str], Similarity | None] = {}
 
-    def _json(self, path: Path) -> Any | None:
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (ValueError, OSError) as error:
-            raise UserError(f"{path}: no JSON that can be read ({error}); delete it and make it again") from None
+    def read_scores(self, runs: Iterable[Run]) -> None:
+        """Read the scores of many models at once."""
+        new = {run.path(): run for run in runs if isinstance(run, Tuned) and run not in self._scores}
+        if not new:
+            return
+        self._scores |= {run: {} for run in new.values()}
+        frame = frames.scores(self.folder, new.values())
+        for row in frame[["address", "set", "metric", "value", "low", "high"]].to_dict("records"):
+            self._scores[new[row["address"]]][row["set"], row["metric"]] = row
 
-    def _table(self, path: Path, columns: Sequence[str]) -> list[dict[str, str]] | None:
-        try:
-            with path.open(encoding="utf-8", newline="") as stream:
-                reader = csv.DictReader(stream)
-                if reader.fieldnames is None or not set(columns) <= set(reader.fieldnames):
-                    raise UserError(f"{path}: the columns {', '.join(columns)} are needed; found {reader.fieldnames}")
-                return list(reader)
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise UserError(f"{path}: no CSV that can be read ({error}); delete it and make it again") from None
-
-    def scores(self, run: Tuned) -> dict[str, dict[str, float]] | None:
-        """The scores of a fine-tuned model by set and metric; None when it was not run."""
+    def score(self, run: Tuned, sets: Sequence[DataSet], metric: str, column: str = "value") -> float | None:
+        """The mean score over some sets, or an end of its interval; None when the run or one of the sets is missing."""
         self.asked.add(run)
-        name = run.path()
-        if name not in self._scores:
-            path = self.folder / name / "scores.json"
-            found = self._json(path)
-            if found is not None and not (isinstance(found, dict) and all(isinstance(v, dict) for v in found.values())):
-                raise UserError(
-                    f"{path}: expected scores by set and metric, as in {{'trees/en_pud/test': {{'LAS': 81.2}}}}"
-                )
-            self._scores[name] = found
-        return self._scores[name]
-
-    def score(self, run: Tuned, sets: Sequence[DataSet], metric: str) -> float | None:
-        """The mean score over some sets; None when the run or one of the sets is not there."""
-        scores = self.scores(run)
-        if scores is None:
-            return None
-        found = []
-        for data in sets:
-            number = scores.get(set_key(data), {}).get(metric)
-            if number is None:
-                return None
-            if not isinstance(number, int | float) or not math.isfinite(number):
-                path = self.folder / run.path() / "scores.json"
-                raise UserError(f"{path}: {set_key(data)}, {metric}: {number!r} is no finite number")
-            found.append(float(number))
-        return mean(found)
+        if run not in self._scores:
+            self.read_scores([run])
+        found = [self._scores[run].get((set_key(data), metric), {}).get(column) for data in sets]
+        return mean(found) if all(map(known, found)) else None
 
     def sample(
         self, runs: Iterable[Tuned], sets: Sequence[DataSet] | Callable[[Tuned], Sequence[DataSet]], metric: str
@@ -120,7 +79,7 @@ class Results:
                 continue
             values[run.seed] = number
             # Of a mean over sets the mean of the ends: on the safe side, for sets do not vary together.
-            low, high = (self.score(run, chosen, f"{metric}_{end}") for end in ("low", "high"))
+            low, high = (self.score(run, chosen, metric, end) for end in ("low", "high"))
             if low is not None and high is not None:
                 intervals[run.seed] = (low, high)
         return Sample(values, tuple(missing), intervals)
@@ -128,27 +87,29 @@ class Results:
     def training(self, run: Tuned) -> dict[str, Any] | None:
         """The record of a training: seconds, epochs, device."""
         self.asked.add(run)
-        return self._json(self.folder / run.path() / "training.json")
+        return frames.read_json(self.folder / run.path() / "training.json")
 
     def report(self, data: DataSet) -> dict[str, Any] | None:
         """The account of a prepared set."""
-        path = self.folder / data.path()
-        return self._json(path.with_name(f"{data.split}.report.json"))
+        return frames.read_json((self.folder / data.path()).with_name(f"{data.split}.report.json"))
 
     def size(self, data: DataSet) -> int | None:
         """Bytes of a prepared set."""
         path = self.folder / data.path()
         return path.stat().st_size if path.is_file() else None
 
-    def similarity(self, run: Run, corpus: str) -> Similarity | None:
-        """Every similarity of a model on a parallel corpus; None when it was not computed."""
+    def similarity(self, run: Run, corpus: str) -> Similarity:
+        """Every similarity of a model on a parallel corpus: nothing when it was not computed."""
         self.asked.add(run)
-        key = (run.path(), corpus)
-        if key not in self._similarity:
-            path = self.folder / "similarity" / run.path() / f"{corpus}.csv"
-            rows = self._table(path, ("pair", "layer", "index", "value"))
-            self._similarity[key] = None if rows is None else _by_pair(path, rows)
-        return self._similarity[key]
+        if (run, corpus) not in self._similarity:
+            # A layer without a similarity is a hole in the curve.
+            frame = frames.similarity(self.folder, [run], [corpus]).dropna(subset="value")
+            found: Similarity = {}
+            names = ("pair", "index", "control", "layer", "value", "sampling", "lead_sampling")
+            for pair, index, control, layer, *numbers in zip(*(frame[name].tolist() for name in names), strict=True):
+                found.setdefault((pair, index, control), {})[layer] = Alike(*numbers)
+            self._similarity[run, corpus] = found
+        return self._similarity[run, corpus]
 
     def curve(
         self, runs: Iterable[Run], corpus: str, pairs: Sequence[str], index: str, control: str = AS_MEASURED
@@ -159,26 +120,24 @@ class Results:
         found: list[dict[int, list[Alike]]] = []
         missing = []
         for run in runs:
-            read = self.similarity(run, corpus)
-            if read is None or any((pair, index, control) not in read for pair in pairs):
+            curves = [self.similarity(run, corpus).get((pair, index, control)) for pair in pairs]
+            if None in curves:
                 missing.append(run.path())
                 continue
-            found.append({})
-            for pair in pairs:
-                for layer, alike in read[pair, index, control].items():
-                    found[-1].setdefault(layer, []).append(alike)
+            layers = sorted(set().union(*curves))
+            found.append({layer: [each[layer] for each in curves if layer in each] for layer in layers})
         points = {}
-        for layer in sorted({layer for run in found for layer in run}):
+        for layer in sorted(set().union(*found)):
             every = [alike for run in found for alike in run.get(layer, [])]
-            values = [alike.value for alike in every]
+            values, errors, lead_errors = zip(*every, strict=True)
             points[layer] = Value(
                 mean(values),
                 deviation(values),
                 len(found),
                 len(runs),
                 tuple(missing),
-                sampling=root_mean_square([alike.sampling for alike in every]),
-                lead_sampling=known_mean([alike.lead_sampling for alike in every]),
+                sampling=root_mean_square(errors),
+                lead_sampling=mean(lead_errors) if all(map(known, lead_errors)) else None,
             )
         means = [{layer: mean([alike.value for alike in every]) for layer, every in run.items()} for run in found]
         return Curve(with_leads(points, means), tuple(missing), len(runs))
@@ -196,8 +155,8 @@ class Results:
 
 def peak_of(points: dict[int, Value]) -> int | None:
     """The layer where a curve is largest, the first of equal ones; None of no curve."""
-    known = [layer for layer in points if points[layer].mean is not None]
-    return max(known, key=lambda layer: points[layer].mean, default=None)
+    there = [layer for layer in points if points[layer].mean is not None]
+    return max(there, key=lambda layer: points[layer].mean, default=None)
 
 
 def with_leads(points: dict[int, Value], runs: Sequence[dict[int, float]]) -> dict[int, Value]:
@@ -209,19 +168,3 @@ def with_leads(points: dict[int, Value], runs: Sequence[dict[int, float]]) -> di
         )
         for layer, value in points.items()
     }
-
-
-def _by_pair(path: Path, rows: list[dict[str, str]]) -> Similarity:
-    found: Similarity = {}
-    for place, row in enumerate(rows, start=2):
-        try:
-            layer, value = int(row["layer"]), float(row["value"] or "nan")
-            # Files made before there were controls and resamples lack the columns.
-            errors = [float(row.get(name) or "nan") for name in ("sampling", "lead_sampling")]
-        except (ValueError, TypeError):
-            raise UserError(f"{path}: line {place}: layer and value must be numbers: {row}") from None
-        # A layer whose vectors do not vary has no similarity; the curve has a hole there.
-        if math.isfinite(value):
-            key = row["pair"], row["index"], row.get("control") or AS_MEASURED
-            found.setdefault(key, {})[layer] = Alike(value, *(e if math.isfinite(e) else None for e in errors))
-    return found

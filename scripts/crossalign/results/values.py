@@ -65,12 +65,17 @@ class Sample:
         return Value(mean(numbers), deviation(numbers), len(numbers), wanted, self.missing, low, high)
 
 
-def mean(numbers: list[float]) -> float | None:
-    """The mean; None of nothing."""
-    return math.fsum(numbers) / len(numbers) if numbers else None
+def known(number: float | None) -> bool:
+    """Whether there is a number: neither None nor NaN, which is how pandas says None."""
+    return number is not None and not math.isnan(number)
 
 
-def deviation(numbers: list[float]) -> float | None:
+def mean(numbers: Sequence[float]) -> float | None:
+    """The mean; None of nothing. Exact sums: the order of the numbers does not matter."""
+    return math.fsum(numbers) / len(numbers) if len(numbers) else None
+
+
+def deviation(numbers: Sequence[float]) -> float | None:
     """The sample standard deviation; None below two numbers."""
     if len(numbers) < 2:
         return None
@@ -78,14 +83,9 @@ def deviation(numbers: list[float]) -> float | None:
     return math.sqrt(math.fsum((number - centre) ** 2 for number in numbers) / (len(numbers) - 1))
 
 
-def root_mean_square(numbers: Sequence[float | None]) -> float | None:
+def root_mean_square(numbers: Sequence[float]) -> float | None:
     """The root of the mean square; None of nothing, and where one is not known."""
-    return math.sqrt(mean([number**2 for number in numbers])) if numbers and None not in numbers else None
-
-
-def known_mean(numbers: Sequence[float | None]) -> float | None:
-    """The mean; None of nothing, and where one is not known."""
-    return mean(list(numbers)) if None not in numbers else None
+    return math.sqrt(mean([number**2 for number in numbers])) if len(numbers) and all(map(known, numbers)) else None
 
 
 _SEED = re.compile(r"(?P<stem>.*)/seed(?P<seed>\d+)")

@@ -1,4 +1,4 @@
-"""The rule by which a number of ours is judged against the printed one.
+"""The rule by which a number of ours is judged against the printed one, and the verdicts on all numbers of a run.
 
 Let d be our mean minus the printed value. Three things make d differ from zero even if everything is the same: our
 seeds, the paper's seeds, and the paper's rounding (h, half a unit of its last digit). So with
@@ -27,13 +27,19 @@ Counts (sentences, parameters): reproduced when equal in the printed digits (two
 Words (family, script): reproduced when equal, close when they share a word.
 """
 
+import csv
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from crossalign.results.published import Printed, claim
-from crossalign.results.values import Value
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, StandIn
+from crossalign.results.published import Printed, claim, published
+from crossalign.results.values import Value
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
 REPRODUCED, CLOSE, DIFFERS, NOT_RUN, LEFT_OUT = "reproduced", "close", "differs", "not run", "left out"
 DOUBTFUL = "not judged (doubtful)"
@@ -168,3 +174,71 @@ def significant(number: float, text: str) -> float:
     # The zeros that end a whole number may be no more than its size; but 100 is not "about one hundred and something".
     shown = max(2, len(digits if "." in text else digits.rstrip("0")))
     return float(f"{number:.{shown - 1}e}")
+
+
+# What the tidy CSV of a table says of a cell, after the columns that say which cell it is.
+MEASURED = (
+    *("text", "mean", "std", "low", "high", "n", "wanted", "mark", "class"),
+    *("printed", "printed_recomputed", "printed_flag", "printed_mark"),
+    *("difference", "verdict", "reason", "missing"),
+)
+# What says which point of a figure it is.
+PLACE = ("panel", "series", "x")
+COLUMNS = (
+    *("paper", "item", "kind", "cell", "printed", "ours", "std", "n", "wanted"),
+    *("difference", "verdict", "reason", "missing"),
+)
+
+
+def item_of(path: Path) -> str:
+    """`align-predict/table1` of `…/tables/align-predict/table1.csv`."""
+    return f"{path.parent.name}/{path.stem}"
+
+
+def kind_of(row: dict[str, str]) -> str:
+    """Facts are named by a field or a parameter; all else are numbers."""
+    return "fact" if {"field", "parameter", "raw_sentences"} & set(row) else "number"
+
+
+def named(item: str, kind: str, names: Iterable[str], row: dict[str, str]) -> dict[str, str]:
+    """The columns that say which number is judged."""
+    cell = "; ".join(f"{name}={row[name]}" for name in names if row[name])
+    return {"paper": item.partition("/")[0], "item": item, "kind": kind, "cell": cell}
+
+
+def verdicts_of(path: Path) -> Iterator[dict[str, str]]:
+    """One record for each cell of an item beside which a number is printed."""
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = [row for row in csv.DictReader(stream) if row.get("verdict")]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: no CSV that can be read ({error}); make the item again") from None
+    figure = path.stem.startswith("figure")
+    for row in rows:
+        names = PLACE if figure else [name for name in row if name not in MEASURED]
+        yield {
+            **{name: row.get(name) or "" for name in COLUMNS},
+            **named(item_of(path), "reading" if figure else kind_of(row), names, row),
+            "ours": row.get("text") or row.get("mean") or row.get("y", ""),
+        }
+
+
+def not_made(item: str) -> Iterator[dict[str, str]]:
+    """The printed numbers of an item that was not made at all."""
+    table = published(item)
+    for row in table.rows:
+        told = {"printed": row.get("value", ""), "verdict": NOT_RUN, "reason": "this item was not made"}
+        yield named(item, kind_of(row), table.keys, row) | told
+
+
+def write_verdicts(paths: Iterable[Path], items: Iterable[str], out: Path) -> Counter[str]:
+    """Write the verdicts of `items`, whose CSV files are `paths`; returns how many there are of each."""
+    wanted = list(items)
+    made = {item_of(path): path for path in sorted(paths, key=item_of)}
+    rows = [row for item, path in made.items() if not wanted or item in wanted for row in verdicts_of(path)]
+    rows += [row for item in wanted if item not in made for row in not_made(item)]
+    with write_atomic(out) as stream:
+        writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return Counter(row["verdict"] for row in rows)

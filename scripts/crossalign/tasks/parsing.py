@@ -10,8 +10,8 @@ import numpy as np
 
 from crossalign.analysis.metrics import attachment
 from crossalign.engine.batches import IGNORE, Field
-from crossalign.engine.mst import decode_trees
 from crossalign.engine.tokens import Specials, word_pieces
+from crossalign.engine.trees import decode_trees
 from crossalign.tasks.base import Example, Examples, Record, Records, Task, mean_loss
 from crossalign.tasks.records import read_trees
 from crossalign.tasks.tagging import make_example, windows

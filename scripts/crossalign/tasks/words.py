@@ -17,7 +17,7 @@ from crossalign.tasks.tagging import NerTask, PosTask
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from crossalign.engine.lexicon import Lexicon
+    from crossalign.engine.bilstm import Lexicon
     from crossalign.tasks.base import Batch
 
 
@@ -60,7 +60,7 @@ class WordNer(WholeWords, NerTask):
     """NER of whole words with a CRF."""
 
     def make_head(self, hidden: int, dropout: float) -> nn.Module:
-        from crossalign.engine.crf import CrfHead
+        from crossalign.engine.heads import CrfHead
 
         return CrfHead(hidden, self.labels, dropout)
 

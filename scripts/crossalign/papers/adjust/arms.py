@@ -1,18 +1,23 @@
-"""Cells of the `adjust` tables: original, adjusted, and adjusted with continual learning."""
+"""Cells of the `adjust` tables: original, adjusted, and adjusted with continual learning; and what sets them apart."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from crossalign.catalog.addresses import Adjustment, Tuned, continual_init
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import evaluation_sets
-from crossalign.papers.adjust.items import PAPER, further_scopes, tuned
-from crossalign.papers.adjust.significance import Mark, marks
+from crossalign.papers.adjust.items import further_scopes, tuned
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell
-from crossalign.results.published import Published
+from crossalign.results.frames import set_key
+from crossalign.results.reading import Results
 from crossalign.results.values import Value
 from crossalign.results.verdict import JUDGED, OTHER, Verdict
+from crossalign.tasks.predictions import read_predictions
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ARMS = ("original", "adjusted", "adjusted+continual")
 # Other readings of equation 2 are rows of their own; no number is printed for them.
@@ -36,6 +41,8 @@ NER_NOTE = (
     "The paper calls its NER score token-level F1; its public script computes entity-level F1. Both are shown, and the "
     "one nearer to the printed numbers is judged."
 )
+# The p value below which two systems differ (section 5.1).
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,10 @@ class Arm:
     name: str
     runs: list[Tuned]
     variant: str = ""
+
+    def trained_on(self, source: str) -> "Arm":
+        """The same system with another training set."""
+        return replace(self, runs=[replace(run, source=source) for run in self.runs])
 
 
 def arm(
@@ -89,59 +100,123 @@ def setting_of(data: DataSet) -> str:
     return "monolingual"
 
 
+def column_of(data: DataSet) -> str:
+    """The data set that heads a column: the mixed-language XNLI stands under the original one."""
+    return data.family.removesuffix("mixed")
+
+
 @dataclass(frozen=True)
 class Board:
     """Makes the cells of one table."""
 
     context: Context
-    printed: Published
     base: str = "mbert"
 
-    def keys(self, system: Arm, data: DataSet, lang: str, metric: str, kind: str) -> dict[str, str]:
-        """The names of a cell, as the paper's file has them."""
+    def cell(
+        self,
+        system: Arm,
+        data: DataSet,
+        lang: str,
+        metric: str,
+        original: Arm | None = None,
+        mark: str = "",
+        setting: str = "",
+    ) -> Cell:
+        """The score of a system or, where `original` is given, its gain over that one."""
         # Of these tasks each has its own kind of data.
-        task = data.kind
-        named = {
-            "task": task,
-            "dataset": data.family.removesuffix("mixed"),
-            "setting": setting_of(data),
-            "base": self.base,
-        }
-        named |= {"model": system.name, "language": lang, "variant": system.variant}
-        return named | {"metric": METRICS[task][metric], "kind": kind}
+        task, wording = data.kind, METRICS[data.kind][metric]
+        keys = {"task": task, "dataset": column_of(data), "setting": setting or setting_of(data), "base": self.base}
+        keys |= {"model": system.name, "language": lang, "variant": system.variant}
+        keys |= {"metric": wording, "kind": "gain over original" if original else "score"}
+        # Both readings of the NER score stand beside the one that is printed.
+        wanted = keys | ({"metric": "token F1"} if task == "ner" else {})
+        if not original and self.base != "embert":
+            # The main setting is matched with the paper's whatever its size is in this run.
+            del wanted["variant"]
+        match = self.context.printed.find(wanted)
+        value = self.value(system, data, metric)
+        if original:
+            value = value.minus(self.value(original, data, metric))
+        judge = self.context.judge(task, terms=2 if original else 1, runs=system.runs)
+        verdict = judge.number(match, value)
+        return Cell(keys, value, signed=bool(original), mark=mark, printed=match, verdict=verdict)
 
     def value(self, system: Arm, data: DataSet, metric: str) -> Value:
         """Mean over the seeds of a system."""
         return self.context.results.sample(system.runs, [data], metric).value()
 
-    def score(
-        self, system: Arm, data: DataSet, lang: str, metric: str, mark: str = "", changes: dict[str, str] | None = None
-    ) -> Cell:
-        """An absolute score. The main setting is matched with the paper's whatever its size is in this run."""
-        keys = self.keys(system, data, lang, metric, "score") | (changes or {})
-        match = self.printed.find(self._wanted(keys, () if self.base == "embert" else ("variant",)))
-        value = self.value(system, data, metric)
-        verdict = self.context.judge(PAPER, keys["task"], runs=system.runs).number(match, value)
-        return Cell(keys, value, mark=mark, printed=match, verdict=verdict)
 
-    def gain(self, system: Arm, original: Arm, data: DataSet, lang: str, metric: str) -> Cell:
-        """A difference to the original model."""
-        keys = self.keys(system, data, lang, metric, "gain over original")
-        match = self.printed.find(self._wanted(keys))
-        value = self.value(system, data, metric).minus(self.value(original, data, metric))
-        verdict = self.context.judge(PAPER, keys["task"], terms=2, runs=system.runs).number(match, value)
-        return Cell(keys, value, signed=True, printed=match, verdict=verdict)
+@dataclass(frozen=True)
+class Mark:
+    """Whether two systems differ at the level of the paper; None, with a reason, when it cannot be said."""
 
-    def _wanted(self, keys: dict[str, str], hidden: Sequence[str] = ()) -> dict[str, str]:
-        wanted = {name: value for name, value in keys.items() if name not in hidden}
-        # Both readings of the NER score stand beside the one that is printed.
-        return wanted | ({"metric": "token F1"} if keys["task"] == "ner" else {})
+    differs: bool | None
+    reason: str = ""
+    # The smallest p that the test can give, however clear the difference, and the seeds that it is taken over.
+    smallest_p: float | None = None
+    seeds: int = 0
 
 
-def compared(context: Context, system: Arm, before: Arm, data: DataSet, metric: str, sign: str) -> tuple[str, Mark]:
-    """The mark of a system that differs from the one before it."""
-    found = marks(context.results, system.runs, before.runs, data, metric)
-    return (sign if found.differs else ""), found
+def marks(results: Results, run_a: Sequence[Tuned], run_b: Sequence[Tuned], data: DataSet, metric: str) -> Mark:
+    """Whether two systems, each given as its seeds, differ on a set (`adjust`, section 5.1).
+
+    NLI and QA: paired t-test over examples, averaged over the seeds. NER: permutation test over the sentences of all
+    seeds that both have.
+    """
+    task = run_a[0].task
+    counts = [
+        {run.seed: found for run in runs if (found := _counts(results, run, data, metric))} for runs in (run_a, run_b)
+    ]
+    common = sorted(counts[0].keys() & counts[1].keys())
+    if not common:
+        return Mark(None, "predictions are missing")
+    import numpy as np
+
+    from crossalign.analysis.significance import example_values, paired_t_test, permutation_test
+
+    order = counts[0][common[0]][0]
+    stacked = []
+    for side in counts:
+        aligned = [_aligned(order, *side[seed]) for seed in common]
+        if any(array is None for array in aligned):
+            return Mark(None, "the predictions are of different examples; evaluate the models again")
+        stacked.append(np.stack(aligned))
+    if task == "ner":
+        test = permutation_test(*stacked)
+    elif len(order) < 2:
+        return Mark(None, "there are too few examples")
+    else:
+        test = paired_t_test(*map(example_values, stacked))
+    return Mark(test.p < LEVEL, smallest_p=test.smallest_p, seeds=len(common))
+
+
+def _counts(results: Results, run: Tuned, data: DataSet, metric: str) -> "tuple[list[str], np.ndarray] | None":
+    """The examples of a run on a set and their counts. A file is read once, and only counts are kept of it."""
+    kept = results.counts
+    if run not in kept:
+        kept[run] = {}
+        path = results.folder / run.path() / "predictions.jsonl.gz"
+        if path.is_file():
+            from crossalign.analysis.significance import example_counts
+            from crossalign.tasks import get_task
+
+            task = get_task(run.task)
+            _, sets = read_predictions(path)
+            for name, rows in sets.items():
+                ids = [row["id"] for row in rows]
+                for one in METRICS[run.task]:
+                    kept[run][name, one] = (ids, example_counts(task, rows, one))
+    return kept[run].get((set_key(data), metric))
+
+
+def _aligned(order: list[str], ids: list[str], counts: "np.ndarray") -> "np.ndarray | None":
+    """The counts in the order of another run's examples; None when they are other examples."""
+    if ids == order:
+        return counts
+    places = {name: place for place, name in enumerate(ids)}
+    if len(places) != len(order) or any(name not in places for name in order):
+        return None
+    return counts[[places[name] for name in order]]
 
 
 def mark_note(found: list[Mark]) -> str:

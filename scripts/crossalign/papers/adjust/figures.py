@@ -59,15 +59,13 @@ def density(edges: Sequence[float], counts: Sequence[int]) -> list[Point]:
 
 def figure1(context: Context) -> Figure:
     """Hindi and NLI: five models."""
-    item = f"{PAPER}/figure1"
     lang = "hi" if "hi" in context.config[PAPER]["languages"] else context.config[PAPER]["languages"][0]
     panels = column(context, lang, models(context, lang, ["nli"]), str)
-    return Figure(item, context.title(item), panels, 3, (2.0, 1.4))
+    return Figure(panels=panels, columns=3, size=(2.0, 1.4))
 
 
 def figure2(context: Context) -> Figure:
     """All languages (columns) and all models (rows); within a column the same pairs of words and the same bins."""
-    item = f"{PAPER}/figure2"
     paper = context.config[PAPER]
     # The order of the paper: QA, NER, NLI.
     tasks = [task for task in ("qa", "ner", "nli") if task in paper["tasks"]]
@@ -76,7 +74,7 @@ def figure2(context: Context) -> Figure:
         for lang in paper["languages"]
     ]
     panels = [panel for row in zip(*columns, strict=True) for panel in row]
-    return Figure(item, context.title(item), panels, len(columns), (1.75, 0.95))
+    return Figure(panels=panels, columns=len(columns), size=(1.75, 0.95))
 
 
 FIGURES: dict[str, Callable[[Context], Figure]] = {"figure1": figure1, "figure2": figure2}

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, continual_init, model_of
-from crossalign.catalog.sets import DataSet
-from crossalign.papers.common.needs import Item, Needs, facts, needs
+from crossalign.catalog.addresses import Adapted, Adjustment, Base, Tuned, continual_init
+from crossalign.catalog.items import Item, Needs, needs, no_inputs
+from crossalign.catalog.sets import pool_set
 
 PAPER = "adjust"
 TRAINED_ON = {"nli": "multinli_en", "ner": "wikiann_en", "qa": "squad_en"}
@@ -26,11 +26,6 @@ def tuned(
     for task in tasks:
         for seed in config["seeds"]:
             yield Tuned(model, f"adjust-{task}", TRAINED_ON[task], init, seed)
-
-
-def pool_set(config: dict, lang: str) -> DataSet:
-    """The sentence pairs of a language."""
-    return DataSet("bitext", f"{config[PAPER]['bitext']}_{lang}", "pool")
 
 
 def further_scopes(config: dict) -> list[str]:
@@ -106,17 +101,14 @@ def histograms(languages: list[str] | None, tasks: list[str] | None):
     return declared
 
 
-def knows(run: Run, lang: str) -> bool:
-    """Whether a model belongs to a language's column of distances: it is the original, or adjusted to that language."""
-    start = model_of(run) if isinstance(run, Tuned) else run
-    return not isinstance(start, Adapted) or start.adaptation.lang == lang
-
+# Their significance marks are tests over single examples.
+TESTED = ("scores", "predictions")
 
 ITEMS = [
-    Item("table1", "Languages", facts),
-    Item("table2", "NLI accuracy", arms("nli")),
-    Item("table3", "NER F1", arms("ner")),
-    Item("table4", "QA F1", arms("qa")),
+    Item("table1", "Languages", no_inputs),
+    Item("table2", "NLI accuracy", arms("nli"), TESTED),
+    Item("table3", "NER F1", arms("ner"), TESTED),
+    Item("table4", "QA F1", arms("qa"), TESTED),
     Item("table5", "Gain by number of sentence pairs, Russian", ablation("sizes", "pairs")),
     Item("table6", "Gain by sub-word aggregation, Hindi", ablation("aggregations", "aggregation")),
     Item("table7", "Gain by aligned tokens, Hindi", ablation("token_choices", "tokens")),

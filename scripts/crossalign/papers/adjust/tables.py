@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import evaluation_sets
 from crossalign.papers.adjust.arms import (
@@ -11,49 +10,54 @@ from crossalign.papers.adjust.arms import (
     NER_NOTE,
     Arm,
     Board,
+    Mark,
     arm,
     arm_names,
-    compared,
+    column_of,
     judge_best,
     mark_note,
+    marks,
     scope_notes,
+    sets_in,
     setting_of,
     size_variant,
 )
 from crossalign.papers.adjust.items import PAPER, adjustment
-from crossalign.papers.adjust.studies import AGGREGATIONS, TOKENS, ablation, table9
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
-from crossalign.results.names import language
-from crossalign.results.published import languages, published
+from crossalign.results.names import TASKS, language
+from crossalign.results.published import languages
 from crossalign.results.verdict import OTHER, Verdict
+
+FACTS = {"family": "family", "script": "script", "word_order": "word order", "wikipedia_pages": "Wikipedia pages"}
+# How the paper's file calls what the config varies.
+AGGREGATIONS = {"subword": "subword alignment"}
+TOKENS = {"cls": "[CLS]", "clssep": "[CLS] [SEP]"}
+SETTINGS = (
+    *("original", "monolingual", "mixed-language"),
+    *("question target, paragraph en", "question en, paragraph target"),
+)
 
 
 def table1(context: Context) -> Table:
     """Facts about the languages."""
-    item = f"{PAPER}/table1"
-    printed = published(item)
-    fields = {"family": "family", "script": "script", "word_order": "word order", "wikipedia_pages": "Wikipedia pages"}
+    judge = context.judge()
     rows = []
     for lang in ["en", *context.config[PAPER]["languages"]]:
         cells = []
-        for field in fields:
+        for field in FACTS:
             keys = {"language": lang, "field": field}
-            match = printed.find(keys)
+            match = context.printed.find(keys)
             if field == "wikipedia_pages":
                 # Nothing that is downloaded says how many pages there were.
-                verdict = Verdict(OTHER, "not counted here") if match else Verdict()
-                cells.append(Cell(keys, printed=match, verdict=verdict, fact=True))
-                continue
-            text = languages().get(lang, {}).get(field, "")
-            cells.append(
-                Cell(keys, text=text, printed=match, verdict=context.judge(PAPER).words(match, text), fact=True)
-            )
+                text, verdict = "", Verdict(OTHER, "not counted here") if match else Verdict()
+            else:
+                text = languages().get(lang, {}).get(field, "")
+                verdict = judge.words(match, text)
+            cells.append(Cell(keys, text=text, printed=match, verdict=verdict, fact=True))
         rows.append(Row(language(lang), cells))
-    heads = [Column(label) for label in fields.values()]
-    return Table(
-        item, context.title(item), "language", heads, rows, ["From the register of languages."], published=printed
-    )
+    heads = [Column(label) for label in FACTS.values()]
+    return Table(stub="language", columns=heads, rows=rows, notes=["From the register of languages."])
 
 
 def systems(context: Context, task: str, lang: str) -> dict[str, Arm]:
@@ -66,48 +70,49 @@ def systems(context: Context, task: str, lang: str) -> dict[str, Arm]:
     }
 
 
-def arm_table(task: str, name: str) -> Callable[[Context], Table]:
+def arm_table(task: str) -> Callable[[Context], Table]:
     """Tables 2, 3, 4: the arms on every test set, with significance marks."""
 
-    def declared(context: Context) -> Table:
-        item = f"{PAPER}/{name}"
-        printed = published(item)
-        board = Board(context, printed)
+    def table(context: Context) -> Table:
         by_setting = group_sets(context, task)
         order = list(dict.fromkeys((lang, column_of(data)) for sets in by_setting.values() for lang, data in sets))
         order.sort(key=lambda column: context.config[PAPER]["languages"].index(column[0]))
-        found, rows = [], []
+        tested: list[Mark] = []
+        rows = []
         for setting, sets in by_setting.items():
             blocks: dict[str, list[Row]] = {}
             for metric, wording in METRICS[task].items():
                 for system in arm_names(context):
-                    cells: dict[tuple[str, str], Cell] = {}
-                    for lang, data in sets:
-                        arms = systems(context, task, lang)
-                        mark = ""
-                        if system != "original":
-                            before, sign = ("original", "*") if system == "adjusted" else ("adjusted", "**")
-                            mark, tested = compared(context, arms[system], arms[before], data, metric, sign)
-                            found.append(tested)
-                        cells[lang, column_of(data)] = board.score(arms[system], data, lang, metric, mark)
+                    cells = {
+                        (lang, column_of(data)): marked_cell(context, task, system, lang, data, metric, tested)
+                        for lang, data in sets
+                    }
                     group = wording if task == "ner" else setting if len(by_setting) > 1 else ""
                     row = Row(system, [cells.get(column) for column in order], group)
                     blocks.setdefault(wording, []).append(row)
-            rows += chosen(blocks) if task == "ner" else [row for block in blocks.values() for row in block]
+            rows += judged_once(blocks) if task == "ner" else [row for block in blocks.values() for row in block]
         several = task == "qa"
         heads = [
             Column(FAMILIES[family] if several else language(lang), language(lang) if several else "")
             for lang, family in order
         ]
-        notes = [mark_note(found), *([NER_NOTE] if task == "ner" else []), *scope_notes(context)]
-        return Table(item, context.title(item), "model", heads, rows, notes, published=printed)
+        notes = [mark_note(tested), *([NER_NOTE] if task == "ner" else []), *scope_notes(context)]
+        return Table(stub="model", columns=heads, rows=rows, notes=notes)
 
-    return declared
+    return table
 
 
-def column_of(data: DataSet) -> str:
-    """The data set that heads a column: the mixed-language XNLI stands under the original one."""
-    return data.family.removesuffix("mixed")
+def marked_cell(
+    context: Context, task: str, system: str, lang: str, data: DataSet, metric: str, tested: list[Mark]
+) -> Cell:
+    """The score of a system, marked where it differs from the one before it; the test is added to `tested`."""
+    arms = systems(context, task, lang)
+    sign = ""
+    if system != "original":
+        before, mark = ("original", "*") if system == "adjusted" else ("adjusted", "**")
+        tested.append(marks(context.results, arms[system].runs, arms[before].runs, data, metric))
+        sign = mark if tested[-1].differs else ""
+    return Board(context).cell(arms[system], data, lang, metric, mark=sign)
 
 
 def group_sets(context: Context, task: str) -> dict[str, list[tuple[str, DataSet]]]:
@@ -118,17 +123,10 @@ def group_sets(context: Context, task: str) -> dict[str, list[tuple[str, DataSet
         for data in evaluation_sets(context.config, run):
             if lang in data.languages:
                 found.setdefault(setting_of(data), []).append((lang, data))
-    order = (
-        "original",
-        "monolingual",
-        "mixed-language",
-        "question target, paragraph en",
-        "question en, paragraph target",
-    )
-    return {setting: found[setting] for setting in order if setting in found}
+    return {setting: found[setting] for setting in SETTINGS if setting in found}
 
 
-def chosen(blocks: dict[str, list[Row]]) -> list[Row]:
+def judged_once(blocks: dict[str, list[Row]]) -> list[Row]:
     """Both readings of NER, one of them judged."""
     token, entity = (blocks[wording] for wording in METRICS["ner"].values())
     width = len(token[0].cells)
@@ -142,52 +140,111 @@ def chosen(blocks: dict[str, list[Row]]) -> list[Row]:
 
 def table8(context: Context) -> Table:
     """Monolingual question answering: English, and trained on translated SQuAD."""
-    item = f"{PAPER}/table8"
-    board = Board(context, published(item))
+    board = Board(context)
     paper = context.config[PAPER]
     english = DataSet("qa", "squad_en", "dev")
-    trained = {"setting": "trained on squad en; evaluated in en"}
+    setting = "trained on squad en; evaluated in en"
     first = systems(context, "qa", paper["languages"][0])["original"]
-    cells = [board.score(first, english, "", "F1", changes=trained)]
+    cells = [board.cell(first, english, "", "F1", setting=setting)]
     cells += [
-        board.score(systems(context, "qa", lang)["adjusted"], english, lang, "F1", changes=trained)
+        board.cell(systems(context, "qa", lang)["adjusted"], english, lang, "F1", setting=setting)
         for lang in paper["languages"]
     ]
     rows = [Row("SQuAD, English", cells)]
+    setting = "trained on squad translated to the language"
     for lang in paper["translated"]:
         data = DataSet("qa", f"mlqa_{lang}", "test")
-        changes = {"setting": "trained on squad translated to the language"}
         arms = systems(context, "qa", lang)
-        pair = {}
-        for name in ("original", "adjusted"):
-            runs = [Tuned(run.model, run.recipe, f"squadmt_{lang}", run.init, run.seed) for run in arms[name].runs]
-            pair[name] = board.score(Arm(name, runs, arms[name].variant), data, lang, "F1", changes=changes)
-        others = [pair["adjusted"] if other == lang else None for other in paper["languages"]]
-        rows.append(Row(f"MLQA, {language(lang)} (translated SQuAD)", [pair["original"], *others]))
+        original, adjusted = (
+            board.cell(arms[name].trained_on(f"squadmt_{lang}"), data, lang, "F1", setting=setting)
+            for name in ("original", "adjusted")
+        )
+        others = [adjusted if other == lang else None for other in paper["languages"]]
+        rows.append(Row(f"MLQA, {language(lang)} (translated SQuAD)", [original, *others]))
     heads = [Column("original"), *(Column(language(lang), "adjusted on") for lang in paper["languages"])]
     notes = ["F1. The original model's SQuAD score is one number for all languages."]
-    return Table(item, context.title(item), "test set", heads, rows, notes, published=board.printed)
+    return Table(stub="test set", columns=heads, rows=rows, notes=notes)
+
+
+def study_columns(context: Context, lang: str, base: str | None = None) -> list[tuple[str, DataSet, str]]:
+    """The columns of tables 5, 6, 7, 9: task, set and metric; everything in one language."""
+    return [
+        (task, data, metric)
+        for task in context.config[PAPER]["tasks"]
+        for data in sets_in(context, task, lang, base)
+        if data.family != "xnlimixed"
+        for metric in METRICS[task]
+    ]
+
+
+def study_table(stub: str, places: list[tuple[str, DataSet, str]], rows: dict[str, list[Cell]]) -> Table:
+    """A table whose columns are the test sets of one language; of the NER columns one is judged."""
+    ner = [place for place, (task, _, _) in enumerate(places) if task == "ner"]
+    if len(ner) == 2:
+        picked = judge_best(*([cells[place] for cells in rows.values()] for place in ner))
+        for column, place in zip(picked, ner, strict=True):
+            for cell, cells in zip(column, rows.values(), strict=True):
+                cells[place] = cell
+    heads = [
+        Column(FAMILIES[data.family] + (f", {METRICS[task][metric]}" if task == "ner" else ""), TASKS[task])
+        for task, data, metric in places
+    ]
+    made = [Row(label, list(cells)) for label, cells in rows.items()]
+    return Table(stub=stub, columns=heads, rows=made, notes=[NER_NOTE] if ner else [])
+
+
+def ablation(study: str, field: str, stub: str, variant: Callable[[str], str]) -> Callable[[Context], Table]:
+    """Tables 5, 6, 7: gains over the original model with one setting varied."""
+
+    def table(context: Context) -> Table:
+        settings = context.config[PAPER][study]
+        lang = settings["lang"]
+        places = study_columns(context, lang)
+        rows = {}
+        for value in settings.get("values", settings.get("pairs")):
+            made = adjustment(context.config, lang, **{field: value})
+            rows[variant(value).partition("=")[2]] = [
+                Board(context).cell(
+                    arm(context, "adjusted", task, made, variant(value)),
+                    data,
+                    lang,
+                    metric,
+                    original=arm(context, "original", task, None),
+                )
+                for task, data, metric in places
+            ]
+        return study_table(stub, places, rows)
+
+    return table
+
+
+def table9(context: Context) -> Table:
+    """mBERT with a larger Hindi vocabulary."""
+    study = context.config[PAPER]["extended"]
+    lang, base = study["lang"], study["base"]
+    places = study_columns(context, lang, base)
+    rows = {}
+    for pairs in (None, *study["pairs"]):
+        name, variant = ("adjusted", size_variant(pairs)) if pairs else ("original", "")
+        made = adjustment(context.config, lang, pairs=pairs) if pairs else None
+        rows[f"{name}, {pairs.upper()} pairs" if pairs else name] = [
+            Board(context, "embert").cell(arm(context, name, task, made, variant, base), data, lang, metric)
+            for task, data, metric in places
+        ]
+    return study_table("model", places, rows)
 
 
 TABLES: dict[str, Callable[[Context], Table]] = {
     "table1": table1,
-    "table2": arm_table("nli", "table2"),
-    "table3": arm_table("ner", "table3"),
-    "table4": arm_table("qa", "table4"),
-    "table5": ablation("table5", "sizes", "pairs", "sentence pairs", size_variant),
+    "table2": arm_table("nli"),
+    "table3": arm_table("ner"),
+    "table4": arm_table("qa"),
+    "table5": ablation("sizes", "pairs", "sentence pairs", size_variant),
     "table6": ablation(
-        "table6",
-        "aggregations",
-        "aggregation",
-        "aggregation",
-        lambda value: f"aggregation={AGGREGATIONS.get(value, value)}",
+        "aggregations", "aggregation", "aggregation", lambda value: f"aggregation={AGGREGATIONS.get(value, value)}"
     ),
     "table7": ablation(
-        "table7",
-        "token_choices",
-        "tokens",
-        "aligned tokens",
-        lambda value: f"aligned tokens={TOKENS.get(value, value)}",
+        "token_choices", "tokens", "aligned tokens", lambda value: f"aligned tokens={TOKENS.get(value, value)}"
     ),
     "table8": table8,
     "table9": table9,

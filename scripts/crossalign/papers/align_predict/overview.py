@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from crossalign.papers.common.colours import BLUE, GREY, VERMILLION
-from crossalign.papers.common.figure_draw import STYLE
+from crossalign.papers.common.draw import STYLE
 
 PANELS = {"parsing": "Parsing, LAS", "pos": "POS, accuracy", "ner": "NER, F1"}
 PAIRS = ("1-2", "3-4", "5-6", "7-8", "9-10", "11-12")

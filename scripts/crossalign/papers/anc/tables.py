@@ -10,32 +10,30 @@ from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
 from crossalign.results.measured import measured_model
 from crossalign.results.names import PRINTED_MODELS, language, model
-from crossalign.results.published import ROOT, published
+from crossalign.results.published import ROOT
 from crossalign.results.values import Value
 from crossalign.results.verdict import SHARE
 
 
 def table1(context: Context) -> Table:
     """Zero-shot XNLI accuracy, as a share like the paper's."""
-    item = f"{PAPER}/table1"
-    printed = published(item)
     paper = context.config[PAPER]
     rows = []
     for name in paper["schemes"]:
+        runs = xnli_tuned(context.config, [name])
         cells = []
         for lang in paper["xnli_languages"]:
-            runs = xnli_tuned(context.config, [name])
             data = DataSet("nli", f"xnli_{lang}", "dev")
             value = context.results.sample(runs, [data], "accuracy").value().scaled(0.01)
             keys = {"task": "nli", "dataset": "xnli", "split": "validation", "model": PRINTED_MODELS.get(name, name)}
             keys |= {"source": "en", "target": lang, "metric": "accuracy", "kind": "score"}
-            match = printed.find(keys)
-            verdict = context.judge(PAPER, scale=SHARE, runs=runs).number(match, value)
+            match = context.printed.find(keys)
+            verdict = context.judge(scale=SHARE, runs=runs).number(match, value)
             cells.append(Cell(keys, value, digits=3, printed=match, verdict=verdict))
         rows.append(Row(model(name), cells))
     heads = [Column(language(lang)) for lang in paper["xnli_languages"]]
     notes = ["Accuracy on the XNLI validation sets after fine-tuning on English."]
-    return Table(item, context.title(item), "normalisation", heads, rows, notes, published=printed)
+    return Table(stub="normalisation", columns=heads, rows=rows, notes=notes)
 
 
 FIELDS = {
@@ -49,18 +47,16 @@ FIELDS = {
 
 def table2(context: Context) -> Table:
     """The models compared: from the register, and from the models' own files where they are here."""
-    item = f"{PAPER}/table2"
-    printed = published(item)
     paper = context.config[PAPER]
     register = read_models(ROOT / "resources" / "models.tsv")
     rows = []
     for name in [*paper["xlmr"], *paper["xglm"]]:
         facts = facts_of(context.config, name, register.get(name))
+        judge = context.judge(runs=[Base(name)])
         cells = []
         for field in FIELDS:
             keys = {"model": PRINTED_MODELS.get(name, name), "field": field}
-            match = printed.find(keys)
-            judge = context.judge(PAPER, runs=[Base(name)])
+            match = context.printed.find(keys)
             fact = facts.get(field)
             if isinstance(fact, int):
                 value, text = Value(float(fact)), f"{fact:,}"
@@ -72,7 +68,7 @@ def table2(context: Context) -> Table:
         rows.append(Row(model(name), cells))
     notes = ["Layers, neurons and parameters are counted in the models' files where these are here; else registered."]
     heads = [Column(label) for label in FIELDS.values()]
-    return Table(item, context.title(item), "model", heads, rows, notes, published=printed)
+    return Table(stub="model", columns=heads, rows=rows, notes=notes)
 
 
 def facts_of(config: dict, name: str, registered: Model | None) -> dict[str, int | str | None]:

@@ -50,13 +50,13 @@ def context_of(args: Namespace) -> Context:
     return Context(read_config(args.config), Results(args.results))
 
 
-def chosen(args: Namespace, context: Context, known: Iterable[str]) -> list[str]:
-    """The items that a command line asks for."""
+def chosen(args: Namespace, configured: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The items of the `known` ones that a command line asks for; --all are those that are configured."""
     if args.all == bool(args.item):
         raise UserError("name the items with --item, or give --all, not both")
     known = list(known)
     if args.all:
-        return [item for item in context.catalog.items if item in known]
+        return [item for item in configured if item in known]
     for item in args.item:
         if item not in known:
             raise UserError(f"--item {item}: no such item here; known are {', '.join(known)}")

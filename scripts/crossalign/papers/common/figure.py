@@ -1,14 +1,21 @@
 """The model of a figure: panels of curves, bars or histograms, and the data behind them as tidy records."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from crossalign.catalog.addresses import Run
 from crossalign.papers.common.colours import Look
+from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import plain
+from crossalign.results.names import CONTROLS
 from crossalign.results.published import Printed
-from crossalign.results.reading import AS_MEASURED
+from crossalign.results.reading import AS_MEASURED, Curve
 from crossalign.results.values import Value, brief
 from crossalign.results.verdict import Verdict
+from crossalign.runtime.files import write_atomic
 
 COLUMNS = (
     *("panel", "series", "control", "x", "y", "std", "n", "wanted", "sampling", "lead_std", "lead_sampling"),
@@ -62,14 +69,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels in `columns` columns, each of `size` inches. `direct`: names at the ends of curves, not in a legend.
+    """Panels in `columns` columns, each of `size` inches; item and title are filled in when it is made.
 
-    `control`: the control under which each curve is drawn a second time; empty for none.
+    `direct`: names at the ends of curves, not in a legend. `control`: the control under which each curve is drawn a
+    second time; empty for none.
     """
 
-    item: str
-    title: str
-    panels: list[Panel]
+    item: str = ""
+    title: str = ""
+    panels: list[Panel] = field(default_factory=list)
     columns: int = 1
     size: tuple[float, float] = (3.3, 2.3)
     direct: bool = False
@@ -115,3 +123,72 @@ def record(point: Point) -> dict[str, str]:
         "reason": point.verdict.reason,
         "missing": " ".join(brief(value.missing)),
     }
+
+
+def curve(
+    context: Context, label: str, look: Look, runs: Iterable[Run], corpus: str, pairs: Sequence[str], index: str
+) -> Series:
+    """A similarity by layer, mean over the runs (and over the pairs, where there are several), with its controls."""
+    runs = list(runs)
+    found = {name: context.results.curve(runs, corpus, pairs, index, name) for name in CONTROLS}
+    plain = found.pop(AS_MEASURED)
+    controls = {name: points_of(one) for name, one in found.items() if one.points}
+    return Series(label, look, points_of(plain), plain.missing, plain.wanted, controls)
+
+
+def points_of(curve: Curve) -> list[Point]:
+    return [Point(layer, value) for layer, value in curve.points.items()]
+
+
+def with_readings(context: Context, series: Series, runs: Iterable[Run], keys: dict[str, str]) -> Series:
+    """The same curve beside the values read off the paper's figure; none of them in a world of its own."""
+    judge = context.judge(runs=runs)
+    points = []
+    for point in series.points:
+        read = context.printed.find(keys | {"layer": str(point.x)})
+        # Artificial languages have no curve in the paper to be seen beside.
+        shown = None if context.artificial else read
+        points.append(Point(point.x, point.value, shown, judge.reading(shown, point.value)))
+    return replace(series, points=points)
+
+
+# No dates and no versions: equal data give equal bytes.
+METADATA = {
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+
+
+def write_figure(figure: Figure, paths: Mapping[str, str | Path]) -> None:
+    """Write the formats that are keys of `paths`: svg, pdf, png, csv. Equal data give equal bytes."""
+    if "csv" in paths:
+        write_data(figure, paths["csv"])
+    pictures = {name: path for name, path in paths.items() if name in METADATA}
+    if not pictures:
+        return
+    # Drawing is for those who draw: reading the data of a figure does not load matplotlib.
+    from matplotlib import rc_context
+
+    from crossalign.papers.common.draw import STYLE, draw
+
+    canvas = draw(figure)
+    for name, path in pictures.items():
+        buffer = io.BytesIO()
+        with rc_context(STYLE):
+            canvas.savefig(buffer, format=name, metadata=METADATA[name] | title(figure, name))
+        with write_atomic(path, "wb") as stream:
+            stream.write(buffer.getvalue())
+
+
+def title(figure: Figure, form: str) -> dict[str, str]:
+    """The title goes into the file's own description; in the picture it would fight with a caption."""
+    return {"Title": f"{figure.item}: {figure.title}"} if form != "png" else {}
+
+
+def write_data(figure: Figure, path: str | Path) -> None:
+    """The points as tidy CSV."""
+    with write_atomic(path) as stream:
+        writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(figure.tidy())

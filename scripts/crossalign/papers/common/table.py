@@ -1,32 +1,55 @@
 """The model of a table: rows, columns and cells, each cell with ours, the printed value and the verdict on the two."""
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
-from crossalign.papers.common.shades import Shading
 from crossalign.results.published import Printed, Published
 from crossalign.results.values import Value, brief
-from crossalign.results.verdict import LEFT_OUT, Verdict
+from crossalign.results.verdict import LEFT_OUT, MEASURED, Verdict
+from crossalign.runtime.files import write_atomic
 
-# What the tidy CSV says of a cell, after the columns that say which cell it is.
-MEASURED = (
-    *(
-        "text",
-        "mean",
-        "std",
-        "low",
-        "high",
-        "n",
-        "wanted",
-        "mark",
-        "class",
-        "printed",
-        "printed_recomputed",
-        "printed_flag",
-    ),
-    *("printed_mark", "difference", "verdict", "reason", "missing"),
-)
+
+@dataclass(frozen=True)
+class Shade:
+    """A class of cells: its name in files, its meaning, its colour (hex, no `#`). Black text stands out on all."""
+
+    name: str
+    meaning: str
+    colour: str
+
+
+@dataclass(frozen=True)
+class Shading:
+    """At least the reference, then ever larger losses; `limits` are the losses at which the next class begins."""
+
+    limits: tuple[float, float]
+
+    @property
+    def shades(self) -> list[Shade]:
+        small, large = (f"{limit:g}" for limit in self.limits)
+        return [
+            Shade("atleast", "at least REF", "D3E7F7"),
+            Shade("small", f"less than {small} points below", "FFF8DA"),
+            Shade("medium", f"{small} to {large} points below", "FCD9A6"),
+            Shade("large", f"{large} points or more below", "F2A07C"),
+        ]
+
+    def classify(self, difference: float | None) -> str:
+        """The class of a difference to the reference; empty when there is none."""
+        if difference is None:
+            return ""
+        small, large = self.limits
+        if difference >= 0:
+            return "atleast"
+        return "small" if difference > -small else "medium" if difference > -large else "large"
+
+
+# `align-predict`, captions of tables 1, 2, 6, 7, 8 and of table 5.
+PAIRS = Shading((2.0, 5.0))
+SETS = Shading((5.0, 10.0))
 
 
 @dataclass(frozen=True)
@@ -34,7 +57,6 @@ class Cell:
     """One number or fact.
 
     `keys` name it as the paper's CSV does. A fact has `text`; a number has `value`. `signed` numbers are differences.
-    `extra` are further tidy columns, such as a p value.
     """
 
     keys: dict[str, str] = field(default_factory=dict)
@@ -103,13 +125,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A whole table. `stub` heads the column of row labels."""
+    """A whole table. `stub` heads the column of row labels; item, title and printed numbers are filled in when made."""
 
-    item: str
-    title: str
-    stub: str
-    columns: list[Column]
-    rows: list[Row]
+    item: str = ""
+    title: str = ""
+    stub: str = ""
+    columns: list[Column] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     shading: Shading | None = None
     # False: the counts of runs differ by nature and are told in the notes.
@@ -206,3 +228,12 @@ def number(value: float, digits: int, signed: bool) -> str:
     if not text.strip("0.,"):
         return text
     return f"−{text}" if value < 0 else f"+{text}" if signed else text
+
+
+def write_csv(table: Table, path: str | Path) -> None:
+    """Write the cells as tidy CSV, the paper's key columns first."""
+    names = [name for name in table.key_columns if name not in MEASURED] + list(MEASURED)
+    with write_atomic(path) as stream:
+        writer = csv.DictWriter(stream, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table.tidy())

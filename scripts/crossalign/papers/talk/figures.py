@@ -50,7 +50,6 @@ def category(bilstm: Value, mbert: Value, adapted: Value) -> str:
 
 def figure2(context: Context) -> Figure:
     """Four systems on unseen languages and what kind of language that makes each; a panel per task."""
-    item = f"{PAPER}/figure2"
     config = context.config
     study = config[PAPER]
     languages = study["languages"] if full(context) else study["profile_languages"]
@@ -68,37 +67,33 @@ def figure2(context: Context) -> Figure:
         title = f"{TASKS[task]}, trained and tested on each language"
         panels.append(Panel(title, series, "bars", "", METRICS[task], tick_labels=labels))
     size = (9.5, 1.9) if full(context) else (4.6, 2.3)
-    return Figure(item, context.title(item), panels, 1, size, share_y=False)
+    return Figure(panels=panels, size=size, share_y=False)
 
 
 def figure3(context: Context) -> Figure:
     """Original against Latin script; a panel per language and task."""
-    item = f"{PAPER}/figure3"
-    config = context.config
-    study = config[PAPER]
+    study = context.config[PAPER]
     panels = []
     for lang, tasks in study["transliterated"].items():
         for task in tasks if full(context) else ["parsing"] if lang == "ug" else []:
             panels.append(script_panel(context, lang, task, ("bilstm", "mono", "mbert", "mlm"), "unseen-"))
     for lang in study["transliterated_seen"] if full(context) else ():
         panels.append(script_panel(context, lang, "ner", ("mbert", "mlm"), ""))
-    many = len(panels) > 1
-    return Figure(
-        item, context.title(item), panels, 3 if many else 1, (3.0, 1.7) if many else (4.6, 2.3), share_y=False
-    )
+    columns, size = (3, (3.0, 1.7)) if len(panels) > 1 else (1, (4.6, 2.3))
+    return Figure(panels=panels, columns=columns, size=size, share_y=False)
 
 
-def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...], recipe: str) -> Panel:
+def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...], study: str) -> Panel:
     """One language and task. The baseline, and MLM on a language that mBERT knows, exist in one script only."""
     names = system_names(context.config[PAPER]["base"])
     series = []
     for script, suffix in (("original", ""), ("latin", "+latn")):
         values = {}
         for system in models:
-            if (system == "bilstm" and suffix) or (not recipe and system == "mlm" and not suffix):
+            if (system == "bilstm" and suffix) or (not study and system == "mlm" and not suffix):
                 values[names[system]] = Value()
                 continue
-            runs = systems(context.config, lang, [task], [system], suffix, recipe=recipe)
+            runs = systems(context.config, lang, [task], [system], suffix, study=study)
             values[names[system]] = score(context, runs, task)
         label = "original script" if script == "original" else "Latin script"
         series.append(bars(label, SCRIPTS[script], values))
@@ -107,21 +102,16 @@ def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...]
 
 def figure4(context: Context) -> Figure:
     """MLQA by size of XLM-R, from the papers that the slide cites."""
-    item = f"{PAPER}/figure4"
     points = [Point(name, Value(number)) for name, number in CITED.items()]
-    series = [Series("cited", SCALING, points)]
-    notes = [
-        "Numbers of Conneau et al. 2020 and Goyal et al. 2021; no run of ours. The slide's own are not in its text."
-    ]
-    return Figure(
-        item, context.title(item), [Panel("MLQA, cited", series, "bars", "", "F1")], 1, (3.3, 2.1), notes=notes
-    )
+    panel = Panel("MLQA, cited", [Series("cited", SCALING, points)], "bars", "", "F1")
+    note = "Numbers of Conneau et al. 2020 and Goyal et al. 2021; no run of ours. The slide's own are not in its text."
+    return Figure(panels=[panel], size=(3.3, 2.1), notes=[note])
 
 
 FIGURES: dict[str, Callable[[Context], Figure]] = {
-    "figure1": tuned_figure(f"{PAPER}/figure1", lambda context: ["de"]),
+    "figure1": tuned_figure(lambda context: ["de"]),
     "figure2": figure2,
     "figure3": figure3,
     "figure4": figure4,
-    "figure5": correlation_figure(f"{PAPER}/figure5"),
+    "figure5": correlation_figure,
 }

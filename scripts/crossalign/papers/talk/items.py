@@ -3,18 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from crossalign.catalog.addresses import Tuned
-from crossalign.catalog.sets import DataSet
+from crossalign.catalog.items import Item, Needs, needs, no_inputs
+from crossalign.catalog.sets import text_set
 from crossalign.papers.align_predict import items as align_predict
-from crossalign.papers.common.needs import Item, Needs, facts, needs
 
 PAPER = "talk"
 TASKS = ("parsing", "pos", "ner")
-
-
-def text_set(config: dict, text: str, split: str = "train") -> DataSet:
-    """The raw text behind `mlm-<text>` and `mono-<text>`."""
-    lang, plus, suffix = text.partition("+")
-    return DataSet("text", f"{config[PAPER]['text'].get(lang, 'wikipedia')}_{lang}{plus}{suffix}", split)
 
 
 def train_set(config: dict, task: str, lang: str, seed: int, suffix: str = "") -> str:
@@ -27,7 +21,7 @@ def train_set(config: dict, task: str, lang: str, seed: int, suffix: str = "") -
 
 
 def systems(
-    config: dict, lang: str, tasks: Iterable[str], models: Iterable[str], suffix: str = "", recipe: str = "unseen-"
+    config: dict, lang: str, tasks: Iterable[str], models: Iterable[str], suffix: str = "", study: str = "unseen-"
 ) -> Iterator[Tuned]:
     """Fine-tunings of some systems on a language, supervised; `suffix` is `+latn` for the transliterated copy."""
     text = f"{lang}{suffix}"
@@ -36,7 +30,7 @@ def systems(
     for model in models:
         for task in tasks:
             for seed in config["seeds"]:
-                yield Tuned(names[model], f"{recipe}{task}", train_set(config, task, lang, seed, suffix), "ref", seed)
+                yield Tuned(names[model], f"{study}{task}", train_set(config, task, lang, seed, suffix), "ref", seed)
 
 
 def tasks_of(config: dict, lang: str) -> list[str]:
@@ -66,8 +60,8 @@ def transliteration(config: dict) -> Needs:
         runs |= {*systems(config, lang, tasks, (*three, "bilstm")), *systems(config, lang, tasks, three, "+latn")}
     for lang in config[PAPER]["transliterated_seen"] if full else ():
         # A language that mBERT knows is trained as in `align-predict`, whose Arabic and Russian models these are.
-        runs |= set(systems(config, lang, ["ner"], ["mbert"], recipe=""))
-        runs |= set(systems(config, lang, ["ner"], ("mbert", "mlm"), "+latn", recipe=""))
+        runs |= set(systems(config, lang, ["ner"], ["mbert"], study=""))
+        runs |= set(systems(config, lang, ["ner"], ("mbert", "mlm"), "+latn", study=""))
     return needs(runs)
 
 
@@ -75,8 +69,13 @@ def zero_shot(config: dict) -> Needs:
     return needs(align_predict.tuned(config, ["parsing"], "en", ["ref"]))
 
 
-def raw_text(config: dict) -> Needs:
-    return needs(sets=[text_set(config, lang) for lang in config[PAPER]["languages"]])
+def raw_text(languages: str, *splits: str):
+    """The raw text of the languages in one key of the config."""
+
+    def declared(config: dict) -> Needs:
+        return needs(sets=[text_set(config, lang, split) for lang in config[PAPER][languages] for split in splits])
+
+    return declared
 
 
 def by_name(name: str):
@@ -87,12 +86,12 @@ def by_name(name: str):
 ITEMS = [
     Item("table1", "Zero-shot parsing with mBERT", zero_shot),
     Item("table2", "RANDOM-INIT, parsing", by_name("table6")),
-    Item("table3", "Unseen languages", raw_text),
-    Item("table4", "Swiss German, Wolof and Uyghur", facts),
+    Item("table3", "Unseen languages", raw_text("languages", "train", "dev")),
+    Item("table4", "Swiss German, Wolof and Uyghur", raw_text("profile_languages", "train"), ("text",)),
     Item("table5", "Correlation of gap and similarity", by_name("table4")),
     Item("figure1", "English-German similarity", align_predict.similarity(["de"])),
     Item("figure2", "Easy, intermediate and hard languages", typology),
     Item("figure3", "Transliteration", transliteration),
-    Item("figure4", "XLM-R by size on MLQA", facts),
+    Item("figure4", "XLM-R by size on MLQA", no_inputs),
     Item("figure5", "Correlation by layer", by_name("figure3")),
 ]

@@ -3,14 +3,21 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from crossalign.catalog.sets import text_set
 from crossalign.papers.align_predict.items import PAPER as STUDY
+from crossalign.papers.align_predict.random_init import (
+    DELTA_NOTE,
+    MEAN_NOTE,
+    columns,
+    others,
+    recomputed,
+    runs_of,
+    tested_on,
+)
 from crossalign.papers.align_predict.tables import DETAIL, correlation_table, overview_rows
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.random_init import DELTA_NOTE, MEAN_NOTE, columns, recomputed, runs_of
-from crossalign.papers.common.shades import PAIRS
-from crossalign.papers.common.table import Cell, Column, Row, Table, number
-from crossalign.papers.common.tested import counted_languages, tested_on
-from crossalign.papers.talk.items import PAPER, text_set
+from crossalign.papers.common.table import PAIRS, Cell, Column, Row, Table, number
+from crossalign.papers.talk.items import PAPER
 from crossalign.results.names import METRICS, language, task
 from crossalign.results.published import languages, published
 from crossalign.results.values import Value
@@ -21,49 +28,35 @@ TARGETS = ("en", "fr", "de", "ru", "X")
 
 def table1(context: Context) -> Table:
     """Zero-shot parsing from English."""
-    item = f"{PAPER}/table1"
-    printed, detail = published(item), published(f"{STUDY}/{DETAIL['parsing']}")
-    others = [lang for lang in counted_languages(context.config) if lang != "en"]
+    detail = published(f"{STUDY}/{DETAIL['parsing']}")
     runs = runs_of(context, "parsing", "en", "ref")
     cells = []
     for target in TARGETS:
-        sets = [tested_on(context.config, "parsing", lang) for lang in (others if target == "X" else [target])]
+        targets = others(context.config, "en") if target == "X" else [target]
+        sets = [tested_on(context.config, "parsing", lang) for lang in targets]
         value = context.results.sample(runs, sets, METRICS["parsing"]).value()
         keys = {"task": "parsing", "source": "en", "target": target, "layers": "ref"}
         keys |= {"metric": METRICS["parsing"], "kind": "score"}
-        match = printed.find(keys)
+        match = context.printed.find(keys)
         if match and target == "X":
             match = replace(match, recomputed=recomputed(detail, {"task": "parsing", "source": "en", "layers": "ref"}))
-        verdict = context.judge(PAPER, "parsing", runs=runs).number(match, value)
+        verdict = context.judge("parsing", runs=runs).number(match, value)
         cells.append(Cell(keys, value, digits=1, printed=match, verdict=verdict))
     heads = [Column("mean of the others" if target == "X" else language(target)) for target in TARGETS]
-    return Table(
-        item,
-        context.title(item),
-        "source",
-        heads,
-        [Row("English", cells)],
-        [task("parsing"), MEAN_NOTE],
-        published=printed,
-    )
+    notes = [task("parsing"), MEAN_NOTE]
+    return Table(stub="source", columns=heads, rows=[Row("English", cells)], notes=notes)
 
 
 def table2(context: Context) -> Table:
     """The parsing block of table 1 of `align-predict`."""
-    item = f"{PAPER}/table2"
-    printed = published(item)
-    rows = overview_rows(context, printed, ["parsing"])
+    rows = overview_rows(context, ["parsing"])
     heads = columns(context.config[STUDY]["layer_pairs"])
-    return Table(
-        item, context.title(item), "source-target", heads, rows, [DELTA_NOTE, MEAN_NOTE], PAIRS, published=printed
-    )
+    return Table(stub="source-target", columns=heads, rows=rows, notes=[DELTA_NOTE, MEAN_NOTE], shading=PAIRS)
 
 
 def table3(context: Context) -> Table:
     """Unseen languages: script, family, and the sentences of raw text that were counted."""
-    item = f"{PAPER}/table3"
-    printed = published(item)
-    judge = context.judge(PAPER)
+    printed, judge = context.printed, context.judge()
     chosen = context.config[PAPER]["languages"]
     replaced = [lang for lang in chosen if context.config[PAPER]["text"].get(lang) == "mix"]
     rows = []
@@ -86,7 +79,7 @@ def table3(context: Context) -> Table:
         rows.append(Row(name, cells))
     heads = [Column("script"), Column("family"), Column("raw sentences")]
     notes = ["Sentences kept after cleaning, held-out ones included.", *text_notes(chosen, replaced)]
-    return Table(item, context.title(item), "language", heads, rows, notes, uniform=False, published=printed)
+    return Table(stub="language", columns=heads, rows=rows, notes=notes, uniform=False)
 
 
 def text_notes(chosen: list[str], replaced: list[str]) -> Iterator[str]:
@@ -114,10 +107,8 @@ def sentences(context: Context, lang: str) -> Value:
 
 def table4(context: Context) -> Table:
     """The profile of three languages."""
-    item = f"{PAPER}/table4"
-    printed = published(item)
     config = context.config[PAPER]
-    judge = context.judge(PAPER)
+    judge = context.judge()
     fields = ("script", "related to", "raw data", "raw data source", "annotated data", "native speakers")
     rows = []
     for lang in config["profile_languages"]:
@@ -129,22 +120,17 @@ def table4(context: Context) -> Table:
         cells = []
         for field in fields:
             keys = {"language": name, "field": field}
-            match = printed.find(keys)
+            match = context.printed.find(keys)
             if field in ("related to", "native speakers", "raw data", "raw data source"):
                 # Common knowledge that is not counted here, or another corpus than the talk's.
-                verdict = (
-                    Verdict(OTHER, "not counted here" if field not in ours else "another corpus")
-                    if match
-                    else Verdict()
-                )
+                reason = "another corpus" if field in ours else "not counted here"
+                verdict = Verdict(OTHER, reason) if match else Verdict()
             else:
                 verdict = judge.words(match, ours[field])
             cells.append(Cell(keys, text=ours.get(field, ""), printed=match, verdict=verdict, fact=True))
         rows.append(Row(name, cells))
     notes = ["Printed sizes of raw data are in MB, speakers in millions; both are approximate."]
-    return Table(
-        item, context.title(item), "language", [Column(field) for field in fields], rows, notes, published=printed
-    )
+    return Table(stub="language", columns=[Column(field) for field in fields], rows=rows, notes=notes)
 
 
 def annotated(config: dict, lang: str) -> str:
@@ -152,15 +138,11 @@ def annotated(config: dict, lang: str) -> str:
     return "+".join(["POS", "parsing"] * (lang in config["treebanks"]) + ["NER"] * (lang in config["ner"]))
 
 
-def table5(context: Context) -> Table:
-    """The first column of table 4 of `align-predict`."""
-    return correlation_table(context, f"{PAPER}/table5", ("fine-tuned",))
-
-
 TABLES: dict[str, Callable[[Context], Table]] = {
     "table1": table1,
     "table2": table2,
     "table3": table3,
     "table4": table4,
-    "table5": table5,
+    # The first column of table 4 of `align-predict`.
+    "table5": correlation_table("fine-tuned"),
 }

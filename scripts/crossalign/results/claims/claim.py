@@ -1,27 +1,36 @@
-"""A claim of a paper as a declaration, and how a verdict comes of it."""
+"""A claim of a paper as a declaration, how a verdict comes of it, and the files that tell the verdicts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from crossalign.results.claims.evidence import Evidence, NotRun, Outside
-from crossalign.results.claims.languages import other_languages
-from crossalign.results.claims.predicates import Facts, Finding, Predicate, Truth, equals
-from crossalign.results.claims.quantities import Quantity, Value, examples, sample_sizes, setting
-from crossalign.results.claims.tolerances import tolerance
-from crossalign.results.claims.values import Curve, Group, Number
+from crossalign.catalog.config import load
 from crossalign.catalog.remake import command_of
-from crossalign.results.names import TASKS
 from crossalign.catalog.sets import DataSet
+from crossalign.results.claims.evidence import Evidence, NotRun, Outside
+from crossalign.results.claims.predicates import Facts, Predicate, Truth, equals
+from crossalign.results.claims.quantities import Quantity, examples, examples_of_each, setting
+from crossalign.results.claims.tolerances import tolerance
+from crossalign.results.claims.values import Group, Value
+from crossalign.results.names import TASKS, language
+from crossalign.results.published import PAPERS
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic, write_json
 
 HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED = "holds", "does not hold", "unclear", "not run", "cannot be checked"
 VERDICTS = (HOLDS, FAILS, UNCLEAR, NOT_RUN, UNCHECKED)
 WORDS = {Truth.YES: HOLDS, Truth.NO: FAILS, Truth.UNCLEAR: UNCLEAR}
 
+# Of a paper's claims.csv in resources/papers, and of the claims.csv of a run.
+FIELDS = ("id", "statement", "sentence", "where", "quantity", "value", "unit", "note")
 COLUMNS = (
     *("id", "paper", "item", "claim", "sentence", "where", "kind", "verdict", "measured"),
     *("controlled", "controlled_measured", "tolerance", "detail", "fact", "command"),
 )
-OWN_SETTINGS = "this run has settings of its own size"
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Claim:
     is_setting: bool = False
     data: tuple[DataSet, ...] = ()
     over: str = ""
-    learnt: tuple[tuple[str, Quantity], ...] = ()
+    learnt: Mapping[str, Quantity] = field(default_factory=dict)
     shape: bool = False
     same_as: str = ""
 
@@ -62,30 +71,35 @@ class Claim:
         return "both" if self.test and self.number else "qualitative" if self.test else "number"
 
 
-def background(reason: str, item: str = "") -> Claim:
+def claim(item: str, says: str, test: Predicate | None = None, **named: Any) -> Claim:
+    """A claim with its quantities by name, beside the options of `Claim`: `claim(T1, "…", positive("a"), a=…)`."""
+    options = {name: named.pop(name) for name in [option.name for option in fields(Claim)] if name in named}
+    return Claim(item, says, named, test, **options)
+
+
+def background(reason: str) -> Claim:
     """A claim that no table of ours can speak to, and why."""
-    return Claim(item, reason=reason)
+    return Claim(reason=reason)
+
+
+def stated(item: str, says: str, ours: Quantity, value: str | None = None, same_as: str = "") -> Claim:
+    """A setting of the paper's that a table of ours shows: just as printed, or as `value`."""
+    return claim(item, says, ours=ours, number=equals("ours", value), is_setting=True, same_as=same_as)
 
 
 def made_with(item: str, says: str, *path: str, value: str | None = None, same_as: str = "", **options) -> Claim:
     """A setting of the paper's, read from the config that `item` was made with."""
-    found = setting(item, *path, **options)
-    return Claim(item, says, {"ours": found}, number=equals("ours", value), is_setting=True, same_as=same_as)
-
-
-def stated(item: str, says: str, value: Quantity, number: Predicate) -> Claim:
-    """A setting of the paper's that a table of ours shows."""
-    return Claim(item, says, {"ours": value}, number=number, is_setting=True)
+    return stated(item, says, setting(item, *path, **options), value, same_as)
 
 
 def sized(item: str, says: str, sets: Sequence[DataSet], number: Predicate) -> Claim:
     """The examples in some sets together."""
-    return Claim(item, says, {"ours": examples(item, *sets)}, number=number, data=tuple(sets))
+    return claim(item, says, ours=examples(item, sets), number=number, data=tuple(sets))
 
 
 def each_sized(item: str, says: str, sets: Sequence[DataSet], number: Predicate) -> Claim:
     """The examples in each of some sets."""
-    return Claim(item, says, {"ours": sample_sizes(item, sets)}, number=number, data=tuple(sets))
+    return claim(item, says, ours=examples_of_each(item, sets), number=number, data=tuple(sets))
 
 
 @dataclass(frozen=True)
@@ -114,17 +128,53 @@ class Judged:
     note: str = ""
     numbers: dict = field(default_factory=dict)
 
-    def row(self) -> dict[str, str]:
-        """The columns of the CSV file."""
-        return {name: value for name, value in asdict(self).items() if name in COLUMNS}
+
+def read_claims(path: Path) -> list[dict[str, str]]:
+    """The rows of a paper's claims.csv."""
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+    for place, row in enumerate(rows, start=2):
+        if any(row.get(name) is None for name in FIELDS):
+            raise UserError(f"{path}: line {place}: the columns {', '.join(FIELDS)} are needed; found {row}")
+    return rows
 
 
-def in_short(row: Mapping[str, str]) -> str:
-    """The claim in our words, with the value that is printed."""
-    amount = " ".join(part for part in (row["value"], row["unit"]) if part)
-    if not row["value"] or row["value"].casefold() in row["statement"].casefold():
-        return row["statement"]
-    return f"{row['statement']} ({row['quantity']}: {amount})"
+def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PAPERS) -> list[tuple[dict[str, str], Claim]]:
+    """The rows of a paper's claims.csv, each with its declaration; neither may lack the other."""
+    path = folder / paper / "claims.csv"
+    rows = read_claims(path)
+    names = [row["id"] for row in rows]
+    if lacking := [name for name in names if name not in claims]:
+        raise UserError(
+            f"{path}: no predicate and no reason is declared for {', '.join(lacking)}; see docs/verdicts.md"
+        )
+    if unknown := [name for name in claims if name not in names]:
+        raise UserError(f"{path}: no row for {', '.join(unknown)}, which the paper's claims.py declares")
+    return [(row, claims[row["id"]]) for row in rows]
+
+
+def judge_all(claims: Mapping[str, Mapping[str, Claim]], evidence: Evidence) -> list[Judged]:
+    """A verdict on every claim of some papers; claims that state one fact get the worst verdict among them."""
+    controlled = evidence.controlled()
+    rows = [(paper, *pair) for paper in claims for pair in declared(paper, claims[paper])]
+    verdicts = [judge(*row, evidence, controlled) for row in rows]
+    facts = defaultdict(list)
+    for judged in verdicts:
+        facts[judged.fact].append(judged)
+    return [shared(judged, facts[judged.fact]) for judged in verdicts]
+
+
+def shared(claim: Judged, members: list[Judged]) -> Judged:
+    """One claim of a fact with the verdict of all."""
+    others = [f"{other.paper}/{other.id}" for other in members if other is not claim]
+    if not others:
+        return claim
+    verdicts = {member.verdict for member in members}
+    worst = next((verdict for verdict in (FAILS, UNCLEAR, HOLDS) if verdict in verdicts), claim.verdict)
+    return replace(claim, verdict=worst, detail=_joined(claim.detail, f"one fact with {', '.join(others)}"))
 
 
 def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence, controlled: Evidence) -> Judged:
@@ -135,49 +185,66 @@ def judge(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence, 
     # Amounts are printed of what the papers measured, so that the kind alone is asked for.
     other = judged_on(paper, row, replace(claim, number=None), controlled)
     if other.verdict in (NOT_RUN, UNCHECKED):
-        return replace(judged, detail="; ".join(filter(None, (judged.detail, other.detail))))
+        return replace(judged, detail=_joined(judged.detail, other.detail))
     return replace(judged, controlled=other.verdict, controlled_measured=other.measured)
 
 
 def judged_on(paper: str, row: Mapping[str, str], claim: Claim, evidence: Evidence) -> Judged:
     """The verdict by one kind of evidence."""
-    shared = {"id": row["id"], "paper": paper, "claim": in_short(row), "kind": claim.kind, "where": row["where"]}
-    shared |= {"sentence": row["sentence"], "printed": row["value"], "note": row["note"], "item": claim.item}
-    shared["fact"] = claim.same_as or f"{paper}/{row['id']}"
+    judged = Judged(
+        **{name: row[name] for name in ("id", "sentence", "where", "note")},
+        paper=paper,
+        item=claim.item,
+        claim=in_short(row),
+        kind=claim.kind,
+        verdict=UNCHECKED,
+        tolerance=_joined(*(predicate.rule for predicate in (claim.test, claim.number) if predicate)),
+        fact=claim.same_as or f"{paper}/{row['id']}",
+        printed=row["value"],
+    )
     if claim.reason:
-        return Judged(**shared, verdict=UNCHECKED, detail=claim.reason)
-    rules = [predicate.rule for predicate in (claim.test, claim.number) if predicate]
-    shared["tolerance"] = "; ".join(dict.fromkeys(rules))
+        return replace(judged, detail=claim.reason)
     try:
         values = {name: quantity(evidence) for name, quantity in claim.given.items()}
         measured = claim.says.format(**values)
         if why := not_learnt(claim, evidence):
-            return Judged(**shared, verdict=UNCHECKED, measured=measured, detail=why)
-        findings, notes = asked(claim, Facts(values, row["value"]), evidence)
+            return replace(judged, measured=measured, detail=why)
+        facts, unjudged = Facts(values, row["value"]), not_judged(claim, evidence)
+        asked = [claim.test, None if unjudged else claim.number]
+        findings = [predicate.ask(facts) for predicate in asked if predicate]
     except Outside as missing:
-        return Judged(**shared, verdict=UNCHECKED, detail=missing.reason)
+        return replace(judged, detail=str(missing))
     except NotRun as missing:
-        command = missing.command or command_of(claim.item, evidence.config)
-        return Judged(**shared, verdict=NOT_RUN, detail=missing.reason, command=command)
-    notes += [finding.note for finding in findings if finding.note]
-    notes += [other] if findings and claim.over and (other := other_languages(evidence.config, claim.over)) else []
-    notes += [partial] if (partial := incomplete(values)) else []
-    verdict = WORDS[min(finding.truth for finding in findings)] if findings else UNCHECKED
-    return Judged(
-        **shared,
-        verdict=verdict,
+        command = command_of(missing.item or claim.item, evidence.config)
+        return replace(judged, verdict=NOT_RUN, detail=str(missing), command=command)
+    languages = other_languages(evidence.config, claim.over) if findings and claim.over else ""
+    return replace(
+        judged,
+        verdict=WORDS[min(finding.truth for finding in findings)] if findings else UNCHECKED,
         measured=measured,
-        detail="; ".join(dict.fromkeys(notes)),
-        numbers={name: plain(value) for name, value in values.items()},
+        detail=_joined(unjudged, *(finding.note for finding in findings), languages, incomplete(values)),
+        numbers={name: value if isinstance(value, str) else value.plain() for name, value in values.items()},
     )
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(dict.fromkeys(filter(None, notes)))
+
+
+def in_short(row: Mapping[str, str]) -> str:
+    """The claim in our words, with the value that is printed."""
+    amount = " ".join(part for part in (row["value"], row["unit"]) if part)
+    if not row["value"] or row["value"].casefold() in row["statement"].casefold():
+        return row["statement"]
+    return f"{row['statement']} ({row['quantity']}: {amount})"
 
 
 def not_learnt(claim: Claim, evidence: Evidence) -> str:
     """Which of the scores that a claim rests on are not above guessing; empty where all are."""
     told = []
-    for task, quantity in claim.learnt:
+    for task, quantity in claim.learnt.items():
         floor, value = tolerance(f"floor_{task}"), quantity(evidence)
-        members = {"": value} if isinstance(value, Number) else dict(value)
+        members = value.members if isinstance(value, Group) else {"": value}
         below = {name: number for name, number in members.items() if number.value - number.noise <= floor}
         if below:
             scores = ", ".join(f"{name} {number} ± {number.noise:.2f}".strip() for name, number in below.items())
@@ -185,50 +252,61 @@ def not_learnt(claim: Claim, evidence: Evidence) -> str:
     return f"not learnt: {'; '.join(told)}" if told else ""
 
 
-def asked(claim: Claim, facts: Facts, evidence: Evidence) -> tuple[list[Finding], list[str]]:
-    """The answers that count in this run, and why others do not."""
-    findings = [claim.test.ask(facts)] if claim.test else []
+def not_judged(claim: Claim, evidence: Evidence) -> str:
+    """Why amounts are not judged in this run; empty where they are, or where there are none."""
     if claim.number is None:
-        return findings, []
-    if why := spared(claim, evidence):
-        return findings, [f"not judged in amount: {why}" if findings else f"not judged: {why}"]
-    if claim.doubt:
-        return findings, [f"doubtful in print, not judged: {claim.doubt}"]
-    return [*findings, claim.number.ask(facts)], []
-
-
-def spared(claim: Claim, evidence: Evidence) -> str:
-    """Why amounts are not judged in this run; empty where they are."""
-    if claim.data:
-        return evidence.other_data(claim.data)
-    found = evidence.stand_in(claim.item)
-    if found is None:
         return ""
-    return OWN_SETTINGS if claim.is_setting else found.reason
+    if claim.data:
+        why = evidence.other_data(claim.data)
+    else:
+        stand_in = evidence.stand_in(claim.item)
+        why = stand_in.reason if stand_in else ""
+        if why and claim.is_setting:
+            why = "this run has settings of its own size"
+    if why:
+        return f"not judged in amount: {why}" if claim.test else f"not judged: {why}"
+    return f"doubtful in print, not judged: {claim.doubt}" if claim.doubt else ""
+
+
+@cache
+def papers_config() -> dict:
+    """The config of the papers at full scale."""
+    return load([])
+
+
+def other_languages(config: dict, key: str) -> str:
+    """In words; empty where the list at `key` (`anc.norm_languages`) has all of the paper's languages and no other."""
+    study, name = key.split(".")
+    ours, theirs = (
+        [lang for lang in each[study][name] if lang not in each[study].get("beside", ())]
+        for each in (config, papers_config())
+    )
+    parts = {
+        "without": [lang for lang in theirs if lang not in ours],
+        "with": [lang for lang in ours if lang not in theirs],
+    }
+    told = [f"{word} {', '.join(map(language, langs))}" for word, langs in parts.items() if langs]
+    return f"other languages than the paper's: {'; '.join(told)}" if told else ""
 
 
 def incomplete(values: Mapping[str, Value]) -> str:
     """That runs are missing behind the numbers."""
-    found = [number for value in values.values() for number in numbers_of(value) if number.n < number.wanted]
-    worst = min(found, key=lambda number: number.n / number.wanted, default=None)
-    return f"{worst.n} of {worst.wanted} runs" if worst else ""
+    numbers = [number for value in values.values() if not isinstance(value, str) for number in value.numbers()]
+    worst = min(numbers, key=lambda number: number.n / number.wanted, default=None)
+    return f"{worst.n} of {worst.wanted} runs" if worst and worst.n < worst.wanted else ""
 
 
-def numbers_of(value: Value) -> list[Number]:
-    """Every number in a value."""
-    if isinstance(value, Number):
-        return [value]
-    if isinstance(value, Curve):
-        return list(value.points.values())
-    return [number for _, member in value for number in numbers_of(member)] if isinstance(value, Group) else []
+def write_claims(judged: Iterable[Judged], table: Path, document: Path) -> None:
+    """Write claims.csv and claims.json; the latter also holds the single numbers."""
+    claims = [asdict(claim) for claim in judged]
+    with write_atomic(table) as stream:
+        writer = csv.DictWriter(stream, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(claims)
+    write_json(document, claims, ensure_ascii=False, indent=1, allow_nan=False)
 
 
-def plain(value: Value) -> object:
-    """A value for JSON: numbers with their error, rounded."""
-    if isinstance(value, Number):
-        return {"value": round(value.value, 6), "error": round(value.error, 6), "n": value.n}
-    if isinstance(value, Curve):
-        return {str(layer): round(point.value, 6) for layer, point in sorted(value.points.items())}
-    if isinstance(value, Group):
-        return {name: plain(member) for name, member in value}
-    return value
+def counts(judged: Iterable[Judged]) -> Mapping[str, int]:
+    """How many facts have each verdict, in the order of the verdicts: what two claims say alike counts once."""
+    verdicts = list({claim.fact: claim.verdict for claim in judged}.values())
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}

@@ -1,128 +1,94 @@
 """Quantities of figures: curves over layers, parts of them, and their levels."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from crossalign.results.claims.evidence import Evidence, Outside
-from crossalign.results.claims.quantities import Keys, Quantity, Value
+from crossalign.results.claims.evidence import Evidence, Keys, Outside
+from crossalign.results.claims.quantities import derived, quantity
 from crossalign.results.claims.values import Curve, Group, Number, welch
 
+# As far as any model goes.
+END = 10**6
 
-def curve(item: str, panel: str, series: str, scale: str = "similarity") -> Quantity:
+
+@quantity
+def curve(evidence: Evidence, item: str, panel: str, series: str, scale: str = "similarity") -> Curve:
     """One series of a figure."""
-    return lambda evidence: evidence.curve(item, panel, series, scale)
+    return evidence.curve(item, panel, series, scale)
 
 
-def curves(items: str | Sequence[str], scale: str = "similarity", **keys: Keys) -> Quantity:
+@quantity
+def curves(evidence: Evidence, items: str | Sequence[str], scale: str = "similarity", **keys: Keys) -> Group:
     """All series of some figures, or those with these columns."""
-
-    def found(evidence: Evidence) -> Group:
-        members = {}
-        for item in [items] if isinstance(items, str) else items:
-            rows = evidence.select(item, keys)
-            pairs = dict.fromkeys((row["panel"], row["series"]) for row in rows)
-            # Where all curves share a panel its name tells nothing.
-            several = not isinstance(items, str) or len({panel for panel, _ in pairs}) > 1
-            for panel, series in pairs:
-                members[f"{panel}, {series}" if several else series] = evidence.curve(item, panel, series, scale)
-        return Group(members)
-
-    return found
+    members = {}
+    for item in [items] if isinstance(items, str) else items:
+        pairs = dict.fromkeys((row["panel"], row["series"]) for row in evidence.select(item, **keys))
+        # Where all curves share a panel its name tells nothing.
+        several = not isinstance(items, str) or len({panel for panel, _ in pairs}) > 1
+        for panel, series in pairs:
+            members[f"{panel}, {series}" if several else series] = evidence.curve(item, panel, series, scale)
+    return Group(members)
 
 
-def at(one: Quantity, layer: int, factor: float = 1.0, scale: str = "similarity") -> Quantity:
-    """A curve at one layer."""
-
-    def found(evidence: Evidence) -> Number:
-        points = one(evidence).points
-        if layer not in points:
-            raise _lacking(f"a layer {layer}")
-        return points[layer].times(factor, scale)
-
-    return found
+def _each(curves: Curve | Group, read: Callable[[Curve], Curve | Number]) -> Curve | Number | Group:
+    return Group({name: read(member) for name, member in curves}) if isinstance(curves, Group) else read(curves)
 
 
-def peak(one: Quantity) -> Quantity:
-    """The largest value of a curve."""
-    return lambda evidence: (found := one(evidence)).points[found.peak]
+@derived
+def part(curves: Curve | Group, first: int, last: int) -> Curve | Group:
+    """Some layers of a curve, or of each of a group."""
+    return _each(curves, lambda curve: _within(curve, first, last, f"layers {first} to {last}"))
 
 
-def level(one: Quantity, first: int, last: int) -> Quantity:
+@derived
+def at(curves: Curve | Group, layer: int) -> Number | Group:
+    """A curve, or each of a group, at one layer."""
+    return _each(curves, lambda curve: _within(curve, layer, layer, f"a layer {layer}").points[layer])
+
+
+@derived
+def level(curves: Curve | Group, first: int = 0, last: int = END) -> Number | Group:
     """The mean of a curve, or of each of a group, over some layers."""
-
-    def found(evidence: Evidence) -> Value:
-        value = one(evidence)
-        if isinstance(value, Group):
-            return Group({name: _part(member, first, last).mean() for name, member in value})
-        return _part(value, first, last).mean()
-
-    return found
+    return _each(part(curves, first, last), Curve.mean)
 
 
-def layers(one: Quantity, first: int, last: int) -> Quantity:
-    """The single values of a curve, or of all in a group, over some layers."""
-
-    def found(evidence: Evidence) -> Group:
-        value = one(evidence)
-        members = dict(value) if isinstance(value, Group) else {"": value}
-        return Group(
-            {
-                f"{name} layer {layer}".strip(): point
-                for name, member in members.items()
-                for layer, point in _part(member, first, last).points.items()
-            }
-        )
-
-    return found
+@derived
+def layers(group: Group, first: int, last: int) -> Group:
+    """The single values of all curves of a group over some layers."""
+    parts = part(group, first, last)
+    return Group({f"{name} layer {layer}": point for name, curve in parts for layer, point in curve.points.items()})
 
 
-def part(one: Quantity, first: int, last: int) -> Quantity:
-    """Some layers of a curve."""
-    return lambda evidence: _part(one(evidence), first, last)
-
-
-def drops(items: Sequence[str], series: str, above: int, reference: str = "REF") -> Quantity:
+@quantity
+def drops(evidence: Evidence, items: Sequence[str], series: str, above: int, reference: str = "REF") -> Group:
     """How far a series lies below the reference of its panel, mean over the layers above one."""
-
-    def found(evidence: Evidence) -> Group:
-        members = {}
-        for item in items:
-            for panel in dict.fromkeys(row["panel"] for row in evidence.select(item, {"series": series})):
-                low, high = (
-                    _part(evidence.curve(item, panel, one), above + 1, 10**6).mean() for one in (series, reference)
-                )
-                members[f"{panel} in {item.partition('/')[2]}"] = low.minus(high)
-        return Group(members)
-
-    return found
+    members = {}
+    for item in items:
+        for panel in evidence.column(item, "panel", series=series):
+            low, high = (level(evidence.curve(item, panel, one), above + 1) for one in (series, reference))
+            members[f"{panel} in {item.partition('/')[2]}"] = low.minus(high)
+    return Group(members)
 
 
-def spans(group: Quantity, first: int, last: int) -> Quantity:
+@derived
+def spans(group: Group, first: int, last: int) -> Group:
     """How far each curve of a group goes from its least value to its largest, over some layers."""
-
-    def found(evidence: Evidence) -> Group:
-        members = {}
-        for name, member in group(evidence):
-            chosen = _part(member, first, last)
-            lead = chosen.lead(min(chosen.points, key=lambda layer: chosen.points[layer].value))
-            # Two spans are compared: what other languages would do to each counts as well as the seeds.
-            members[name] = Number(lead.value, lead.scale, lead.error, wanted=1)
-        return Group(members)
-
-    return found
+    members = {}
+    for name, curve in part(group, first, last):
+        lead = curve.lead(min(curve.points, key=lambda layer, curve=curve: curve.points[layer].value))
+        # Two spans are compared: what other languages would do to each counts as well as the seeds.
+        members[name] = Number(lead.value, lead.scale, lead.error, wanted=1)
+    return Group(members)
 
 
-def kept(base: Quantity, group: Quantity, first: int, last: int) -> Quantity:
+@derived
+def kept(base: Curve, group: Group, first: int, last: int) -> Group:
     """The level of each curve of a group over some layers, as a share of another curve's."""
-
-    def found(evidence: Evidence) -> Group:
-        whole = level(base, first, last)(evidence)
-        if whole.value <= 0:
-            raise Outside(f"there is no similarity in layers {first} to {last} of which a share could be kept")
-        return Group({name: _share(part, whole) for name, part in level(group, first, last)(evidence)})
-
-    return found
+    whole = level(base, first, last)
+    if whole.value <= 0:
+        raise Outside(f"there is no similarity in layers {first} to {last} of which a share could be kept")
+    return Group({name: _share(number, whole) for name, number in level(group, first, last)})
 
 
 def _share(part: Number, whole: Number) -> Number:
@@ -133,42 +99,34 @@ def _share(part: Number, whole: Number) -> Number:
     return Number(share, "share", std, part.n, part.wanted, 2, freedom=welch(parts))
 
 
-def changes(pretrained: Quantity, finetuned: Quantity, first: int, last: int) -> Quantity:
+@derived
+def distance(pretrained: Curve, finetuned: Curve, first: int, last: int) -> Number:
     """How far one curve lies from another, mean over some layers and without the sign."""
-
-    def found(evidence: Evidence) -> Number:
-        before, after = (_part(one(evidence), first, last) for one in (pretrained, finetuned))
-        shared = sorted(before.points.keys() & after.points.keys())
-        away = [abs(after.points[layer].value - before.points[layer].value) for layer in shared]
-        tuned, difference = after.mean(), after.mean().minus(before.mean())
-        # A pretrained model is one run, which takes nothing from the runs that were fine-tuned.
-        std = difference.seed_error * math.sqrt(max(tuned.n, 1))
-        return replace(difference, value=math.fsum(away) / len(away), std=std, n=tuned.n, wanted=tuned.wanted)
-
-    return found
+    before, after = (part(curve, first, last) for curve in (pretrained, finetuned))
+    tuned, difference = after.mean(), after.mean().minus(before.mean())
+    # A pretrained model is one run, which takes nothing from the runs that were fine-tuned.
+    std = difference.seed_error * math.sqrt(max(tuned.n, 1))
+    return replace(difference, value=_gap([(before, after)]), std=std, n=tuned.n, wanted=tuned.wanted)
 
 
-def gaps(first: Quantity, second: Quantity) -> Quantity:
+@derived
+def gaps(first: Group, second: Group) -> Number:
     """The mean absolute difference of two groups of curves with the same series, over the layers that both have."""
-
-    def found(evidence: Evidence) -> Number:
-        pairs = zip(first(evidence), second(evidence), strict=True)
-        away = [
-            abs(one.points[layer].value - other.points[layer].value)
-            for (_, one), (_, other) in pairs
-            for layer in sorted(one.points.keys() & other.points.keys())
-        ]
-        return Number(math.fsum(away) / len(away), "similarity", 0.0)
-
-    return found
+    pairs = zip(first.members.values(), second.members.values(), strict=True)
+    return Number(_gap(pairs), "similarity", 0.0)
 
 
-def _part(one: Curve, first: int, last: int) -> Curve:
-    found = one.within(first, last)
-    if not found.points:
-        raise _lacking(f"layers {first} to {last}")
-    return found
+def _gap(pairs: Iterable[tuple[Curve, Curve]]) -> float:
+    away = [
+        abs(one.points[layer].value - other.points[layer].value)
+        for one, other in pairs
+        for layer in sorted(one.points.keys() & other.points.keys())
+    ]
+    return math.fsum(away) / len(away)
 
 
-def _lacking(what: str) -> Exception:
-    return Outside(f"the models of this run lack {what}")
+def _within(curve: Curve, first: int, last: int, what: str) -> Curve:
+    chosen = curve.within(first, last)
+    if not chosen.points:
+        raise Outside(f"the models of this run lack {what}")
+    return chosen

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.runtime.errors import UserError
 from crossalign.results.published import PAPERS
+from crossalign.runtime.errors import UserError
 
 PATH = PAPERS / "tolerances.yaml"
 

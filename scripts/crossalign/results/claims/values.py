@@ -1,7 +1,7 @@
 """What a claim speaks of: numbers with their error, curves over layers, groups of either; each can be read aloud."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -42,7 +42,9 @@ class Number:
             return 0.0
         spread = self.std
         if spread is None:
-            spread = _declared(self.scale) * math.sqrt(self.terms)
+            percent = self.scale == "percent"
+            declared = 100 * tolerance("spread_similarity") if percent else tolerance(f"spread_{self.scale}")
+            spread = declared * math.sqrt(self.terms)
         return spread / math.sqrt(max(self.n, 1))
 
     @property
@@ -87,6 +89,14 @@ class Number:
         freedom = self.seed_freedom
         return replace(self, value=self.value * factor, scale=scale, std=std, sampling=sampling, freedom=freedom)
 
+    def numbers(self) -> list["Number"]:
+        """Itself, as groups and curves give theirs."""
+        return [self]
+
+    def plain(self) -> dict[str, float]:
+        """For JSON, rounded."""
+        return {"value": round(self.value, 6), "error": round(self.error, 6), "n": self.n}
+
     def __format__(self, form: str) -> str:
         """Forms: none; `+` with its sign; `cost`, a loss told as a positive number."""
         if self.scale == "p":
@@ -111,21 +121,11 @@ def student(freedom: float) -> float:
     return float(ndtri(share) if math.isinf(freedom) else stdtrit(freedom, share))
 
 
-def welch(numbers: "list[Number]") -> float:
+def welch(numbers: Sequence[Number]) -> float:
     """Degrees of freedom of a sum or difference of independent means (Welch and Satterthwaite)."""
     squares = [number.seed_error**2 for number in numbers]
     parts = math.fsum(square**2 / number.seed_freedom for square, number in zip(squares, numbers, strict=True))
     return math.fsum(squares) ** 2 / parts if parts else math.inf
-
-
-def _declared(scale: str) -> float:
-    if scale == "percent":
-        return 100 * tolerance("spread_similarity")
-    return tolerance(f"spread_{scale}")
-
-
-def _given(pairs: list[tuple[float | None, float | None]], place: int) -> list[float]:
-    return [value for pair in pairs if (value := pair[place]) is not None]
 
 
 @dataclass(frozen=True)
@@ -152,29 +152,34 @@ class Curve:
     def above(self, upper: int, lower: int) -> Number:
         """By how much one layer lies above another; the leads of both say how certain that is."""
         difference = self.points[upper].minus(self.points[lower])
-        known = [self.leads[layer] for layer in (upper, lower) if layer in self.leads]
-        std, sampling = (math.hypot(*parts) if (parts := _given(known, place)) else None for place in (0, 1))
-        if std is not None:
-            difference = replace(difference, std=std, n=self.points[upper].n, freedom=None)
-        return replace(difference, sampling=sampling)
+        leads = [self.leads[layer] for layer in (upper, lower) if layer in self.leads]
+        stds, samplings = ([lead[place] for lead in leads if lead[place] is not None] for place in (0, 1))
+        if stds:
+            difference = replace(difference, std=math.hypot(*stds), n=self.points[upper].n, freedom=None)
+        return replace(difference, sampling=math.hypot(*samplings) if samplings else None)
 
     def within(self, first: int, last: int) -> "Curve":
         """A part of the curve; layers that the model does not have are left out."""
-        return Curve(
-            {layer: point for layer, point in sorted(self.points.items()) if first <= layer <= last}, self.leads
-        )
+        return Curve({layer: self.points[layer] for layer in sorted(self.points) if first <= layer <= last}, self.leads)
 
     def mean(self) -> Number:
         """The mean over the layers; as certain as the least certain, for the same runs stand behind all."""
-        points = list(self.points.values())
-        least = max(points, key=lambda point: point.error)
+        least = max(self.numbers(), key=lambda point: point.error)
         std = least.seed_error * math.sqrt(max(least.n, 1))
-        value = mean([point.value for point in points])
+        value = mean([point.value for point in self.numbers()])
         return replace(least, value=value, std=std, significant=None, freedom=least.seed_freedom)
+
+    def numbers(self) -> list[Number]:
+        """The value of every layer."""
+        return list(self.points.values())
+
+    def plain(self) -> dict[str, float]:
+        """For JSON, rounded."""
+        return {str(layer): round(point.value, 6) for layer, point in sorted(self.points.items())}
 
     def __format__(self, form: str) -> str:
         """Forms: none, the peak; `range`, the least and the largest value."""
-        values = [point.value for point in self.points.values()]
+        values = [point.value for point in self.numbers()]
         if form == "range":
             return f"{min(values):.2f} to {max(values):.2f}"
         return f"layer {self.peak} ({self.points[self.peak].value:.2f})"
@@ -182,28 +187,36 @@ class Curve:
 
 @dataclass(frozen=True)
 class Group:
-    """Named members: numbers, curves or words."""
+    """Named members: numbers or curves."""
 
-    members: Mapping[str, "Number | Curve | str"] = field(default_factory=dict)
+    members: Mapping[str, Number | Curve] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[tuple[str, "Number | Curve | str"]]:
+    def __iter__(self) -> Iterator[tuple[str, Number | Curve]]:
         return iter(self.members.items())
 
     def __len__(self) -> int:
         return len(self.members)
 
     def numbers(self) -> list[Number]:
-        """The members, which must be numbers."""
-        return [member for member in self.members.values() if isinstance(member, Number)]
+        """Every number of every member."""
+        return [number for member in self.members.values() for number in member.numbers()]
 
     def mean(self) -> Number:
         """The mean of independent numbers."""
-        found = self.numbers()
-        n = min(number.n for number in found)
-        error = math.sqrt(sum(number.seed_error**2 for number in found)) / len(found)
-        centre = mean([number.value for number in found])
+        numbers = self.numbers()
+        n = min(number.n for number in numbers)
+        error = math.sqrt(sum(number.seed_error**2 for number in numbers)) / len(numbers)
+        centre = mean([number.value for number in numbers])
         std = error * math.sqrt(max(n, 1))
-        return Number(centre, found[0].scale, std, n, found[0].wanted, found[0].terms, freedom=welch(found))
+        return Number(centre, numbers[0].scale, std, n, numbers[0].wanted, numbers[0].terms, freedom=welch(numbers))
+
+    def minus(self, other: "Group") -> "Group":
+        """The differences of the members that both have."""
+        return Group({name: member.minus(other.members[name]) for name, member in self if name in other.members})
+
+    def plain(self) -> dict[str, dict]:
+        """For JSON, rounded."""
+        return {name: member.plain() for name, member in self}
 
     def __format__(self, form: str) -> str:
         """Forms: those of the members, `count`, `mean`, and `names`."""
@@ -214,16 +227,15 @@ class Group:
         if form.startswith("mean"):
             return format(self.mean(), form.removeprefix("mean"))
         if len(self) <= NAMED:
-            return ", ".join(
-                f"{name} {member:{form}}" if not isinstance(member, str) else f"{name} {member}"
-                for name, member in self
-            )
+            return ", ".join(f"{name} {member:{form}}" for name, member in self)
         if all(isinstance(member, Curve) for member in self.members.values()):
-            peaks = sorted(member.peak for member in self.members.values() if isinstance(member, Curve))
+            peaks = sorted(member.peak for member in self.members.values())
             often = max(sorted(set(peaks)), key=peaks.count)
-            return (
-                f"layer {often}" if peaks[0] == peaks[-1] else f"layers {peaks[0]} to {peaks[-1]}, most often {often}"
-            )
-        found = sorted(self.numbers(), key=lambda number: number.value)
-        low, high, centre = (format(number, form) for number in (found[0], found[-1], self.mean()))
+            span = f"layers {peaks[0]} to {peaks[-1]}, most often {often}"
+            return f"layer {often}" if peaks[0] == peaks[-1] else span
+        ordered = sorted(self.numbers(), key=lambda number: number.value)
+        low, high, centre = (format(number, form) for number in (ordered[0], ordered[-1], self.mean()))
         return low if low == high else f"{low} to {high}, mean {centre}"
+
+
+Value = Number | Curve | Group | str

@@ -1,0 +1,119 @@
+"""Params and resources of the rules: what a job's command is told besides its files.
+
+Functions that return a function are for a rule's `params:` and `resources:`; Snakemake calls what they return.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from crossalign.catalog.addresses import Run, Tuned, is_continual
+from crossalign.catalog.code_hash import SCRIPTS, code_hash
+from crossalign.catalog.commands import continual_options, options
+from crossalign.catalog.config import pair_count
+from crossalign.catalog.runs import Catalog
+from crossalign.tasks import file_of
+
+
+def times_attempt(number: int) -> Callable[..., int]:
+    """A resource that grows with the attempt: a job that ran out of time or memory gets more the next time."""
+    return lambda wildcards, attempt: number * attempt
+
+
+def code(*scripts: str) -> Callable[..., str]:
+    """The hash of programs. Computed for rules that have jobs only: each submitted job plans the workflow again."""
+    return lambda wildcards: code_hash(*scripts)
+
+
+def task_code(script: str, run_of: Callable[[Any], Tuned]) -> Callable[..., str]:
+    """The hash of a program that fine-tunes or tests, with the one task of the job."""
+    return lambda wildcards: code_hash(script, file_of(run_of(wildcards).task))
+
+
+def program(script: str, processes: int = 1) -> Callable[..., str]:
+    """The command that runs a script.
+
+    Snakemake does not run a job again when a param that is derived from the output changes, so the project can move;
+    what does make a job run again is the hash of the script.
+    """
+    starter = shlex.quote(str(SCRIPTS / "with_cards.py"))
+    team = f"python {starter} {processes} torchrun --standalone --nproc-per-node {processes}"
+    command = f"{'python' if processes == 1 else team} {shlex.quote(str(SCRIPTS / script))}"
+    return lambda wildcards, output: command
+
+
+def parent(file: str | Iterable[str]) -> str:
+    """The folder of a file, or of the first of several: a model is named by its folder."""
+    return str(Path(file if isinstance(file, str) else next(iter(file))).parent)
+
+
+def named_texts(files: Iterable[str]) -> str:
+    """Texts as language=file, the language being the last part of the set's name."""
+    return shlex.join(f"{Path(file).parent.name.rsplit('_', 1)[-1]}={file}" for file in files)
+
+
+def named_languages(files: Iterable[str]) -> str:
+    """Parallel sentences as language=file."""
+    return shlex.join(f"{Path(file).stem}={file}" for file in files)
+
+
+def named_sets(files: Iterable[str]) -> str:
+    """The sets of an evaluation as name=file, named as in the scores: trees/en_pud/test."""
+    return shlex.join(f"{'/'.join(Path(file).with_suffix('').parts[-3:])}={file}" for file in files)
+
+
+def aligner_options(config: dict) -> str:
+    aligner = config["aligner"]
+    return options(program=aligner["program"], path=aligner["path"], symmetrise=aligner["symmetrise"])
+
+
+def trial_files(files: Any) -> str:
+    """The trials that decide batch size and learning rate, where these are searched for."""
+    return f"--trials {shlex.join(files.trials)}" if files.get("trials") else ""
+
+
+def continual_files(config: dict, run: Tuned, files: Any) -> str:
+    """The options of continual learning, where a fine-tuning has it."""
+    if not is_continual(run.init):
+        return ""
+    named = {"bitext": files.bitext, "links": files.links, "reference": parent(files.original)}
+    return f"{options(**{f'continual_{name}': file for name, file in named.items()})} {continual_options(config, run)}"
+
+
+def embed_model(files: Any) -> str:
+    """The model of an embedding job, and what is laid over it."""
+    return options(model=parent(files.model), tuned=parent(files.tuned) if files.get("tuned") else None)
+
+
+def embed_options(corpus: str, run: Run) -> str:
+    """`align-predict`: without special tokens, at most 200 sub-words; `anc`: with them, at most 100."""
+    if corpus == "pud":
+        return options(special_tokens="exclude", max_length=200)
+    return options(special_tokens="include", max_length=100, last_layer="cls" if isinstance(run, Tuned) else None)
+
+
+def compare_options(catalog: Catalog, run: Run, corpus: str) -> str:
+    """Languages and indexes that some item wants of a model, and the settings of these indexes alone.
+
+    Another number of directions must not compare models again whose SVCCA nobody asks for.
+    """
+    settings, indexes = catalog.config["similarity"], catalog.indexes(run, corpus)
+    languages = [lang for lang in catalog.languages(run, corpus) if lang != "en"]
+    chosen = options(
+        svcca_directions=settings["svcca_directions"] if "svcca" in indexes else None,
+        control=settings["control"] if {"cka", "anc"} & set(indexes) else None,
+    )
+    return f"--languages {shlex.join(languages)} --indexes {shlex.join(indexes)} {chosen}".rstrip()
+
+
+def distance_options(config: dict) -> str:
+    """As many word pairs as the config says, from sentences that no adjusted model of the main setting has seen."""
+    paper, seed = config["adjust"], config["seeds"][0]
+    return options(pairs=paper["word_pairs"], skip_sample=pair_count(paper["pairs"]), skip_seeds=seed)
+
+
+def item_settings(config: dict, paper: str) -> list:
+    """The keys that decide how a table or figure looks; the talk shows items of `align-predict` again."""
+    papers = {"align-predict", "talk"} if paper == "talk" else {paper}
+    return [config["seeds"], config["similarity"]["index"], *(config[name] for name in sorted(papers))]

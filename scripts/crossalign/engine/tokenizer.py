@@ -1,0 +1,141 @@
+"""Tokenizers: read from a model's folder, or trained on text, BERT's way: case and accents kept, ideographs alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossalign.runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# Special tokens in the order of their numbers, by family, and which of them is which. A decoder masks nothing.
+SPECIALS = {
+    "bert": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    "xlm-roberta": ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+    "xglm": ("<s>", "<pad>", "</s>", "<unk>"),
+}
+_UNKNOWN = {"bert": 1, "xlm-roberta": 3, "xglm": 3}
+# How one text and how two texts are framed. XGLM puts </s> before a text and nothing behind it.
+_FRAMES = {
+    "bert": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
+    "xlm-roberta": ("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
+    "xglm": ("</s> $A", "</s> $A </s> </s> $B"),
+}
+
+
+def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokenizer:
+    """The tokenizer.json of a folder, or a WordPiece tokenizer from its vocab.txt, checked against the model's size."""
+    from tokenizers import Tokenizer
+
+    folder = Path(folder)
+    if (folder / "tokenizer.json").exists():
+        try:
+            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # the library raises bare Exception
+            raise UserError(f"{folder / 'tokenizer.json'} cannot be read: {error}") from None
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+    elif (folder / "vocab.txt").exists():
+        settings = folder / "tokenizer_config.json"
+        lowercase = settings.exists() and json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True)
+        tokenizer = wordpiece_tokenizer(folder / "vocab.txt", bool(lowercase))
+    else:
+        raise UserError(f"{folder} has neither tokenizer.json nor vocab.txt")
+    if vocab_size is not None and tokenizer.get_vocab_size() > vocab_size:
+        raise UserError(
+            f"{folder}: the tokenizer knows {tokenizer.get_vocab_size()} pieces but the model has {vocab_size} "
+            "embeddings; the tokenizer belongs to another model"
+        )
+    return tokenizer
+
+
+def wordpiece_tokenizer(vocabulary: Path, lowercase: bool = False) -> Tokenizer:
+    """BERT's tokenizer from its vocabulary file."""
+    from tokenizers import models
+
+    model = models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]")
+    return _framed(_tokenizer(model, lowercase=lowercase), "bert")
+
+
+def train_vocabulary(
+    lines: Callable[[], Iterable[str]], size: int, style: str = "bert", min_frequency: int = 2, up_to: bool = False
+) -> Tokenizer:
+    """A tokenizer with `size` pieces; `style` says what the special tokens are called (bert, xlm-roberta, xglm).
+
+    With `up_to` a text that does not support so many pieces gives what it supports.
+
+    `lines` gives the text and is called twice. Every letter of it gets a piece for the beginning and one for the inside
+    of a word, so that each word made of known letters can be spelt. They count towards the size.
+    """
+    from tokenizers import models, trainers
+
+    if style not in SPECIALS:
+        raise UserError(f"style '{style}' is not one of {', '.join(SPECIALS)}")
+    unknown = SPECIALS[style][_UNKNOWN[style]]
+    tokenizer = _tokenizer(models.WordPiece(unk_token=unknown), strip_accents=False)
+    letters = _letters(tokenizer, set(chain.from_iterable(map(set, lines()))))
+    if not letters:
+        raise UserError("there is no text to make a vocabulary from")
+    given = [*SPECIALS[style], *letters]
+    if len(given) > size:
+        raise UserError(
+            f"a vocabulary of {size} pieces has no room for the letters of the text; at least {len(given)} are needed"
+        )
+    # Equally frequent pairs are merged in the order of their numbers. Left alone the library numbers the letters in
+    # the order of a hash table; given as special tokens they have fixed numbers, and so has everything made of them.
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size, min_frequency=min_frequency, special_tokens=given, limit_alphabet=size, show_progress=False
+    )
+    tokenizer.train_from_iterator(lines(), trainer)
+    learnt = tokenizer.get_vocab()
+    if len(learnt) < size and not up_to:
+        raise UserError(
+            f"the text supports a vocabulary of {len(learnt)} pieces only, not {size}; give more text or ask for fewer"
+        )
+    return _framed(_tokenizer(models.WordPiece(learnt, unk_token=unknown), strip_accents=False), style)
+
+
+def _letters(tokenizer: Tokenizer, letters: Iterable[str]) -> list[str]:
+    """Pieces that spell every letter: both forms where it may stand inside a word."""
+    found: set[str] = set()
+    for letter in letters:
+        for char in tokenizer.normalizer.normalize_str(letter).strip():
+            found.add(char)
+            joined = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(f"a{char}a"))
+            if len(joined) == 1:
+                found.add(f"##{char}")
+    return sorted(found)
+
+
+def _tokenizer(model, lowercase: bool = False, strip_accents: bool | None = None) -> Tokenizer:
+    from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
+
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
+
+
+def _framed(tokenizer: Tokenizer, style: str) -> Tokenizer:
+    from tokenizers import processors
+
+    single, pair = _FRAMES[style]
+    named = [(token, tokenizer.token_to_id(token)) for token in SPECIALS[style] if token in pair]
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=named)
+    tokenizer.add_special_tokens(list(SPECIALS[style]))
+    return tokenizer
+
+
+def mask_token(tokenizer: Tokenizer) -> int:
+    """The number of the mask token."""
+    for name in ("[MASK]", "<mask>"):
+        number = tokenizer.token_to_id(name)
+        if number is not None:
+            return number
+    raise UserError("the tokenizer has neither [MASK] nor <mask>; masked language modelling needs one")

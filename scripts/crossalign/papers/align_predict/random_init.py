@@ -1,0 +1,132 @@
+"""Cells and rows of the RANDOM-INIT tables: the REF score, then differences to it; and the sets behind them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.sets import DataSet
+from crossalign.papers.align_predict.items import PAPER, inits, tuned
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.table import PAIRS, Cell, Column, Row
+from crossalign.results.names import METRICS, language
+from crossalign.results.published import Printed, Published
+from crossalign.results.values import Value
+
+DELTA_NOTE = "REF: score without re-initialisation. Layer columns: RANDOM-INIT minus REF, in points."
+MEAN_NOTE = (
+    "The mean rows cover every language of the table but the source. The means that the paper prints are not those of "
+    "its rows, so ours are compared with both."
+)
+SLOVENIAN_NOTE = (
+    "Slovenian has no PUD treebank: parsing and POS are tested on SSJ. The row that the paper calls Slovenian is "
+    "probably Swedish, so it is not judged; Swedish PUD is run beside it and left out of the means."
+)
+
+
+def tested_on(config: dict, task: str, lang: str) -> DataSet:
+    """Tables 1, 6, 7, 8: the PUD treebank or the one named instead of it; WikiANN for NER."""
+    if task == "ner":
+        return DataSet("ner", f"wikiann_{lang}", "test")
+    return DataSet("trees", config[PAPER]["test_treebanks"].get(lang, f"{lang}_pud"), "test")
+
+
+def own_set(config: dict, task: str, lang: str, split: str = "test") -> DataSet:
+    """Table 5: the language's own treebank."""
+    if task == "ner":
+        return DataSet("ner", f"wikiann_{lang}", split)
+    paper = config[PAPER]
+    return DataSet("trees", paper["own_treebanks"].get(lang) or paper["treebanks"][lang], split)
+
+
+def others(config: dict, source: str) -> list[str]:
+    """The languages behind a mean row: neither the source nor those beside the table."""
+    paper = config[PAPER]
+    return [lang for lang in paper["languages"] if lang not in (source, *paper["beside"])]
+
+
+def slovenian_note(config: dict) -> list[str]:
+    """Where Slovenian is part of the study."""
+    return [SLOVENIAN_NOTE] if "sl" in config[PAPER]["languages"] else []
+
+
+def runs_of(context: Context, task: str, source: str, init: str, train: str | None = None) -> list[Tuned]:
+    """The seeds of one model; `train` names another training set than the source's usual one."""
+    runs = sorted(tuned(context.config, [task], source, [init]))
+    return [replace(run, source=train) for run in runs] if train else runs
+
+
+def columns(layer_sets: Sequence[str]) -> list[Column]:
+    """REF and the layer sets."""
+    return [Column("REF"), *(Column(layers, "re-initialised layers") for layers in layer_sets)]
+
+
+def doubts(task: str, source: str, target: str) -> str:
+    """Why the notes on the paper call a printed row doubtful."""
+    if task != "ner" and target == "sl":
+        return "the printed row is probably Swedish"
+    if task != "ner" and source == "ru" and target == "ar":
+        return "the printed row is not plausible as zero-shot transfer"
+    return ""
+
+
+def recomputed(table: Published, keys: dict[str, str]) -> float | None:
+    """The mean of the printed rows that a printed mean row sums up; None where one is unreadable."""
+    rows = [table.rows[place] for place in table.select(keys)]
+    rows = [row for row in rows if row["target"] not in ("X", keys["source"])]
+    if not rows or any(not row["value"] for row in rows):
+        return None
+    return sum(float(row["value"]) for row in rows) / len(rows)
+
+
+def pair_cells(
+    context: Context,
+    keys: dict[str, str],
+    sets: Sequence[DataSet],
+    find: Callable[[dict[str, str]], Printed | None],
+    train: str | None = None,
+) -> list[Cell]:
+    """One row: REF and a difference per layer pair. `find` gives the printed value under some keys."""
+    task, metric = keys["task"], METRICS[keys["task"]]
+    reference = Value()
+    cells = []
+    for init in ["ref", *inits(context.config[PAPER]["layer_pairs"])]:
+        runs = runs_of(context, task, keys["source"], init, train)
+        ours = context.results.sample(runs, sets, metric).value()
+        score = init == "ref"
+        if score:
+            reference = ours
+        else:
+            ours = ours.minus(reference)
+        named = keys | {"layers": init.removeprefix("random-"), "metric": metric, "kind": "score" if score else "delta"}
+        printed = find(named)
+        shade = "" if score else PAIRS.classify(ours.mean)
+        theirs = "" if score or printed is None else PAIRS.classify(printed.number)
+        verdict = context.judge(task, terms=1 if score else 2, runs=runs).number(printed, ours)
+        cells.append(
+            Cell(named, ours, signed=not score, shade=shade, printed_shade=theirs, printed=printed, verdict=verdict)
+        )
+    return cells
+
+
+def source_row(context: Context, detail: Published, task: str, source: str, target: str, group: str, label: str) -> Row:
+    """A row for a source and a target, `X` for the mean over the other languages.
+
+    `detail` is the printed table that holds the rows behind a printed mean.
+    """
+    targets = others(context.config, source) if target == "X" else [target]
+    sets = [tested_on(context.config, task, lang) for lang in targets]
+
+    def find(keys: dict[str, str]) -> Printed | None:
+        found = context.printed.find(keys)
+        if found and target == "X":
+            rows = {name: keys[name] for name in ("task", "source", "layers")}
+            return replace(found, recomputed=recomputed(detail, rows))
+        return replace(found, doubt=found.doubt or doubts(task, source, target)) if found else None
+
+    cells = pair_cells(context, {"task": task, "source": source, "target": target}, sets, find)
+    return Row(label, cells, group, summary=target == "X" and label.startswith("Mean"))
+
+
+def target_name(context: Context, lang: str) -> str:
+    """A target's name; a language beside the table says so."""
+    return language(lang) + (" (beside)" if lang in context.config[PAPER]["beside"] else "")

@@ -1,0 +1,106 @@
+"""A code hash changes with the code behind a program, and with nothing else."""
+
+import shutil
+
+import pytest
+
+from crossalign.catalog import code_hash as module
+
+PROGRAM = "from crossalign.first import go\n\ngo()\n"
+
+
+@pytest.fixture
+def scripts(tmp_path, monkeypatch):
+    """A tiny project: a program that imports one module, which imports another inside a function."""
+    package = tmp_path / "crossalign"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (package / "first.py").write_text(
+        '"""First."""\n\n\ndef go():\n    from crossalign import second\n\n    return second.N\n'
+    )
+    (package / "second.py").write_text("N = 1  # one\n")
+    (package / "third.py").write_text("M = 1\n")
+    monkeypatch.setattr(module, "SCRIPTS", tmp_path)
+    return tmp_path
+
+
+def forget():
+    for cached in (module.code_hash, module.imports, module.programs, module.parsed, module.tree):
+        cached.cache_clear()
+
+
+def fresh(script="program.py"):
+    forget()
+    return module.code_hash(script)
+
+
+HELP = "from argparse import ArgumentParser{more}\n\nArgumentParser(description='It goes.'{epilog})\n"
+PLAIN = HELP.format(more="", epilog="")
+EXAMPLE = HELP.format(
+    more=", RawDescriptionHelpFormatter",
+    epilog=", formatter_class=RawDescriptionHelpFormatter, epilog='Example: go'",
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "changes"),
+    [
+        ("crossalign/second.py", "N = 1\n", "N = 1  # another comment\n\n", False),
+        ("crossalign/second.py", "N = 1\n", '"""Now with a docstring."""\n\nN = 1\n', False),
+        ("crossalign/second.py", "N = 1\n", "N = 2\n", True),
+        ("crossalign/third.py", "M = 1\n", "M = 2\n", False),
+        ("crossalign/__init__.py", "", "X = 1\n", True),
+        ("program.py", PROGRAM, PROGRAM.replace("go()", "go(1)"), True),
+        # Examples of the help do not count.
+        ("program.py", PLAIN, EXAMPLE, False),
+        ("program.py", PLAIN, EXAMPLE.replace("epilog", "add_help=False, epilog"), True),
+    ],
+)
+def test_what_changes_a_hash(scripts, file, before, after, changes):
+    (scripts / file).write_text(before)
+    old = fresh()
+    (scripts / file).write_text(after)
+    assert (fresh() != old) == changes
+
+
+def test_a_hash_does_not_depend_on_the_folder(scripts, tmp_path_factory, monkeypatch):
+    before = fresh()
+    moved = tmp_path_factory.mktemp("elsewhere") / "moved"
+    shutil.copytree(scripts, moved)
+    monkeypatch.setattr(module, "SCRIPTS", moved)
+    assert fresh() == before
+
+
+def test_a_hash_does_not_depend_on_the_version_of_python(scripts):
+    (scripts / "program.py").write_text(
+        'class Box:\n    size: int = 1\n\n\ndef show(x, form=None, *more):\n    return f"{x!r} {x:{form}}" f"{x:>3}"\n'
+    )
+    assert fresh() == "33f8e5e2e083"  # of Python 3.11, 3.12 and 3.13
+
+
+def test_every_program_has_a_hash(root):
+    forget()
+    programs = sorted(file.name for file in (root / "scripts").glob("*.py"))
+    assert programs
+    assert all(len(module.code_hash(program)) == 12 for program in programs)
+
+
+@pytest.mark.parametrize("line", ["import helper", "from helper import x", "def late():\n    from helper import x"])
+def test_programs_may_import_each_other(scripts, line):
+    (scripts / "helper.py").write_text("from crossalign.third import M\n\nx = M\n")
+    (scripts / "program.py").write_text(f"{line}\n")
+    before = fresh()
+    (scripts / "crossalign" / "third.py").write_text("M = 2\n")
+    behind = fresh()
+    (scripts / "helper.py").write_text("from crossalign.third import M\n\nx = -M\n")
+    assert len({before, behind, fresh()}) == 3
+
+
+def test_the_baseline_is_made_again_when_the_evaluation_that_it_imports_from_changes(root):
+    forget()
+    assert root / "scripts" / "evaluate.py" in module.closure(root / "scripts" / "train_bilstm.py")
+    # Nothing else imports from a program, so nothing else is made again with one.
+    others = {file for file in (root / "scripts").glob("*.py") if file.name != "train_bilstm.py"}
+    beside = {file.name: [other for other in module.closure(file) if other in others - {file}] for file in others}
+    assert not any(beside.values())
