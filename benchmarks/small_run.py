@@ -42,9 +42,9 @@ from share_card import Card
 from small_run_tuning import RUNS, SHAPE, fine_tuning, flags, known
 
 import pretrain
-from crossalign.catalog.commands import own_model_options
+from crossalign.catalog.commands import pretrain_options
 from crossalign.catalog.config import load
-from crossalign.catalog.trained_models import own_models, texts_of
+from crossalign.catalog.trained_models import texts_of, trained_models
 from crossalign.engine.corpus import encode_texts, lines_of
 from crossalign.engine.device import choose_device, choose_precision
 from crossalign.engine.folders import save_encoder
@@ -92,8 +92,8 @@ class Bench:
         self.cuda = self.device.type == "cuda"
         self.precision = choose_precision("auto", self.device)
         self.card = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
-        self.entry = own_models(self.config)["small"]
-        self.given = flags(own_model_options(self.config, "small")) | (QUICK if args.quick else {})
+        self.entry = trained_models(self.config)["small"]
+        self.given = flags(pretrain_options(self.config, "small")) | (QUICK if args.quick else {})
         self.vocabulary = args.data / "vocabularies" / self.entry["vocabulary"] / "tokenizer.json"
         self.model = args.model or folder / "base"
         if args.model is None:
@@ -160,7 +160,7 @@ def pretraining(bench: Bench) -> dict[str, Any]:
         raise RuntimeError(f"losses {losses.tolist()}")
     tokens = 1000 * settings.batch * settings.block / result["ms"]
     head = pretrain.head_flops(bench.given, start.tokenizer.get_vocab_size())
-    share = max(1, round(settings.hidden_share * settings.block)) / settings.block
+    share = max(1, round(settings.masking * settings.block)) / settings.block
     flops = pretrain.encoder_flops(bench.given, settings.block) + share * head
     return {
         **{name: bench.given[name] for name in (*SHAPE, "batch", "block")},

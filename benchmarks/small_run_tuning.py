@@ -34,8 +34,13 @@ QUICK = {"examples": 160, "epochs": 2}
 
 def flags(options: str) -> dict[str, Any]:
     """The values of a command line that the workflow makes."""
-    words = shlex.split(options)
-    return {name[2:].replace("-", "_"): value_of(text) for name, text in zip(words[::2], words[1::2], strict=True)}
+    found: dict[str, list] = {}
+    for word in shlex.split(options):
+        if word.startswith("--"):
+            values = found.setdefault(word[2:].replace("-", "_"), [])
+        else:
+            values.append(value_of(word))
+    return {name: values[0] if len(values) == 1 else tuple(values) for name, values in found.items()}
 
 
 def value_of(text: str) -> int | float | str:
@@ -71,7 +76,9 @@ class Tuning:
 
     def process(self, bench: Any) -> dict[str, Any]:
         """scripts/finetune.py from its start to its end."""
-        words = [[f"--{key.replace('_', '-')}", str(value)] for key, value in self.options.items()]
+        words = []
+        for key, value in self.options.items():
+            words.append([f"--{key.replace('_', '-')}", *map(str, value if isinstance(value, tuple) else [value])])
         words += [[f"--{split}", str(file)] for split, file in self.files.items()]
         command = [
             *(sys.executable, str(PROGRAM), *itertools.chain(*words)),

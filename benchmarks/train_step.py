@@ -207,7 +207,7 @@ def peer(bench: Bench, name: str, precision: str) -> float:
     if not bench.cuda:
         steps, warm = (4, 1) if name == "qa" else (14, 2)
     # The optimiser and the schedule that the trainer has if nothing is said.
-    settings = Settings(batch=batch, warmup=0.0, beta2=0.999)
+    settings = Settings(batch=batch, warmup=0.0, betas=(0.9, 0.999))
     pace = train_step_peer.Pace(bench.device, steps, warm)
     return 1000 * train_step_peer.measure(
         name, task, bench.config, examples, precision, pace, settings, steps, bench.folder / "trainer"

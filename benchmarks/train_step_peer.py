@@ -140,7 +140,7 @@ def _with_trainer(model, rows, precision, pace, settings, total, folder) -> None
     arguments = TrainingArguments(
         output_dir=str(folder), per_device_train_batch_size=settings.batch, max_steps=total, bf16=precision == "bf16",
         learning_rate=settings.learning_rate, warmup_steps=math.ceil(total * settings.warmup),
-        adam_beta1=settings.beta1, adam_beta2=settings.beta2, adam_epsilon=settings.eps,
+        adam_beta1=settings.betas[0], adam_beta2=settings.betas[1], adam_epsilon=settings.epsilon,
         weight_decay=settings.weight_decay, max_grad_norm=settings.clip, report_to=[], save_strategy="no",
         logging_strategy="no", disable_tqdm=True, use_cpu=pace.device.type == "cpu", remove_unused_columns=False,
         seed=settings.seed,
@@ -153,11 +153,15 @@ def _with_trainer(model, rows, precision, pace, settings, total, folder) -> None
 def _by_hand(model, rows, precision, pace, settings, total, folder) -> None:
     """Mixed precision, clipping, fused AdamW and the schedule, as the trainer has them."""
     model = model.to(pace.device).train()
-    betas = (settings.beta1, settings.beta2)
     optimiser = torch.optim.AdamW(
-        model.parameters(), 1.0, betas, settings.eps, settings.weight_decay, fused=pace.device.type == "cuda"
+        model.parameters(),
+        1.0,
+        settings.betas,
+        settings.epsilon,
+        settings.weight_decay,
+        fused=pace.device.type == "cuda",
     )
-    rates = learning_rates(settings.learning_rate, total, settings.warmup, settings.decay)
+    rates = learning_rates(settings.learning_rate, total, settings.warmup, settings.schedule)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rates[min(step, total - 1)])
     mixed = torch.autocast(pace.device.type, torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()
     torch.manual_seed(settings.seed)

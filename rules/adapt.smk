@@ -27,7 +27,7 @@ rule adjust_model:
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --bitext {input.bitext:q} --links {input.links:q}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash}"
+        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
         " > {log:q} 2>&1"
 
 
@@ -59,5 +59,5 @@ rule adapt_to_text:
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash}"
+        " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
         " > {log:q} 2>&1"

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 # The library lies beside the Snakefile, wherever the workflow is called from.
@@ -17,11 +17,9 @@ from crossalign.catalog.commands import (
     file_options,
     finetune_options,
     mlm_options,
-    monolingual_options,
     options,
-    own_model_options,
     prepare_options,
-    pretraining_options,
+    pretrain_options,
     vocabulary_options,
     way_options,
 )
@@ -46,7 +44,7 @@ from crossalign.catalog.params import (
     trial_files,
 )
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.trained_models import own_models, own_vocabularies
+from crossalign.catalog.trained_models import trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.papers import paper_code
@@ -73,8 +71,6 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 INPUTS = Inputs(CATALOG)
-OWN_MODELS = own_models(config)
-OWN_VOCABULARIES = own_vocabularies(config)
 RESULTS = INPUTS.results
 DOWNLOADS = INPUTS.downloads
 LOGS = f"{RESULTS}/logs"
@@ -103,12 +99,15 @@ wildcard_constraints:
 
 def reads(file):
     """An input function: what the job reads that makes a file. The file's wildcards are those of the rule."""
-    return lambda wildcards: {
-        name: flagged(files) if isinstance(files, str) else list(map(flagged, files))
-        for name, files in INPUTS.job(file.format(**wildcards)).inputs.items()
-    }
+
+    def inputs(wildcards):
+        found = INPUTS.job(file.format(**wildcards)).inputs.items()
+        return {name: flagged(files) if isinstance(files, str) else list(map(flagged, files)) for name, files in found}
+
+    return inputs
 
 
+@cache
 def flagged(file):
     """An input. Params say which keys of the config matter; what is not a result is never taken from remote storage."""
     if file == INPUTS.config_file:

@@ -40,7 +40,7 @@ for name, inits, kept in (
         shell:
             "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
             " {params.options} {params.trials} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
-            " --recipe {params.code_hash} > {log:q} 2>&1"
+            " --code-hash {params.code_hash} > {log:q} 2>&1"
 
 
 rule train_bilstm:
@@ -68,5 +68,5 @@ rule train_bilstm:
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{bilstm_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --train {input.train:q} --dev {input.dev:q} --sets {params.sets}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash}"
+        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
         " > {log:q} 2>&1"

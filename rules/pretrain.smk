@@ -1,18 +1,19 @@
-"""Models from scratch: of one language (`talk`), of one norm scheme where no checkpoint is to be taken (`anc`), and those
-that a config describes (`own_models`)."""
+"""Vocabularies and models from scratch, as the section `pretrain` of the config describes them."""
 
 import re
+
+ONE_LANGUAGE = r"mono-[a-z]{2,3}(\.latn)?"
 
 
 rule train_vocabulary:
     input:
-        unpack(reads(f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json")),
+        unpack(reads(f"{RESULTS}/vocabularies/{{trained}}/tokenizer.json")),
     output:
-        f"{RESULTS}/vocabularies/mono-{{text}}/tokenizer.json",
+        f"{RESULTS}/vocabularies/{{trained}}/tokenizer.json",
     log:
-        f"{LOGS}/train_vocabulary/mono-{{text}}.log",
+        f"{LOGS}/train_vocabulary/{{trained}}.log",
     wildcard_constraints:
-        text=r"[a-z]{2,3}(\.latn)?",
+        trained="|".join([ONE_LANGUAGE, *map(re.escape, trained_vocabularies(config))]),
     conda:
         "../envs/torch.yaml"
     resources:
@@ -21,129 +22,50 @@ rule train_vocabulary:
     params:
         program=program("train_vocabulary.py"),
         code_hash=code("train_vocabulary.py"),
-        size=config["mlm"]["monolingual"]["vocabulary"],
+        options=lambda wildcards: vocabulary_options(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),
     shell:
-        "{params.program} --texts {params.texts} --size {params.size} --up-to --out {output:q} > {log:q} 2>&1"
+        "{params.program} --texts {params.texts} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
 
 
-rule pretrain_monolingual:
+def gpus_of(wildcards):
+    return trained_model(config, wildcards.trained)["gpus"]
+
+
+def is_long(wildcards):
+    """Whether a training sees billions of tokens, as those of `anc` do."""
+    entry = trained_model(config, wildcards.trained)
+    return (entry.get("steps") or 0) * entry["batch"] * entry["block"] > 10**10
+
+
+rule pretrain:
     input:
-        unpack(reads(f"{RESULTS}/models/mono-{{text}}/training.json")),
+        unpack(reads(f"{RESULTS}/models/{{trained}}/training.json")),
     output:
-        **model_files(f"{RESULTS}/models/mono-{{text}}"),
+        **model_files(f"{RESULTS}/models/{{trained}}"),
     log:
-        f"{LOGS}/pretrain_monolingual/mono-{{text}}.log",
+        f"{LOGS}/pretrain/{{trained}}.log",
     benchmark:
-        f"{BENCHMARKS}/pretrain_monolingual/mono-{{text}}.tsv"
+        f"{BENCHMARKS}/pretrain/{{trained}}.tsv"
     wildcard_constraints:
-        text=r"[a-z]{2,3}(\.latn)?",
+        trained="|".join([ONE_LANGUAGE, *map(re.escape, trained_models(config))]),
     conda:
         "../envs/torch.yaml"
     resources:
-        gpu=1,
-        mem_mb=times_attempt(16000),
-        runtime=times_attempt(480),
+        gpu=gpus_of,
+        mem_mb=lambda wildcards, attempt: (32000 if is_long(wildcards) else 16000) * attempt,
+        runtime=lambda wildcards, attempt: (2880 if is_long(wildcards) else 480) * attempt,
     params:
-        program=program("pretrain.py"),
+        program=lambda wildcards, output: program("pretrain.py", gpus_of(wildcards))(wildcards, output),
         code_hash=code("pretrain.py"),
-        options=monolingual_options(config),
-        texts=lambda wildcards, input: named_texts(input.texts),
-        dev=lambda wildcards, input: named_texts(input.dev),
-        out=lambda wildcards, output: parent(output.training),
-        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/mono-{wildcards.text}",
-    shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash} > {log:q} 2>&1"
-
-
-rule pretrain_norm_scheme:
-    input:
-        unpack(reads(f"{RESULTS}/models/scale-{{scheme}}/training.json")),
-    output:
-        **model_files(f"{RESULTS}/models/scale-{{scheme}}"),
-    log:
-        f"{LOGS}/pretrain_norm_scheme/scale-{{scheme}}.log",
-    benchmark:
-        f"{BENCHMARKS}/pretrain_norm_scheme/scale-{{scheme}}.tsv"
-    wildcard_constraints:
-        # A model that the config describes under `own_models` is none of this rule's.
-        scheme="".join(f"(?!{re.escape(name.removeprefix('scale-'))}/)" for name in OWN_MODELS)
-        + "(post|pre|normformer)(-v2)?",
-    conda:
-        "../envs/torch.yaml"
-    resources:
-        gpu=config["pretraining"]["gpus"],
-        mem_mb=times_attempt(32000),
-        runtime=times_attempt(2880),
-    params:
-        program=program("pretrain.py", processes=config["pretraining"]["gpus"]),
-        code_hash=code("pretrain.py"),
-        options=lambda wildcards: pretraining_options(config, f"scale-{wildcards.scheme}"),
+        options=lambda wildcards: pretrain_options(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
         tokenizer=lambda wildcards, input: f"{parent(input.vocabulary)}/tokenizer.json",
         out=lambda wildcards, output: parent(output.training),
-        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/scale-{wildcards.scheme}",
+        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/{wildcards.trained}",
+        # Models of one vocabulary read the same texts: they are encoded once. File names tell both.
+        tokens=lambda wildcards, output: f"{RESULTS}/tokens",
     shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash} > {log:q} 2>&1"
-
-
-if OWN_VOCABULARIES:
-
-    rule train_own_vocabulary:
-        input:
-            unpack(reads(f"{RESULTS}/vocabularies/{{own}}/tokenizer.json")),
-        output:
-            f"{RESULTS}/vocabularies/{{own}}/tokenizer.json",
-        log:
-            f"{LOGS}/train_own_vocabulary/{{own}}.log",
-        wildcard_constraints:
-            own="|".join(map(re.escape, OWN_VOCABULARIES)),
-        conda:
-            "../envs/torch.yaml"
-        resources:
-            mem_mb=times_attempt(8000),
-            runtime=times_attempt(60),
-        params:
-            program=program("train_vocabulary.py"),
-            code_hash=code("train_vocabulary.py"),
-            options=lambda wildcards: vocabulary_options(config, wildcards.own),
-            texts=lambda wildcards, input: named_texts(input.texts),
-        shell:
-            "{params.program} --texts {params.texts} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
-
-
-if OWN_MODELS:
-
-    rule pretrain_own:
-        input:
-            unpack(reads(f"{RESULTS}/models/{{own}}/training.json")),
-        output:
-            **model_files(f"{RESULTS}/models/{{own}}"),
-        log:
-            f"{LOGS}/pretrain_own/{{own}}.log",
-        benchmark:
-            f"{BENCHMARKS}/pretrain_own/{{own}}.tsv"
-        wildcard_constraints:
-            own="|".join(map(re.escape, OWN_MODELS)),
-        conda:
-            "../envs/torch.yaml"
-        resources:
-            gpu=1,
-            mem_mb=times_attempt(16000),
-            runtime=times_attempt(480),
-        params:
-            program=program("pretrain.py"),
-            code_hash=code("pretrain.py"),
-            options=lambda wildcards: own_model_options(config, wildcards.own),
-            texts=lambda wildcards, input: named_texts(input.texts),
-            dev=lambda wildcards, input: named_texts(input.dev),
-            out=lambda wildcards, output: parent(output.training),
-            checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/{wildcards.own}",
-            # Models of one vocabulary read the same texts: they are encoded once. File names tell both.
-            tokens=lambda wildcards, output: f"{RESULTS}/tokens",
-        shell:
-            "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {input.tokenizer:q} --texts {params.texts} --dev {params.dev}"
-            " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --recipe {params.code_hash} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev}"
+        " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash} > {log:q} 2>&1"

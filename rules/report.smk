@@ -13,7 +13,7 @@ rule write_config:
     params:
         config=json.dumps(config, indent=2, sort_keys=True),
     shell:
-        r"printf '%s\n' {params.config:q} > {output:q} 2> {log:q}"
+        "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}"
 
 
 rule make_verdicts:

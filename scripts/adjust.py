@@ -17,22 +17,9 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.engine.programs import add_precision, add_run, add_settings, circumstances, given
+from crossalign.engine.hyperparameters import AdjustmentSettings, add_flags, folder_identity, given
+from crossalign.engine.programs import add_precision, add_run, circumstances
 from crossalign.runtime.errors import run_main
-
-SETTINGS = {  # flag: (type, help)
-    "pairs": (int, "sentence pairs to sample from the pool"),
-    "aggregation": (str, "vector of a word: avg, start or end of its sub-words; subword: links between word pieces"),
-    "tokens": (str, "what is pulled together: cls, clssep, words or all"),
-    "batch": (int, "sentence pairs per step"),
-    "epochs": (int, "passes over the sample"),
-    "learning_rate": (float, "peak learning rate"),
-    "warmup": (float, "share of the steps over which the rate rises; then it is constant"),
-    "beta1": (float, "of Adam"),
-    "beta2": (float, "of Adam"),
-    "eps": (float, "of Adam"),
-    "clip": (float, "largest norm of the gradient; 0: no limit"),
-}
 
 
 def parse_args() -> argparse.Namespace:
@@ -43,7 +30,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--links", required=True, type=Path, help="a line of links 'i-j' for each line of the pool")
     add_run(parser)
     add_precision(parser)
-    add_settings(parser, SETTINGS)
+    add_flags(parser, AdjustmentSettings)
     return parser.parse_args()
 
 
@@ -52,17 +39,16 @@ def main() -> None:
     args = parse_args()
     started = time.monotonic()
 
-    from crossalign.engine.adjust import Adjusting, AdjustmentSettings
+    from crossalign.engine.adjust import Adjusting
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.folders import load_encoder, save_encoder
-    from crossalign.engine.hyperparameters import folder_identity
     from crossalign.engine.pairs import read_sample
     from crossalign.runtime.files import write_json
 
     device = choose_device(args.device)
     settings = AdjustmentSettings(
-        **given(args, SETTINGS), seed=args.seed, precision=choose_precision(args.precision, device)
+        **given(args, AdjustmentSettings), seed=args.seed, precision=choose_precision(args.precision, device)
     )
     sample = read_sample(args.bitext, args.links, settings.pairs, settings.seed)
     encoder, tokenizer = load_encoder(args.model)

@@ -1,132 +1,30 @@
-"""Write config/README.md: every key of the config with its meaning, the values it takes and its default.
+"""Write the tables of config/README.md, with every key of the config, its meaning, its values and its default, and the
+schema for editors, resources/schemas/config.schema.json.
 
-Meanings and allowed values come from resources/schemas/config.schema.yaml, defaults and notes from config.yaml.
+Meanings and values come from the classes in crossalign/catalog/settings.py, defaults and notes from config.yaml. What
+stands above the tables is written by hand.
 
 Example:
-    python scripts/document_config.py --out config/README.md
+    python scripts/document_config.py
 """
 
 import argparse
+import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import yaml
 
-from crossalign.catalog.config import ROOT, SCHEMA
+from crossalign.catalog.config import ROOT, resolve, values
+from crossalign.catalog.settings import json_schema
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_atomic
 
-CONFIG = ROOT / "config.yaml"
-INTRODUCTION = """\
-# Configuration
-
-<!-- Made by python scripts/document_config.py from resources/schemas/config.schema.yaml and config.yaml. -->
-
-The settings are in `config.yaml`, at the top of the repository. It describes the four papers at full scale. Leave it as
-it is: write the keys that differ into a file of your own, and Snakemake merges that file over `config.yaml`.
-
-```yaml
-run: mine
-items: [align-predict/table1, align-predict/table6]
-seeds: [1, 2]
-```
-
-```
-snakemake --profile profiles/gpu --configfile mine.yaml all
-```
-
-- Mappings are merged key by key. Lists and single values are replaced.
-- `run` names the folder of the results. Runs with different names do not mix.
-- A wrong key or value stops the run before its first job. The message says what is allowed.
-- When a key changes, only the jobs that depend on it run again.
-- `config.demo.yaml` and `config.small.yaml` are such files, too.
-
-In the tables below, AP is *First Align, then Predict*, ANC is *Cross-lingual Similarity of Multilingual Representations
-Revisited* and ADJ is *The Impact of Cross-Lingual Adjustment*. "AP 3" is section 3 of that paper. "Our choice" marks
-values that the papers do not state. A key without a default may be left out.
-"""
+MARK = "<!-- Below: made by python scripts/document_config.py. -->"
 HEAD = "| key | meaning | values | default |\n|---|---|---|---|"
 FOLLOWS = "a mapping, as follows"
 
 Node = yaml.MappingNode | yaml.SequenceNode | yaml.ScalarNode
-
-
-class Schema:
-    """The schema, with its references followed."""
-
-    def __init__(self, tree: dict):
-        self.top = tree["properties"]
-        self.definitions = tree["$defs"]
-
-    def definition(self, part: dict) -> dict:
-        """What `part` refers to; nothing if it refers to nothing."""
-        name = part.get("$ref", "").rpartition("/")[2]
-        return self.definitions[name] if name else {}
-
-    def full(self, part: dict) -> dict:
-        return self.definition(part) | part
-
-    def meaning(self, part: dict) -> str:
-        """A title is written to be read here; a description also goes into error messages."""
-        told = (schema.get(key) for schema in (part, self.definition(part)) for key in ("title", "description"))
-        return next(filter(None, told))
-
-    def values(self, part: dict) -> str:
-        """The values that are allowed, in words."""
-        full = self.full(part)
-        if "enum" in full:
-            return ", ".join(f"`{value}`" for value in full["enum"])
-        if "const" in full:
-            return f"`{full['const']}`"
-        if "anyOf" in full:
-            return " or ".join(self.values(choice) for choice in full["anyOf"])
-        if isinstance(full["type"], list):
-            words = self.values(full | {"type": full["type"][0]})
-            return words if words.startswith("null") else f"{words} or `null`"
-        return getattr(self, f"values_of_{full['type']}")(part, full)
-
-    def values_of_boolean(self, part: dict, full: dict) -> str:
-        return "`true` or `false`"
-
-    def values_of_string(self, part: dict, full: dict) -> str:
-        """A description, unless the row shows it as the meaning."""
-        own = part.get("description") if "title" in part or "pattern" in part else None
-        return self.definition(part).get("description") or own or "text"
-
-    def values_of_integer(self, part: dict, full: dict) -> str:
-        return f"a whole number{limits(full)}"
-
-    def values_of_number(self, part: dict, full: dict) -> str:
-        return f"a number{limits(full)}"
-
-    def values_of_array(self, part: dict, full: dict) -> str:
-        items, size = full["items"], full.get("maxItems")
-        if "enum" in self.full(items):
-            return f"a list of some of {self.values(items)}"
-        each = self.values(items)
-        return (
-            full["description"]
-            if each == "text" and "title" in part
-            else f"a list{f' of {size}' if size else ''}, each {each}"
-        )
-
-    def values_of_object(self, part: dict, full: dict) -> str:
-        others = full.get("additionalProperties")
-        if not isinstance(others, dict):
-            return f"a mapping with the keys {', '.join(f'`{key}`' for key in full['properties'])}"
-        names = full.get("propertyNames", {})
-        keys = self.values({"type": "string"} | names) if "pattern" not in names else "a name"
-        return f"a mapping: {keys} → {self.values(others)}"
-
-
-def limits(schema: dict) -> str:
-    """` from 1`, ` above 0 and at most 1`."""
-    words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    told = [f"{word} {schema[key]}" for key, word in words.items() if key in schema]
-    if {"minimum", "maximum"} <= schema.keys():
-        told = [f"from {schema['minimum']} to {schema['maximum']}"]
-    return " " + " and ".join(told) if told else ""
 
 
 class Defaults:
@@ -148,10 +46,6 @@ class Defaults:
                 return None
             node = place[1]
         return place
-
-    def value(self, path: tuple[str, ...]) -> str:
-        place = self.find(path)
-        return f"`{self.flow(place[1])}`" if place else ""
 
     def flow(self, node: Node) -> str:
         """A value on one line, with numbers as they are written: 5.0e-5."""
@@ -180,80 +74,78 @@ class Defaults:
         return ". ".join(filter(None, (" ".join(above), *behind)))
 
 
+class Page:
+    """The tables of keys."""
+
+    def __init__(self, schema: dict, config: str):
+        self.schema, self.defaults = schema, Defaults(config)
+
+    def row(self, path: tuple[str, ...], shown: str, part: dict, told: str = "") -> str:
+        """The line of one key."""
+        meaning = resolve(self.schema, part)["description"].rstrip(".")
+        meaning = meaning[:1].upper() + meaning[1:]
+        note = cell(self.defaults.note(path))
+        if note.lower() not in ("", meaning.lower()):
+            meaning += f"<br>{note}"
+        place = None if told == FOLLOWS else self.defaults.find(path)
+        default = f"`{self.defaults.flow(place[1])}`" if place else ""
+        return f"| `{shown}` | {meaning} | {cell(told or values(self.schema, part))} | {default} |"
+
+    def rows(self, path: tuple[str, ...], part: dict, seen: dict[str, str]) -> Iterator[str]:
+        """A row per key below `path`. What several keys refer to is spelt out below the first one."""
+        for key, inner in resolve(self.schema, part)["properties"].items():
+            below, reference = (*path, key), inner.get("$ref", "")
+            shown = ".".join(below[1:])
+            full = resolve(self.schema, inner)
+            entry = next(iter(full.get("patternProperties", {}).values()), {})
+            if "$ref" in entry:
+                # Entries with names of the user's choice: what each may say, with the defaults that all share.
+                yield self.row(below, shown, inner, FOLLOWS)
+                for name, each in resolve(self.schema, entry)["properties"].items():
+                    yield self.row((*below, "defaults", name), f"{shown}.<name>.{name}", each)
+            elif "properties" not in full:
+                yield self.row(below, shown, inner)
+            elif reference in seen:
+                yield self.row(below, shown, inner, f"as `{seen[reference]}`")
+            else:
+                seen |= {reference: shown}
+                yield self.row(below, shown, inner, FOLLOWS)
+                yield from self.rows(below, inner, seen)
+
+    def section(self, key: str, part: dict) -> str:
+        """A heading, what the paper or the config says of it, and the table."""
+        note = cell(self.defaults.note((key,)))
+        told = resolve(self.schema, part)["description"] + (f"\n\n{note.rstrip('.')}." if note else "")
+        return "\n".join([f"## {key}\n\n{told}\n", HEAD, *self.rows((key,), part, {}), ""])
+
+    def text(self) -> str:
+        """The whole page."""
+        keys = self.schema["properties"].items()
+        plain = [self.row((key,), key, part) for key, part in keys if "$ref" not in part]
+        sections = [self.section(key, part) for key, part in keys if "$ref" in part]
+        return "\n".join(["\n".join(["## The run\n", HEAD, *plain, ""]), *sections])
+
+
 def cell(text: str) -> str:
     """Text that is safe in a table."""
     return text.replace("|", r"\|").replace("<", "&lt;")
 
 
-def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def row(schema: Schema, defaults: Defaults, path: tuple[str, ...], shown: str, part: dict, values: str = "") -> str:
-    """The line of one key."""
-    meaning, note = sentence(cell(schema.meaning(part))), cell(defaults.note(path))
-    if note.lower() not in ("", meaning.lower()):
-        meaning += f"<br>{note}"
-    cells = (
-        f"`{shown}`",
-        meaning,
-        cell(values or schema.values(part)),
-        "" if values == FOLLOWS else defaults.value(path),
-    )
-    return f"| {' | '.join(cells)} |"
-
-
-def rows(schema: Schema, defaults: Defaults, path: tuple[str, ...], part: dict, seen: dict[str, str]) -> Iterator[str]:
-    """A row per key below `path`. What several keys refer to is spelt out below the first one."""
-    for key, inner in schema.full(part)["properties"].items():
-        below, reference = (*path, key), inner.get("$ref", "")
-        shown = ".".join(below[1:])
-        if "properties" not in schema.full(inner):
-            yield row(schema, defaults, below, shown, inner)
-        elif reference in seen:
-            yield row(schema, defaults, below, shown, inner, f"as `{seen[reference]}`")
-        else:
-            seen |= {reference: shown} if reference else {}
-            yield row(schema, defaults, below, shown, inner, FOLLOWS)
-            yield from rows(schema, defaults, below, inner, seen)
-
-
-def section(schema: Schema, defaults: Defaults, key: str, part: dict) -> str:
-    """A heading, what the paper or the config says of it, and the table."""
-    note = cell(defaults.note((key,)))
-    others = part.get("additionalProperties")
-    if isinstance(others, dict):
-        lines = [
-            row(schema, defaults, (key, "<name>", name), f"<name>.{name}", inner)
-            for name, inner in schema.full(others)["properties"].items()
-        ]
-    else:
-        lines = list(rows(schema, defaults, (key,), part, {}))
-    told = f"{sentence(cell(schema.meaning(part)))}." + (f"\n\n{note.rstrip('.')}." if note else "")
-    return "\n".join([f"## {key}\n\n{told}\n", HEAD, *lines, ""])
-
-
-def document(schema: dict, config: str) -> str:
-    """The whole page."""
-    described, defaults = Schema(schema), Defaults(config)
-    sections = {
-        key: part
-        for key, part in described.top.items()
-        if "properties" in part or "$ref" in (part.get("additionalProperties") or {})
-    }
-    plain = [row(described, defaults, (key,), key, part) for key, part in described.top.items() if key not in sections]
-    run = "\n".join(["## The run\n", HEAD, *plain, ""])
-    return "\n".join([INTRODUCTION, run, *(section(described, defaults, *each) for each in sections.items())])
+def documents() -> dict[str, str]:
+    """Both files, by their place in the repository."""
+    schema, page = json_schema(), "config/README.md"
+    above = (ROOT / page).read_text(encoding="utf-8").partition(MARK)[0]
+    tables = Page(schema, (ROOT / "config.yaml").read_text(encoding="utf-8")).text()
+    text = json.dumps(schema, indent=1, ensure_ascii=False)
+    return {page: f"{above}{MARK}\n\n{tables}", "resources/schemas/config.schema.json": f"{text}\n"}
 
 
 def main() -> None:
-    """Read both files, write one."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "config" / "README.md", help="default: config/README.md")
-    args = parser.parse_args()
-    text = document(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")), CONFIG.read_text(encoding="utf-8"))
-    with write_atomic(args.out) as file:
-        file.write(text)
+    """Write both files."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    for place, text in documents().items():
+        with write_atomic(ROOT / place) as file:
+            file.write(text)
 
 
 if __name__ == "__main__":

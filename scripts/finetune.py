@@ -16,36 +16,13 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.engine.programs import add_precision, add_run, add_settings, circumstances, given
+from crossalign.engine.hyperparameters import ContinualSettings, Settings, add_flags, folder_identity, given
+from crossalign.engine.programs import add_precision, add_run, circumstances
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.stages import Stages
 
 log = logging.getLogger("finetune")
 stages = Stages()
-
-SETTINGS = {  # flag: (type, help)
-    "learning_rate": (float, "peak learning rate"),
-    "batch": (int, "examples per step"),
-    "epochs": (int, "passes over the training set"),
-    "warmup": (float, "share of the steps over which the rate rises"),
-    "decay": (str, "linear or constant"),
-    "max_length": (int, "most tokens of an example"),
-    "selection": (str, "best (on the dev set) or last"),
-    "patience": (int, "stop after so many epochs without a better dev score; 0: never"),
-    "weight_decay": (float, "decay of AdamW"),
-    "beta1": (float, "of AdamW"),
-    "beta2": (float, "of AdamW"),
-    "eps": (float, "of AdamW"),
-    "clip": (float, "largest norm of the gradient; 0: no limit"),
-}
-CONTINUAL = {  # flag: (setting, type, help)
-    "continual_pairs": ("pairs", int, "sentence pairs to sample from the pool"),
-    "continual_aggregation": ("aggregation", str, "avg, start, end or subword"),
-    "continual_tokens": ("tokens", str, "cls, clssep, words or all"),
-    "continual_batch": ("batch", int, "sentence pairs beside each batch of the task"),
-    "alpha": ("alpha", float, "weight of the alignment loss"),
-    "alpha_scope": ("alpha_scope", str, "what alpha weighs: alignment (the term alone) or both (terms)"),
-}
 
 
 def parse_args() -> argparse.Namespace:
@@ -55,12 +32,11 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--task", required=True, help="pos, parsing, ner, nli or qa")
     parser.add_argument("--train", required=True, type=Path)
     parser.add_argument("--dev", type=Path)
-    parser.add_argument("--examples", type=int, help="train on the first so many examples only")
     parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
     parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
     add_run(parser)
     add_precision(parser)
-    add_settings(parser, SETTINGS)
+    add_flags(parser, Settings)
     parser.add_argument(
         "--trials", nargs="+", type=Path, metavar="FILE",
         help="training.json of trials: batch and rate are those of the best on the dev set",
@@ -69,7 +45,7 @@ def parse_args() -> argparse.Namespace:
     group.add_argument("--continual-bitext", type=Path, help="the pool of sentence pairs; switches the loss on")
     group.add_argument("--continual-links", type=Path, help="its links")
     group.add_argument("--continual-reference", type=Path, help="folder of the model as it was before its adjustment")
-    add_settings(group, {name: (kind, text) for name, (_, kind, text) in CONTINUAL.items()})
+    add_flags(group, ContinualSettings, "continual_")
     return parser.parse_args()
 
 
@@ -82,7 +58,6 @@ def main() -> None:
     from crossalign.engine.device import choose_device, choose_precision, wake
     from crossalign.engine.finetune import FineTuning
     from crossalign.engine.folders import load_encoder
-    from crossalign.engine.hyperparameters import Settings, folder_identity
     from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json
     from crossalign.tasks import get_task
@@ -91,17 +66,14 @@ def main() -> None:
     awake = wake(device)
     chosen, trials = _chosen(args)
     settings = Settings(
-        **given(args, SETTINGS) | chosen, seed=args.seed, precision=choose_precision(args.precision, device)
+        **given(args, Settings) | chosen, seed=args.seed, precision=choose_precision(args.precision, device)
     )
     if settings.selection == "best" and args.dev is None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
     stages.end("start")
     task = get_task(args.task)
     train = task.read(args.train)
-    if args.examples is not None:
-        if args.examples < 1:
-            raise UserError(f"--examples {args.examples}: at least 1 is needed")
-        train = train[: args.examples]
+    train = train[: settings.examples]
     task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     stages.end("read")
@@ -156,18 +128,17 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
 def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: str) -> tuple:
     """The second loss and its account, or None twice."""
     files = {name: getattr(args, f"continual_{name}") for name in ("bitext", "links", "reference")}
-    settings = {CONTINUAL[name][0]: value for name, value in given(args, CONTINUAL).items()}
+    chosen = given(args, ContinualSettings, "continual_")
     missing = [f"--continual-{name}" for name, value in files.items() if value is None]
-    if len(missing) == len(files) and not settings:
+    if len(missing) == len(files) and not chosen:
         return None, None
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
 
-    from crossalign.engine.adjust import ContinualSettings, continual, load_reference
-    from crossalign.engine.hyperparameters import folder_identity
+    from crossalign.engine.adjust import continual, load_reference
     from crossalign.engine.pairs import read_sample
 
-    settings = ContinualSettings(**settings)
+    settings = ContinualSettings(**chosen)
     reference = load_reference(files["reference"], encoder)
     # The sample is the one that an adjustment of the same seed and size used.
     sample = read_sample(files["bitext"], files["links"], settings.pairs, args.seed)

@@ -23,10 +23,10 @@ from crossalign.fetch.listing import missing
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
-from crossalign.plan.disk import model_disk, readable
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.measured import measured
 from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, taken, times
+from crossalign.plan.work import model_disk, readable
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.gpus import jobs_per_gpu
 

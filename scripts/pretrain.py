@@ -15,37 +15,10 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import add_precision, add_run, add_settings, given, named_files
+from crossalign.engine.hyperparameters import add_flags, given
+from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings
+from crossalign.engine.programs import add_precision, add_run, named_files
 from crossalign.runtime.errors import UserError, run_main
-
-SETTINGS = {
-    "steps": (int, "steps of training"),
-    "batch": (int, "blocks per step"),
-    "block": (int, "tokens per block"),
-    "learning_rate": (float, "highest learning rate"),
-    "warmup": (float, "share of the steps over which the rate rises"),
-    "decay": (str, "linear or constant"),
-    "weight_decay": (float, "of matrices"),
-    "beta1": (float, "of AdamW"),
-    "beta2": (float, "of AdamW"),
-    "eps": (float, "of AdamW"),
-    "clip": (float, "largest norm of the gradient, 0: none"),
-    "hidden_share": (float, "share of tokens to predict"),
-    "exponent": (float, "languages are drawn by their share of the tokens to this power"),
-    "dropout": (float, "while pretraining; the model's own if not given"),
-    "attention_dropout": (float, "of attention while pretraining; --dropout if not given"),
-    "dev_every": (int, "steps between two looks at the dev loss; a twentieth of all if not given"),
-    "selection": (str, "last, or best: the weights at the lowest dev loss"),
-}
-SHAPE = {
-    "hidden": (int, "neurons per layer"),
-    "layers": (int, "number of layers"),
-    "heads": (int, "attention heads"),
-    "intermediate": (int, "neurons inside the feed-forward block"),
-    "positions": (int, "longest sequence"),
-    "initializer_range": (float, "standard deviation of new weights"),
-    "position_waves": (float, "height of the sine waves that position vectors begin as; 0 or not given: at random"),
-}
 
 
 def parse_args() -> argparse.Namespace:
@@ -55,17 +28,11 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--dev", nargs="+", default=[], metavar="NAME=FILE", help="texts to measure the loss on")
     parser.add_argument("--init", type=Path, help="model to go on from; its shape and its tokenizer are kept")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of a new model")
-    parser.add_argument("--objective", help="mlm or clm (causal); if not given, what the model is made for, else mlm")
-    parser.add_argument("--norm", default="post", help="post, pre or normformer")
     parser.add_argument(
         "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer, xglm; by norm and objective if not given"
     )
-    add_settings(parser, SHAPE)
-    parser.add_argument("--residual-scaling", action="store_true", default=None, help="NormFormer with its ResScale")
-    add_settings(parser, SETTINGS)
-    parser.add_argument("--tuning-dropout", type=float, help="a new model's own, for later; --dropout if not given")
-    parser.add_argument("--epochs", type=float, help="in place of --steps: times that the texts are gone through")
-    parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
+    for settings in (ModelShape, PretrainSettings, PretrainOptions):
+        add_flags(parser, settings)
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
     add_run(parser)
     add_precision(parser)
@@ -80,27 +47,29 @@ def main() -> None:
 
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision, join_team
-    from crossalign.engine.pretrain import PretrainSettings
     from crossalign.engine.pretrain_job import Job, pretrain, starting_point
 
     team, name = join_team(args.device)
     device = choose_device(name)
     if not team.first:
         logging.getLogger().setLevel(logging.WARNING)
-    settings = PretrainSettings(
-        **{"steps": 1, **given(args, SETTINGS)}, seed=args.seed, precision=choose_precision(args.precision, device)
-    )
-    shape = given(args, [*SHAPE, "residual_scaling"])
+    chosen = {"steps": 1, "seed": args.seed, "precision": choose_precision(args.precision, device)}
+    settings = PretrainSettings(**chosen | given(args, PretrainSettings))
+    further = PretrainOptions(**given(args, PretrainOptions))
+    shape = given(args, ModelShape)
+    ModelShape(**shape)
+    objective, norm = shape.pop("objective", None), shape.pop("norm", "post")
     # A new model's own dropout, for later: what is given for that, or what it is pretrained with.
-    if args.tuning_dropout is not None:
-        shape["dropout"] = args.tuning_dropout
+    if further.tuning_dropout is not None:
+        shape["dropout"] = further.tuning_dropout
     elif args.init is None:
-        shape |= given(args, ["dropout", "attention_dropout"])
-    start = starting_point(args.init, args.tokenizer, args.norm, args.family, shape, args.seed, args.objective)
+        own = {"dropout": args.dropout, "attention_dropout": args.attention_dropout}
+        shape |= {name: value for name, value in own.items() if value is not None}
+    start = starting_point(args.init, args.tokenizer, norm, args.family, shape, args.seed, objective)
     texts, dev = named_files(args.texts, "--texts"), named_files(args.dev, "--dev")
     job = Job(
-        texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, args.store,
-        Saving(steps=args.save_steps), dev, args.epochs,
+        texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, further.store,
+        Saving(steps=args.save_steps), dev, further.epochs,
     )  # fmt: skip
     try:
         with requeued(tell=team.first):

@@ -17,6 +17,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from crossalign.engine.hyperparameters import BilstmSettings, Sizes, add_flags, given
 from crossalign.engine.programs import add_run, circumstances, named_sets
 from crossalign.runtime.errors import UserError, run_main
 
@@ -32,18 +33,8 @@ def parse_args() -> argparse.Namespace:
     add("--dev", type=Path, help="decides which epoch is kept and when to stop")
     add("--sets", nargs="+", default=[], metavar="NAME=FILE", help="such as trees/wo_wtb/test=FILE")
     add("--vectors", type=Path, help="word vectors (text format of word2vec and fastText), added to the learnt ones")
-    add("--layers", type=int, default=3)
-    add("--hidden", type=int, default=400, help="neurons of a layer and direction")
-    add("--characters", type=int, default=100, help="neurons of the character BiLSTM, and size of a character's vector")
-    add("--words", type=int, default=100, help="size of a word's vector")
-    add("--dropout", type=float, default=0.33)
-    add("--epochs", type=int, default=60)
-    add("--least-steps", type=int, default=25, help="an epoch passes over a small set until it has so many steps")
-    add("--batch", type=int, default=16, help="sentences per step")
-    add("--learning-rate", type=float, default=2e-3)
-    add("--decay", default="linear", help="linear or constant")
-    add("--patience", type=int, default=10, help="stop after so many epochs without a better dev score; 0: never")
-    add("--clip", type=float, default=5.0, help="largest norm of the gradient; 0: no limit")
+    add_flags(parser, Sizes)
+    add_flags(parser, BilstmSettings)
     add_run(parser)
     return parser.parse_args()
 
@@ -54,39 +45,33 @@ def main() -> None:
     started = time.monotonic()
     files = named_sets(args.sets)
 
-    from crossalign.engine.bilstm import Lexicon, Sizes, read_vectors
+    from crossalign.engine.bilstm import Lexicon, read_vectors
     from crossalign.engine.bilstm_training import WordTraining, save_word_model
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device
-    from crossalign.engine.hyperparameters import Settings
     from crossalign.runtime.files import write_json
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
     from crossalign.tasks.words import get_word_task
 
     task = get_word_task(args.task)
-    if args.patience < 0 or args.least_steps < 1:
-        raise UserError("--patience is 0 or more epochs, --least-steps 1 or more steps")
-    if args.patience and args.dev is None:
+    sizes = Sizes(**given(args, Sizes))
+    chosen = {"selection": "best" if args.dev else "last"} | given(args, BilstmSettings)
+    if args.dev is None and chosen.get("patience", BilstmSettings.patience):
         raise UserError("early stopping needs a development set: give --dev FILE or --patience 0")
-    sizes = Sizes(args.layers, args.hidden, args.characters, args.words, args.dropout)
-    settings = Settings(
-        learning_rate=args.learning_rate, batch=args.batch, epochs=args.epochs, warmup=0.0, decay=args.decay,
-        max_length=0, selection="best" if args.dev else "last", patience=args.patience, clip=args.clip,
-        seed=args.seed,
-    )  # fmt: skip
+    settings = BilstmSettings(**chosen, seed=args.seed)
     train = task.read(args.train)
     task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     sets = {name: task.read(file) for name, file in sorted(files.items())}
-    given, vectors = [], None
+    pretrained, vectors = [], None
     if args.vectors:
         forms = {form for records in (train, dev, *sets.values()) for words in task.words(records) for form in words}
-        given, vectors = read_vectors(args.vectors, forms)
+        pretrained, vectors = read_vectors(args.vectors, forms)
     device = choose_device(args.device)
     training = WordTraining(
-        task, Lexicon.of(task.words(train), given), sizes, train, dev, settings, vectors, device, args.checkpoints,
-        args.code_hash, Saving(steps=args.save_steps), args.least_steps,
+        task, Lexicon.of(task.words(train), pretrained), sizes, train, dev, settings, vectors, device, args.checkpoints,
+        args.code_hash, Saving(steps=args.save_steps), settings.least_steps,
     )  # fmt: skip
     with requeued():
         model = training.run()

@@ -4,6 +4,8 @@ import argparse
 from itertools import chain, islice
 from pathlib import Path
 
+from crossalign.engine.hyperparameters import add_flags, given
+from crossalign.engine.pretrain_settings import VocabularySettings
 from crossalign.engine.programs import named_files
 from crossalign.runtime.errors import run_main
 
@@ -17,10 +19,8 @@ def parse_args() -> argparse.Namespace:
         " --texts wo=results/demo/data/text/wikipedia_wo/train.txt",
     )
     parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE", help="prepared texts")
-    parser.add_argument("--size", required=True, type=int, help="pieces, special tokens included")
-    parser.add_argument("--style", default="bert", help="names of the special tokens: bert, xlm-roberta or xglm")
+    add_flags(parser, VocabularySettings)
     parser.add_argument("--up-to", action="store_true", help="take what the texts support if that is less")
-    parser.add_argument("--most-lines", type=int, help="at most so many lines of each file")
     parser.add_argument("--out", required=True, type=Path, help="tokenizer.json to write")
     return parser.parse_args()
 
@@ -28,6 +28,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Read, count, write."""
     args = parse_args()
+    settings = VocabularySettings(**given(args, VocabularySettings))
 
     from crossalign.engine.corpus import lines_of
     from crossalign.engine.tokenizer import train_vocabulary
@@ -35,9 +36,9 @@ def main() -> None:
 
     files = [path for paths in named_files(args.texts, "--texts").values() for path in paths]
     tokenizer = train_vocabulary(
-        lambda: chain.from_iterable(islice(lines_of(path), args.most_lines) for path in files),
-        args.size,
-        args.style,
+        lambda: chain.from_iterable(islice(lines_of(path), settings.lines) for path in files),
+        settings.size,
+        settings.style,
         up_to=args.up_to,
     )
     with write_atomic(args.out) as stream:

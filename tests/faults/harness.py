@@ -34,7 +34,7 @@ PARTS = (
 # Few jobs, all kinds of them: data, a model that is kept and one that is not, scores, similarities, table and figure.
 SMALL = {
     "items": ["align-predict/table8", "align-predict/figure2"],
-    "align-predict": {"languages": ["en", "ru"], "beside": [], "sources": ["en"], "layer_pairs": ["1-2"]}
+    "align-predict": {"languages": ["en", "ru"], "extra_targets": [], "sources": ["en"], "layer_pairs": ["1-2"]}
     | {"layer_sets": ["1-2"], "own_treebanks": {}, "similarity_languages": ["ru"]},
 }
 SIZES = {"train": 160, "dev": 6, "test": 6, "extra": 2}

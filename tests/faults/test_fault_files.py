@@ -83,7 +83,7 @@ def half_way(finetune, tmp_path, monkeypatch):
 
     def third(self, tensors, notes):
         save(self, tensors, notes)
-        if (notes["epoch"], notes["index"]) == (1, 0):
+        if len(notes["loss"]) == 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -170,7 +170,7 @@ def test_no_room_for_predictions_and_embeddings(tmp_path, no_room):
 def test_no_damage_to_a_checkpoint_goes_unnoticed(tmp_path, caplog):
     """A bit of every byte turned, every length cut: what is loaded is what was saved, or nothing."""
     checkpoints = Checkpoints(tmp_path, "abc")
-    notes = {"epoch": 1, "index": 31, "loss": [0.5, 0.25], "resumed": 0}
+    notes = {"step": 31, "loss": [0.5, 0.25], "resumed": 0}
     checkpoints.save({"a": torch.arange(6.0).view(2, 3), "step": torch.tensor(7)}, notes)
     whole = checkpoints.path.read_bytes()
     tensors, read = checkpoints.load()

@@ -31,7 +31,7 @@ def test_every_target_plans_at_paper_scale(root, tmp_path, target):
         assert count(jobs, "finetune", "finetune_random", "train_bilstm") == len(tuned)
         assert count(jobs, "evaluate", "train_bilstm") == len(tuned)
         assert count(jobs, "adjust_model", "adapt_to_text") == sum(isinstance(run, Adapted) for run in runs)
-        assert count(jobs, "pretrain_monolingual") == sum(run.path().startswith("models/mono-") for run in runs)
+        assert count(jobs, "pretrain") == sum(run.path().startswith("models/mono-") for run in runs)
         assert count(jobs, "make_table", "make_figure") == len(items)
 
 
@@ -46,10 +46,11 @@ def test_the_grid_search_is_a_target_of_its_own(root, tmp_path):
 
 
 def test_norm_schemes_can_be_pretrained(root, tmp_path):
-    config = {"items": ["anc/figure4", "anc/figure7"], "anc": {"norm_models": "pretrain"}, "pretraining": {"gpus": 2}}
+    config = {"items": ["anc/figure4", "anc/figure7"], "anc": {"norm_models": "pretrain"}}
+    config["pretrain"] = {"models": {"defaults": {"gpus": 2}}}
     done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--printshellcmds", config=config)
     jobs = planned(done)
-    assert jobs["pretrain_norm_scheme"] == 4
+    assert jobs["pretrain"] == 4
     # Only the vocabulary comes from outside.
     assert jobs["download_model"] == 1
     commands = [line for line in done.stdout.splitlines() if "torchrun --standalone --nproc-per-node 2" in line]

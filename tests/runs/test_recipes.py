@@ -93,7 +93,7 @@ def test_a_task_is_learnt_in_the_demo_world(root, page, tmp_path):
     (folder / "resources" / "demo" / "world.yaml").write_text(world, encoding="utf-8")
     recipe = page["Add a task"]
     apply(recipe, folder)
-    fewer = {"languages": ["en", "ru"], "sources": ["en"], "beside": [], "similarity_languages": ["ru"]}
+    fewer = {"languages": ["en", "ru"], "sources": ["en"], "extra_targets": [], "similarity_languages": ["ru"]}
     demo = folder / "config.demo.yaml"
     config = merged({}, demo)
     merge(config, {"align-predict": fewer | {"own_treebanks": {"ru": "ru_gsd"}}})

@@ -12,7 +12,7 @@ RATES = [1.0e-5, 3.0e-3]
 SMALL = {
     "items": [ITEM],
     "seeds": [1, 2],
-    "align-predict": {"languages": ["en", "ru"], "beside": [], "sources": ["en"], "layer_pairs": ["1-2"]}
+    "align-predict": {"languages": ["en", "ru"], "extra_targets": [], "sources": ["en"], "layer_pairs": ["1-2"]}
     | {"own_treebanks": {"ru": "ru_gsd"}, "similarity_languages": ["ru"], "test_treebanks": {}}
     | {"search_per_init": {"learning_rate": RATES}},
     # A handful of sentences, until they are known by heart.

@@ -18,7 +18,8 @@ from crossalign.plan.jobs import planned as jobs_of
 # One item of each paper.
 ITEMS = ["align-predict/table7", "anc/figure4", "adjust/figure1", "talk/figure2"]
 TINY = {"layers": 2, "hidden": 32, "heads": 2, "intermediate": 64, "batch": 4, "block": 32, "steps": 5}
-NORMS = ("post", "pre", "normformer", "normformer-v2")
+NORMS = ("scale-post", "scale-pre", "scale-normformer", "scale-normformer-v2")
+FEW = {"size": 500, "languages": ["fr", "wo"]}
 PINCH = {
     "items": ITEMS,
     "seeds": [1],
@@ -30,17 +31,18 @@ PINCH = {
     | {"aggregations": {"lang": "hi", "values": ["avg"]}}
     | {"extended": {"base": "small", "lang": "hi", "pairs": ["200"]}},
     "talk": {"profile_languages": ["wo"], "languages": ["wo"]},
-    "own_vocabularies": {"defaults": {"size": 500, "languages": ["fr", "wo"], "lines": 300}},
-    "own_models": {"defaults": {**TINY, "languages": ["fr", "wo"]}}
-    | {f"scale-{name}": {"languages": ["fr", "wo"], "steps": 5} for name in NORMS},
+    "pretrain": {
+        "vocabularies": {"small": FEW | {"lines": 300}, "small-roberta": FEW | {"lines": 300}, "mono-*": {"size": 500}},
+        "models": {name: TINY | {"languages": ["fr", "wo"]} for name in ("small", *NORMS)}
+        | {"mono-*": {"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64, "block": 32, "epochs": 1}},
+    },
     "finetune": {
         "defaults": {"max_length": 64},
         "pos": {"epochs": 1, "examples": 100, "selection": "last"},
         "unseen-parsing": {"epochs": 1, "patience": 0},
         "adjust-nli": {"epochs": 1, "examples": 100, "max_length": 64},
     },
-    "mlm": {"block": 32, "epochs": 1}
-    | {"monolingual": {"vocabulary": 500, "layers": 1, "hidden": 32, "heads": 2, "intermediate": 64, "epochs": 1}},
+    "mlm": {"block": 32, "epochs": 1},
     "bilstm": {"layers": 1, "hidden": 16, "characters": 8, "words": 8, "epochs": 1, "patience": 0},
 }  # fmt: skip
 
@@ -99,6 +101,6 @@ def test_prepared_sets_can_move_alone(pinch, root, tmp_path):
     subprocess.run(["tar", "-C", str(elsewhere), "-xf", str(packed)], check=True)
     shutil.copy(pinch / "pinch.yaml", elsewhere)
     left = planned(run(root, elsewhere, "--dry-run"))
-    assert left["pretrain_own"] == 4
-    moved = ("download_", "prepare_", "align_", "train_own_vocabulary")
+    assert left["pretrain"] == 5
+    moved = ("download_", "prepare_", "align_", "train_vocabulary")
     assert not [rule for rule in left if rule.startswith(moved)]

@@ -14,7 +14,11 @@ SMALL = {
     "adjust": {"languages": ["hi"], "tasks": ["nli"], "pairs": "20", "word_pairs": 10, "translated": ["hi"]}
     | {"further_alpha_scopes": ["both"]}
     | {"sizes": {"lang": "hi", "pairs": ["20"]}, "extended": {"base": "embert-hi", "lang": "hi", "pairs": ["20"]}},
-    "mlm": {"epochs": 1, "monolingual": {"vocabulary": 300, "layers": 2, "epochs": 1}},
+    "mlm": {"epochs": 1},
+    "pretrain": {
+        "vocabularies": {"mono-*": {"size": 300}},
+        "models": {"mono-*": {"layers": 2, "epochs": 1}},
+    },
     "bilstm": {"epochs": 1},
     "keep_models": "none",
 }
@@ -88,7 +92,7 @@ def test_another_rate_of_the_adjustment_runs_what_depends_on_it(project):
     # The adjusted model and its three fine-tunings; the original one is left alone.
     assert jobs["finetune"] == jobs["evaluate"] == 3
     assert jobs["measure_distances"] == 3
-    assert not {"train_bilstm", "adapt_to_text", "pretrain_monolingual"} & set(jobs)
+    assert not {"train_bilstm", "adapt_to_text", "pretrain"} & set(jobs)
 
 
 def test_another_baseline_runs_the_baseline_alone(project):

@@ -25,7 +25,7 @@ SMALL = {
     ],
     "align-predict": {
         "languages": ["en", "ru", "ar", "sl"],
-        "beside": [],
+        "extra_targets": [],
         "own_treebanks": {"ru": "ru_gsd"},
         "similarity_languages": ["ru", "ar"],
     },

@@ -18,7 +18,12 @@ from crossalign.world.settings import load_settings
 # One task, two languages: few jobs, all kinds of them.
 SMALL = {
     "items": ["align-predict/figure4"],
-    "align-predict": {"languages": ["en", "ru"], "beside": [], "sources": ["en"], "similarity_languages": ["ru"]},
+    "align-predict": {
+        "languages": ["en", "ru"],
+        "extra_targets": [],
+        "sources": ["en"],
+        "similarity_languages": ["ru"],
+    },
 }
 SIZES = {"train": 300, "dev": 10, "test": 10, "extra": 2}
 RUN = "results/demo/tuned/mbert/ner-wikiann_en/ref/seed{}"

@@ -235,7 +235,7 @@ def test_mixed_precision_follows_full_precision(sample, tokenizer):
 
 
 @pytest.mark.parametrize(
-    "change", [{"code_hash": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"eps": 1e-8}]
+    "change", [{"code_hash": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"epsilon": 1e-8}]
 )
 def test_another_adjustment_does_not_continue(sample, tokenizer, tmp_path, caplog, change):
     first = adjusting(sample, tokenizer, tmp_path, Saving(steps=29))
@@ -262,11 +262,11 @@ def test_a_loss_that_breaks_is_told(sample, tokenizer):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pairs": 0}, "--pairs 0: at least 1"),
-        ({"batch": 0}, "--batch 0: at least 1"),
-        ({"learning_rate": 0.0}, "learning rate 0.0 is not positive"),
-        ({"aggregation": "sum"}, "aggregation 'sum' is not one of"),
-        ({"tokens": "none"}, "token choice 'none' is not one of"),
+        ({"pairs": 0}, "--pairs 0: expected a whole number from 1"),
+        ({"batch": 0}, "--batch 0: expected"),
+        ({"learning_rate": 0.0}, "--learning-rate 0.0: expected a number above 0"),
+        ({"aggregation": "sum"}, "--aggregation sum: expected one of"),
+        ({"tokens": "none"}, "--tokens none: expected one of"),
     ],
 )
 def test_bad_settings(settings, message):

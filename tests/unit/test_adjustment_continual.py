@@ -123,8 +123,8 @@ def test_the_reference_must_fit(place, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha_scope": "all"}, "alpha scope 'all' is not one of alignment, both"),
-        ({"alpha": -1.0}, "alpha -1.0 is negative"),
+        ({"alpha_scope": "all"}, "--alpha-scope all: expected one of alignment, both"),
+        ({"alpha": -1.0}, "--alpha -1.0: expected a number from 0"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -170,10 +170,10 @@ def test_adjust_writes_a_model_folder(place, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--aggregation", "max"], "error: aggregation 'max' is not one of avg, start, end, subword"),
-        (["--pairs", "0"], "error: --pairs 0: at least 1 is needed"),
+        (["--aggregation", "max"], "error: --aggregation max: expected one of start, end, avg, subword"),
+        (["--pairs", "0"], "error: --pairs 0: expected a whole number from 1"),
         (["--links", "nowhere"], "error: cannot read nowhere: No such file or directory"),
-        (["--warmup", "2"], "error: warm-up 2.0 is not a share"),
+        (["--warmup", "2"], "error: --warmup 2.0: expected a number from 0 to 1"),
     ],
 )
 def test_bad_command_lines_of_adjust(place, tmp_path, monkeypatch, capsys, flags, message):
@@ -192,7 +192,7 @@ def finetune_arguments(place, out, *more):
 
 def test_finetune_with_continual_learning(place, tmp_path, monkeypatch):
     flags = ["--continual-bitext", place / "pool.tsv", "--continual-links", place / "pool.pharaoh"]
-    flags += ["--continual-reference", place / "original", "--continual-batch", 8, "--alpha", 0.02]
+    flags += ["--continual-reference", place / "original", "--continual-batch", 8, "--continual-alpha", 0.02]
     run_program("finetune", finetune_arguments(place, tmp_path / "plain"), monkeypatch)
     run_program("finetune", finetune_arguments(place, tmp_path / "out", *flags), monkeypatch)
     plain, report = (json.loads((tmp_path / name / "training.json").read_text()) for name in ("plain", "out"))
@@ -206,7 +206,7 @@ def test_finetune_with_continual_learning(place, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--alpha", "0.1"], "needs --continual-bitext, --continual-links, --continual-reference"),
+        (["--continual-alpha", "0.1"], "needs --continual-bitext, --continual-links, --continual-reference"),
         (["--continual-bitext", "pool.tsv"], "needs --continual-links, --continual-reference"),
     ],
 )

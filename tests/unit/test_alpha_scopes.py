@@ -72,15 +72,15 @@ def flags(text):
 
 
 def test_the_command_says_what_alpha_weighs(two):
-    assert flags(continual_options(two, RUN))["--alpha-scope"] == "both"
+    assert flags(continual_options(two, RUN))["--continual-alpha-scope"] == "both"
     main = Tuned(RUN.model, RUN.preset, RUN.source, "continual", RUN.seed)
-    assert flags(continual_options(two, main))["--alpha-scope"] == "alignment"
+    assert flags(continual_options(two, main))["--continual-alpha-scope"] == "alignment"
     other = two | {
         "adjustment": two["adjustment"] | {"continual": two["adjustment"]["continual"] | {"alpha_scope": "both"}}
     }
-    assert flags(continual_options(other, main))["--alpha-scope"] == "both"
+    assert flags(continual_options(other, main))["--continual-alpha-scope"] == "both"
     turned = Tuned(RUN.model, RUN.preset, RUN.source, "continual-alignment", RUN.seed)
-    assert flags(continual_options(other, turned))["--alpha-scope"] == "alignment"
+    assert flags(continual_options(other, turned))["--continual-alpha-scope"] == "alignment"
     # Nothing else of the two trainings differs.
     assert finetune_options(two, RUN) == finetune_options(two, main)
 

@@ -100,7 +100,7 @@ def test_bad_vectors(tmp_path, text, message):
 
 @pytest.mark.parametrize("name", ["layers", "hidden", "characters", "words", "dropout"])
 def test_sizes(name):
-    with pytest.raises(UserError, match=f"{name} is "):
+    with pytest.raises(UserError, match=f"--{name} .*: expected a"):
         Sizes(**{name: 1.0 if name == "dropout" else 0})
     # The specification's.
     assert Sizes() == Sizes(layers=3, hidden=400, characters=100, words=100, dropout=0.33)

@@ -291,7 +291,7 @@ def check_tuned_model(world, out, report):
         (["--init", "random-9"], "init 'random-9': layers must lie between 1 and 2"),
         (["--precision", "bf16"], "precision bf16 is for GPUs"),
         (["--task", "poetry"], "unknown task 'poetry'"),
-        (["--warmup", "3"], "warm-up 3.0 is not a share"),
+        (["--warmup", "3"], "--warmup 3.0: expected a number from 0 to 1"),
     ],
 )
 def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys):

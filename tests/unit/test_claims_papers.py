@@ -155,7 +155,7 @@ CONTRADICTIONS = [
             (
                 "cka-lower-reinit",
                 "above the re-initialised layers it is higher than before",
-                draw([figure(ALIGN, place) for place in (6, 7, 8)], [0.0] * 3 + [0.9] * 10, series="layers 1-2"),
+                draw([figure(ALIGN, place) for place in (6, 7, 8)], [0.0] * 3 + [0.7] * 10, series="layers 1-2"),
             ),
             *(
                 (

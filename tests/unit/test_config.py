@@ -1,90 +1,87 @@
-"""A wrong config is refused before any job starts, and the message says what to write instead."""
+"""A wrong config is refused before any job starts, and told how to be right. Its page and its schema are up to date."""
 
 import copy
+import re
+import runpy
 
 import pytest
-import yaml
-from snakemake.common.configfile import load_configfile
-from snakemake.utils import update_config
 
-from crossalign.catalog.config import check
+from crossalign.catalog.config import check, load, merge
+from crossalign.catalog.settings import json_schema
+from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import UserError
-
-
-@pytest.fixture(scope="module")
-def config(root):
-    return yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
-
 
 DELETE = object()
 
-# (key, value, words that the message must hold)
+# (key, value, words that the message must hold). Of each kind of value one, and all that no kind of value can say.
 BAD = [
     ("sedes", [1], ["unknown key 'sedes'", "did you mean 'seeds'"]),
-    ("run", "", ["run", "folder name"]),
-    ("run", "../away", ["run", "'../away'"]),
-    ("run", "a b; rm -rf x", ["run", "folder name"]),
-    ("papers", [], ["papers"]),
-    ("papers", ["align_predict"], ["papers[0]", "align-predict, anc, adjust, talk"]),
-    ("items", ["align-predict/table9"], ["unknown item 'align-predict/table9'", "did you mean"]),
-    ("items", [], ["items"]),
-    ("items", "some", ["items", "'some'", "`all`, or a list"]),
-    ("seeds", [], ["seeds", "at least one"]),
-    ("seeds", [0], ["seeds[0]", "0"]),
-    ("seeds", [1, 1], ["seeds"]),
-    ("seeds", ["one"], ["seeds[0]", "'one'"]),
-    ("seeds", 5, ["seeds", "5 is not allowed", "a list of whole numbers"]),
-    ("downloads.mirror", "ftp://host", ["downloads.mirror", "ftp://host", "https:// or file://"]),
+    ("align-predict.search_per_init", {"rate": [1e-3]}, ["search_per_init: unknown key 'rate'", "allowed are batch"]),
+    ("downloads.folder", DELETE, ["downloads: the key 'folder' is missing"]),
+    ("run", "", ["run: '' is not allowed; expected a folder name below results/ (name of the run"]),
+    ("papers", [], ["papers: [] is not allowed", "at least one (the papers to reproduce)"]),
+    ("papers", ["align_predict"], ["papers[0]", "one of align-predict, anc, adjust, talk"]),
+    ("items", "some", ["items: 'some'", "`all`, or a list"]),
+    ("seeds", [0], ["seeds[0]: 0 is not allowed; expected a whole number from 1"]),
+    ("seeds", 5, ["seeds: 5 is not allowed", "a list of whole numbers"]),
+    ("adjust.tasks", ["qa", "qa"], ["adjust.tasks", "each only once"]),
+    ("downloads.mirror", "ftp://host", ["downloads.mirror: 'ftp://host'", "https:// or file://", "or null"]),
+    ("downloads.offline", "yes", ["downloads.offline: 'yes' is not allowed; expected true or false"]),
+    ("downloads.attempts", True, ["downloads.attempts: True is not allowed; expected a whole number from 1 to 20"]),
+    ("align-predict.treebanks", {"en": "EWT"}, ["align-predict.treebanks.en: 'EWT'", "en_ewt"]),
+    ("align-predict.treebanks", {"EN": "en_ewt"}, ["align-predict.treebanks: 'EN' is not allowed as a key"]),
+    ("skip", {"talk/figure4": ""}, ["skip.talk/figure4: ''", "the reason"]),
+    ("finetune.pos.learning_rate", "5e-5", ["finetune.pos.learning_rate: '5e-5'", "write 5.0e-5"]),
+    ("finetune.pos.learning_rate", float("nan"), ["finetune.pos.learning_rate: nan"]),
+    ("finetune.pos.batch", 16.5, ["finetune.pos.batch: 16.5", "a whole number from 1 (examples per step)"]),
+    ("adjustment.betas", [0.9, 1], ["adjustment.betas[1]: 1", "below 1"]),
+    ("pretrain.models.scale-post.residual_scaling", "on", ["scale-post.residual_scaling: 'on'", "ResScale"]),
+    ("pretrain.models.scale-post.attention_dropout", 1, ["attention_dropout: 1", "or null", "null: as dropout"]),
+    ("pretrain.models.Big", {}, ["pretrain.models: 'Big' is not allowed as a key"]),
+    # Keys of earlier versions.
+    ("own_models", {}, ["own_models: this key has moved; write pretrain.models"]),
+    ("mlm.monolingual", {}, ["mlm.monolingual: this key has moved", "pretrain.models.mono-*"]),
+    ("align-predict.beside", [], ["write align-predict.extra_targets"]),
+    # What the keys alone do not show.
+    ("items", ["align-predict/table9"], ["items[0]: unknown item 'align-predict/table9'", "did you mean"]),
+    ("skip", {"talk/figure9": "why"}, ["skip: unknown item 'talk/figure9'"]),
     ("downloads.mirror_checksums", "mirror", ["downloads.mirror_checksums", "downloads.mirror"]),
-    ("downloads.offline", "yes", ["downloads.offline", "'yes'"]),
-    ("downloads.attempts", 0, ["downloads.attempts", "1 to 20"]),
-    ("downloads.folder", DELETE, ["downloads", "'folder' is missing"]),
     ("align-predict.languages", ["en", "ru", "ar", "xx"], ["unknown language 'xx'", "known are"]),
-    ("align-predict.languages", ["English"], ["align-predict.languages[0]", "language code"]),
     ("align-predict.sources", ["en", "vi"], ["'vi' is not among align-predict.languages", "no treebank"]),
     ("align-predict.layer_pairs", ["12-13"], ["layer_pairs[0]", "'12-13' is impossible", "layers 1 to 12"]),
-    ("align-predict.layer_sets", ["0"], ["layer_sets[0]", "layers 1 to 12"]),
     ("align-predict.layer_sets", ["4-1"], ["runs backwards"]),
-    ("align-predict.layer_pairs", ["first"], ["layer_pairs[0]", '"1-2"']),
+    ("align-predict.search_per_init", {}, ["search_per_init: {} names no values to try"]),
     ("align-predict.base", "mbret", ["align-predict.base", "unknown model 'mbret'", "mbert"]),
-    ("align-predict.treebanks", {"en": "EWT"}, ["align-predict.treebanks.en", "'EWT'", "en_ewt"]),
-    ("align-predict.grid.learning_rate", [0], ["learning_rate[0]", "above 0"]),
-    ("anc.norm_models", "both", ["anc.norm_models", "public, pretrain"]),
-    ("anc.xglm", ["xglm-9b"], ["anc.xglm", "unknown model 'xglm-9b'"]),
-    ("anc.sentences", 20000, ["anc.sentences", "15001"]),
-    ("adjust.aggregation", "mean", ["adjust.aggregation", "start, end, avg, subword"]),
     ("adjust.pool", 1000, ["adjust.pool", "250000"]),
     ("adjust.sizes.lang", "fr", ["adjust.sizes.lang", "'fr'"]),
-    ("adjust.pairs", "30K", ["adjust.pairs", "30k"]),
-    ("pretraining.residual_scaling", "on", ["pretraining.residual_scaling", "'on'", "ResScale"]),
-    ("pretraining.attention_dropout", 1, ["pretraining.attention_dropout", "null: as dropout"]),
-    ("mlm.epsilon", 0, ["mlm.epsilon", "above 0"]),
-    ("mlm.monolingual.epsilon", DELETE, ["mlm.monolingual", "'epsilon' is missing"]),
-    ("talk.scope", "all", ["talk.scope", "slides, full"]),
-    ("talk.transliterated", {"en": ["ner"]}, ["talk.transliterated", "'en'"]),
     ("talk.folded", ["en_ewt"], ["talk.folded", "'en_ewt'"]),
     ("talk.profile_languages", ["sd"], ["talk.treebanks", "'sd'"]),
-    ("aligner.program", "giza", ["aligner.program", "builtin, fast_align, eflomal"]),
-    ("finetune.pos.learning_rate", -5e-5, ["finetune.pos.learning_rate", "-5e-05", "above 0"]),
-    ("finetune.pos.learning_rate", "5e-5", ["finetune.pos.learning_rate", "'5e-5'", "5.0e-5"]),
-    ("finetune.pos.batch", 0, ["finetune.pos.batch", "whole number"]),
-    ("finetune.pos.batch", 16.5, ["finetune.pos.batch", "16.5"]),
-    ("finetune.pos.epochs", DELETE, ["finetune.pos", "'epochs'"]),
-    ("finetune.adjust-qa.max_length", 4, ["finetune.adjust-qa.max_length", "at least 8"]),
+    ("finetune.pos.epochs", DELETE, ["finetune.pos: 'epochs' is given neither here nor in finetune.defaults"]),
     ("finetune.adjust-nli.patience", 3, ["finetune.adjust-nli.patience", "selection: best"]),
-    ("finetune.defaults.warmup", 10, ["finetune.defaults.warmup", "0 to 1"]),
-    ("finetune.chess", {"batch": 1}, ["unknown key 'chess'"]),
-    ("adjustment.betas", [0.9], ["adjustment.betas", "two"]),
-    ("mlm.masking", 1, ["mlm.masking", "1"]),
-    ("similarity.index", "cca", ["similarity.index", "cka"]),
-    ("similarity.control", "strangers", ["similarity.control", "length", "none"]),
+    ("finetune.chess", {"batch": 1}, ["finetune: unknown key 'chess'", "a name is a task (parsing, pos"]),
+    ("finetune.adjsut-ner", {}, ["finetune: unknown key 'adjsut-ner'; did you mean 'adjust-ner'"]),
+    # What cannot be quoted away.
+    ("run", "demo\n", ["run: 'demo\\n' has a line break"]),
+    ("align-predict.languages", ["en\n"], ["align-predict.languages[0]: 'en\\n' has a line break"]),
+    ("align-predict.treebanks", {"en\n": "en_ewt"}, ["has a line break"]),
+    ("downloads.folder", "a\0b", ["has a line break or another control character"]),
+    ("aligner.path", "x\x1b[2J", ["control character"]),
+    ("downloads.folder", "down{loads}", ["downloads.folder: 'down{loads}'", "a path without braces"]),
+    ("downloads.lock", "--offline", ["does not begin with - or ~"]),
+    ("models", "~/models", ["models: '~/models' is not allowed", "does not begin with - or ~"]),
+    ("world", "{x}", ["world: '{x}' is not allowed"]),
 ]
+
+
+@pytest.fixture(scope="module")
+def config():
+    return load([])
 
 
 def changed(config, key, value):
     config = copy.deepcopy(config)
-    place = config
     *parents, last = key.split(".")
+    place = config
     for parent in parents:
         place = place[parent]
     if value is DELETE:
@@ -94,44 +91,96 @@ def changed(config, key, value):
     return config
 
 
-def test_the_paper_config_is_good(config):
-    check(config)
-
-
-@pytest.mark.parametrize("name", ["config.demo.yaml"])
-def test_the_other_configs_are_good_merged_over_it(config, root, name):
-    merged = copy.deepcopy(config)
-    update_config(merged, load_configfile(root / name))
-    check(merged)
-
-
 @pytest.mark.parametrize(("key", "value", "words"), BAD, ids=[f"{key}-{index}" for index, (key, *_) in enumerate(BAD)])
 def test_bad_configs_are_refused(config, key, value, words):
     with pytest.raises(UserError) as caught:
         check(changed(config, key, value))
+        catalog_of(changed(config, key, value))
     message = str(caught.value)
     assert all(word in message for word in words), message
     assert key.split(".")[0] in message
 
 
 def test_all_errors_are_told_at_once(config):
-    wrong = changed(changed(config, "seeds", []), "talk.scope", "none")
-    with pytest.raises(UserError) as caught:
-        check(wrong)
-    assert "seeds" in str(caught.value)
-    assert "talk.scope" in str(caught.value)
+    with pytest.raises(UserError, match=r"(?s)seeds: \[\].*talk.scope: 'none'"):
+        check(changed(changed(config, "seeds", []), "talk.scope", "none"))
 
 
-def test_every_key_of_the_schema_is_described(root):
-    schema = yaml.safe_load((root / "resources" / "schemas" / "config.schema.yaml").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", ["config.demo.yaml", "config.small.yaml"])
+def test_the_other_configs_are_good_merged_over_it(config, root, name):
+    assert load([root / name])["run"] != config["run"]
 
-    def described(node, place):
-        if "$ref" in node:
-            return
-        assert place == "" or "description" in node, f"{place} has no description"
-        for name, child in node.get("properties", {}).items():
-            described(child, f"{place}.{name}")
 
-    described(schema, "")
-    for name, definition in schema["$defs"].items():
-        assert "description" in definition, name
+def test_other_values_that_are_good(config):
+    merged = copy.deepcopy(config)
+    merge(merged, {"finetune": {"anc-qa": {"batch": 8, "learning_rate": 1, "epochs": 1, "clip": 0}}})
+    merge(merged, {"align-predict": {"search_per_init": {"batch": [8]}}, "aligner": {"path": "é $x;"}})
+    check(merged)
+
+
+@pytest.fixture(scope="module")
+def table(root):
+    """(section, key) -> the cells of its row in config/README.md."""
+    found = {}
+    for part in re.split(r"^## ", (root / "config/README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        section = part.partition("\n")[0]
+        for line in part.splitlines():
+            if line.startswith("| `"):
+                key, *cells = (cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|")))
+                assert (section, key.strip("`")) not in found
+                found[section, key.strip("`")] = cells
+    return found
+
+
+def test_page_and_schema_are_up_to_date(root):
+    program = runpy.run_path(str(root / "scripts" / "document_config.py"), run_name="program")
+    for place, text in program["documents"]().items():
+        assert (root / place).read_text(encoding="utf-8") == text, "run: python scripts/document_config.py"
+
+
+def test_every_key_is_on_the_page_and_has_a_meaning(table, config):
+    def rows(value, path=()):
+        for key, inner in value.items():
+            yield (*path, key)
+            # Entries of treebanks, of presets and of trained models are told in one row.
+            if isinstance(inner, dict) and (*path, key) not in table:
+                yield from rows(inner, (*path, key))
+
+    sections = {section for section, _ in table}
+    for path in rows(config):
+        named = re.sub(r"^(models|vocabularies)\.[^.]+\.", r"\1.<name>.", ".".join(path[1:]))
+        above = [named.rsplit(".", drop)[0] for drop in range(named.count(".") + 1)]
+        shown = (
+            any((path[0], name) in table for name in above) if path[0] in sections else ("The run", path[0]) in table
+        )
+        assert shown or len(path) == 1, f"{path} is not on the page"
+    assert all(meaning and values for meaning, values, _ in table.values())
+    for name, part in json_schema()["$defs"].items():
+        assert all("description" in inner or "$ref" in inner for inner in part["properties"].values()), name
+
+
+@pytest.mark.parametrize(
+    ("row", "values", "default"),
+    [
+        (("downloads", "attempts"), "a whole number from 1 to 20", "`5`"),
+        (("downloads", "offline"), "true or false", "`false`"),
+        (("align-predict", "grid.batch"), "a list, each a whole number from 1", "`[16, 32]`"),
+        (("align-predict", "test_treebanks"), None, "`{ sl: sl_ssj }`"),
+        (("adjust", "tasks"), "a list, each one of nli, ner, qa", "`[nli, ner, qa]`"),
+        (("finetune", "defaults.betas"), "a list of two numbers, each from 0 and below 1", "`[0.9, 0.999]`"),
+        (("finetune", "adjust-qa"), "as `defaults`", None),
+        (("pretrain", "models.<name>.attention_dropout"), "a number from 0 and below 1 or null", "`null`"),
+        (("pretrain", "models.<name>.layers"), "a whole number from 1", "`12`"),
+    ],
+)
+def test_values_and_defaults(table, row, values, default):
+    _, shown_values, shown_default = table[row]
+    assert values in (None, shown_values)
+    assert default in (None, shown_default)
+
+
+def test_notes_of_the_config_stand_beside_their_keys(table):
+    assert table["align-predict", "sources"][0].endswith("<br>AP 3")
+    assert "table 3 (AP A.1.1)" in table["align-predict", "grid"][0]
+    assert "AP A.1.1" not in table["align-predict", "grid.batch"][0]
+    assert "the authors' checkpoints; pretrain" in table["anc", "norm_models"][0]

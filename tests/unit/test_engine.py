@@ -324,17 +324,17 @@ def test_learning_rates(rates, expected):
 def test_bad_schedules():
     with pytest.raises(UserError, match=r"warm-up 1\.5 is not a share"):
         learning_rates(1.0, 4, 1.5)
-    with pytest.raises(UserError, match="decay 'cosine' is not one of linear, constant"):
+    with pytest.raises(UserError, match="schedule 'cosine' is not one of linear, constant"):
         learning_rates(1.0, 4, 0.1, "cosine")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"learning_rate": 0.0}, "learning rate 0.0 is not positive"),
-        ({"epochs": 0}, "0 epochs"),
-        ({"batch": 0}, "batch size 0 is not positive"),
-        ({"selection": "middle"}, "selection 'middle' is not one of last, best"),
+        ({"learning_rate": 0.0}, "--learning-rate 0.0: expected a number above 0"),
+        ({"epochs": 0}, "--epochs 0: expected"),
+        ({"batch": 0}, "--batch 0: expected a whole number from 1"),
+        ({"selection": "middle"}, "--selection middle: expected one of last, best"),
         ({"selection": "last", "patience": 2}, "needs selection 'best'"),
     ],
 )

@@ -206,7 +206,7 @@ class Hungry(ToyTask):
 def tuning(place, static=True, keep="table", task=None):
     run = FineTuning(
         toy_model(1), None, task or ToyTask(), toy_records(30, vocabulary=len(VOCABULARY)), [],
-        Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", eps=1e-4),
+        Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", epsilon=1e-4),
         auxiliary=auxiliary(place, keep),
     )  # fmt: skip
     run.engine.static = static

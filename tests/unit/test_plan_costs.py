@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from crossalign.catalog.addresses import Adapted, Base, Mlm, Tuned
 from crossalign.catalog.config import load
 from crossalign.catalog.sets import DataSet
-from crossalign.fetch.register import read_datasets, read_models
+from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_costs
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.sizes import Sizes
-from crossalign.plan.work import Work
+from crossalign.plan.work import Sizes, Work, kept, model_disk, readable, tuned_bytes
 from crossalign.runtime.errors import UserError
 
 STEP = Row(10, 1, 4, 32, 12, 768, 0, "measured")
@@ -60,8 +60,8 @@ def test_a_small_vocabulary_is_cheaper():
 @pytest.mark.parametrize(("layers", "neurons", "pieces", "milliseconds"), [(12, 64, 900, 6.2), (12, 768, 37500, 30.3)])
 def test_pretraining_steps_that_were_measured_come_out(root, layers, neurons, pieces, milliseconds):
     # docs/performance.md, Planning: 16,384 tokens a step.
-    row = read_costs(root / "resources" / "costs.tsv")["h200", "pretrain_own", ""]
-    price = row.price(Work("pretrain_own", units=16.384, shape=(layers, neurons), pieces=pieces), gpu=True)
+    row = read_costs(root / "resources" / "costs.tsv")["h200", "pretrain", ""]
+    price = row.price(Work("pretrain", units=16.384, shape=(layers, neurons), pieces=pieces), gpu=True)
     assert 1000 * (price.seconds - price.idle) == pytest.approx(milliseconds, rel=0.2)
 
 
@@ -87,7 +87,7 @@ def test_sharing_cards_shortens_the_small_run(root, registers, tmp_path):
 
 def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path):
     plan = estimate(root, registers, tmp_path, ["config.small.yaml"])
-    made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain_own"}
+    made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain"}
     assert made["small-6x192"] < made["small-8x256"] < made["small"]
     # Fewer steps of a smaller model, but all tokens are guessed.
     assert made["small-causal-4x128"] > made["small-6x192"] / 2
@@ -298,3 +298,49 @@ def test_bad_options_are_told(root, tmp_path, arguments, message):
     assert done.returncode != 0
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+MBERT = Model("mbert", "", "", None, "", "mlm", 177_262_848, 12, 768, "104", "")
+REF = Tuned("mbert", "pos", "en_ewt", "ref", 1)
+RANDOM = Tuned("mbert", "pos", "en_ewt", "random-1-2", 1)
+TRIAL = Tuned("mbert", "pos", "en_ewt", "grid-16-5e-5", 1)
+CONTINUAL = Tuned("mbert+adjust-hi-30k-avg-all", "adjust-nli", "multinli_en", "continual", 1)
+BILSTM = Tuned("bilstm", "unseen-parsing", "wo_wtb", "ref", 1)
+
+
+@pytest.mark.parametrize(
+    ("choice", "runs"),
+    [
+        ("all", [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]),
+        ("ref", [REF, CONTINUAL, BILSTM]),
+        ("none", [BILSTM]),
+    ],
+)
+def test_what_stays(choice, runs):
+    every = [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]
+    assert [run for run in every if kept({"keep_models": choice}, run)] == runs
+
+
+def test_mbert_takes_what_its_layers_and_some_rows_take():
+    # 85 million numbers in the layers, 15 million in the rows, four bytes each.
+    assert 390e6 < tuned_bytes((12, 768)) < 410e6
+
+
+def test_disk_by_what_becomes_of_models(root):
+    adapted = Adapted("mbert", Mlm("wo"), 1)
+    paper, demo = load([]), load([root / "config.demo.yaml"])
+    disk = model_disk(paper, [REF, RANDOM, TRIAL, adapted], {"mbert": MBERT}, lambda run: (12, 768))
+    assert disk["fine-tuned, kept"] == (1, tuned_bytes((12, 768)))
+    assert disk["fine-tuned, deleted after their last use"] == (2, 2 * tuned_bytes((12, 768)))
+    assert disk["adapted or pretrained"] == (1, 4 * 177_262_848)
+    # Models of a folder and models that are made here may have any size.
+    disk = model_disk(demo, [REF, BILSTM, adapted, Base("mono-wo")], {"mbert": MBERT}, lambda run: (12, 64))
+    bilstm = (demo["bilstm"]["layers"], demo["bilstm"]["hidden"])
+    assert disk["fine-tuned, kept"] == (2, tuned_bytes((12, 64)) + tuned_bytes(bilstm))
+    assert disk["adapted or pretrained"] == (2, 2 * tuned_bytes((12, 64)))
+
+
+def test_sizes_are_readable():
+    assert [readable(size) for size in (5, 1_500, 2_340_000, 4e11, 2.5e12)] == [
+        "5 B", "1.5 kB", "2.34 MB", "400 GB", "2.5 TB"
+    ]  # fmt: skip

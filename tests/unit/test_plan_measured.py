@@ -31,7 +31,7 @@ def job(rule, output, *reads, subject=TUNED, gpus=1):
 
 JOBS = Graph(
     [
-        job("pretrain_own", "model", subject=BASE),
+        job("pretrain", "model", subject=BASE),
         job("finetune", "tuned", "model"),
         job("evaluate", "scores", "tuned"),
         job("embed_sentences", "vectors", "tuned"),

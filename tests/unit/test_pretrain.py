@@ -238,12 +238,12 @@ def test_epochs_in_place_of_steps(folder, texts, tmp_path):
     ("change", "message"),
     [
         ({"steps": 0}, "--steps 0"),
-        ({"learning_rate": 0.0}, "learning rate 0.0 is not positive"),
+        ({"learning_rate": 0.0}, "--learning-rate 0.0: expected a number above 0"),
         ({"dropout": 1.0}, "dropout 1.0"),
-        ({"hidden_share": 1.5}, "share of 1.5"),
+        ({"masking": 1.5}, "--masking 1.5: expected a number above 0 and below 1"),
         ({"block": 64}, "positions for 32 only"),
         ({"selection": "best"}, "--selection best chooses by the loss on dev texts"),
-        ({"selection": "first"}, "--selection first is not one of last, best"),
+        ({"selection": "first"}, "--selection first: expected one of last, best"),
     ],
 )
 def test_bad_settings(folder, texts, tmp_path, change, message):

@@ -36,8 +36,8 @@ RANDOM = {"address": "tuned/mbert/ner-wikiann_en/random-all/seed1", "corpus": "p
             "continuing MLM of mBERT on Uyghur in Latin script",
         ),
         ("adjust_model", {"base": "mbert", "adaptation": "adjust-es-30k-avg-all"}, "adjusting mBERT to Spanish"),
-        ("pretrain_monolingual", {"text": "ug.latn"}, "pretraining a monolingual model of Uyghur in Latin script"),
-        ("pretrain_norm_scheme", {"scheme": "pre"}, "pretraining Pre-LN"),
+        ("pretrain", {"trained": "mono-ug.latn"}, "pretraining a monolingual model of Uyghur in Latin script"),
+        ("pretrain", {"trained": "scale-pre"}, "pretraining Pre-LN"),
         ("embed_sentences", {"address": "models/xlmr-base", "corpus": "pud"}, "sentence vectors of XLM-R base"),
         (
             "compare_languages",

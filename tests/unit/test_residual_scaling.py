@@ -15,7 +15,7 @@ from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 from tools import demo_models
 from torch.nn import functional
 
-from crossalign.catalog.commands import monolingual_options, own_model_options, pretraining_options
+from crossalign.catalog.commands import pretrain_options
 from crossalign.catalog.config import load
 from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
@@ -155,9 +155,9 @@ def place(tmp_path_factory):
 
 def test_pretraining_with_it(place, tmp_path):
     start = starting_point(None, place[0] / "tokenizer.json", "normformer", None, SHAPE | {"residual_scaling": True}, 1)
-    settings = PretrainSettings(steps=20, batch=4, block=16, learning_rate=1e-2, eps=1e-8)
+    settings = PretrainSettings(steps=20, batch=4, block=16, learning_rate=1e-2, epsilon=1e-8)
     report = pretrain(start, Job(place[1], settings, tmp_path / "m", store="bf16"), CPU)
-    assert report["settings"]["eps"] == 1e-8
+    assert report["settings"]["epsilon"] == 1e-8
     encoder = load_weights(tmp_path / "m")
     assert encoder.config.residual_scaling and load_head(tmp_path / "m", encoder.config) is not None
     # Vectors are written in full precision, and have been trained.
@@ -190,10 +190,10 @@ def test_dropout_of_attention_is_apart(place, given, hidden, attention):
     assert start.encoder.config.attention_dropout == start.encoder.config.hidden_dropout == 0.1
     config = new_config(start.tokenizer, "normformer", None, SHAPE | {"dropout": 0.2, "attention_dropout": 0.0})
     assert (config.hidden_dropout, config.attention_dropout) == (0.2, 0.0)
-    with pytest.raises(UserError, match="attention dropout 1.0 is not between"):
+    with pytest.raises(UserError, match="--attention-dropout 1.0: expected a number from 0 and below 1"):
         PretrainSettings(steps=1, attention_dropout=1.0)
-    with pytest.raises(UserError, match="epsilon 0.0 is not positive"):
-        PretrainSettings(steps=1, eps=0.0)
+    with pytest.raises(UserError, match="--epsilon 0.0: expected a number above 0"):
+        PretrainSettings(steps=1, epsilon=0.0)
 
 
 def flags(text):
@@ -203,20 +203,19 @@ def flags(text):
 
 def test_from_the_config_to_the_command(root):
     paper, small = load([]), load([root / "config.small.yaml"])
-    made = {name: flags(pretraining_options(paper, name)) for name in ("scale-post", "scale-pre", "scale-normformer")}
+    paper["anc"]["norm_models"] = "pretrain"
+    made = {name: flags(pretrain_options(paper, name)) for name in ("scale-post", "scale-pre", "scale-normformer")}
     assert [name for name, given in made.items() if "--residual-scaling" in given] == ["scale-normformer"]
-    assert {given["--eps"] for given in made.values()} == {"1e-06"}
+    assert {given["--epsilon"] for given in made.values()} == {"1e-06"}
     assert {given["--dropout"] for given in made.values()} == {"0.1"}
     assert not any("--attention-dropout" in given for given in made.values())
-    changed = paper | {"pretraining": paper["pretraining"] | {"residual_scaling": False, "attention_dropout": 0.0}}
-    given = flags(pretraining_options(changed, "scale-normformer-v2"))
+    paper["pretrain"]["models"]["scale-normformer-v2"] |= {"residual_scaling": False, "attention_dropout": 0.0}
+    given = flags(pretrain_options(paper, "scale-normformer-v2"))
     assert "--residual-scaling" not in given and given["--attention-dropout"] == "0.0"
-    given = {
-        name: flags(own_model_options(small, name)) for name in ("small", "scale-normformer", "small-causal-4x128")
-    }
+    given = {name: flags(pretrain_options(small, name)) for name in ("small", "scale-normformer", "small-causal-4x128")}
     assert [name for name, one in given.items() if "--residual-scaling" in one] == ["scale-normformer"]
-    assert given["small"]["--eps"] == "1e-06" and given["small"]["--dropout"] == "0.0"
-    assert flags(monolingual_options(small))["--eps"] == "1e-06"
+    assert given["small"]["--epsilon"] == "1e-06" and given["small"]["--dropout"] == "0.0"
+    assert flags(pretrain_options(small, "mono-wo"))["--epsilon"] == "1e-06"
 
 
 def test_the_demo_models_may_have_it(place, root):
@@ -229,7 +228,7 @@ def test_the_demo_models_may_have_it(place, root):
     start = demo_models.begin(plan, model, place[0] / "tokenizer.json", place[0], 1)
     assert start.encoder.config.residual_scaling and hasattr(start.encoder.layers[0], "residual_scale")
     settings = demo_models.short_settings(plan, model, "fp32")
-    assert (settings.eps, settings.dropout, settings.attention_dropout) == (1e-8, 0.0, 0.1)
+    assert (settings.epsilon, settings.dropout, settings.attention_dropout) == (1e-8, 0.0, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -244,11 +243,11 @@ def test_the_program(place, tmp_path, root, given, own):
     command = [
         sys.executable, str(root / "scripts/pretrain.py"), "--tokenizer", str(place[0] / "tokenizer.json"),
         "--texts", f"aa={place[1]['aa'][0]}", "--out", str(tmp_path / "m"), "--norm", "normformer",
-        "--residual-scaling", "--steps", "2", "--batch", "2", "--block", "16", "--device", "cpu", "--eps", "1e-8",
+        "--residual-scaling", "--steps", "2", "--batch", "2", "--block", "16", "--device", "cpu", "--epsilon", "1e-8",
         *(word for name, value in SHAPE.items() for word in (f"--{name.replace('_', '-')}", str(value))),
     ]  # fmt: skip
     subprocess.run([*command, *given], env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
     config = load_weights(tmp_path / "m").config
     assert config.residual_scaling and (config.hidden_dropout, config.attention_dropout) == own
     settings = json.loads((tmp_path / "m/training.json").read_text())["settings"]
-    assert (settings["eps"], settings["attention_dropout"]) == (1e-8, 0.0)
+    assert (settings["epsilon"], settings["attention_dropout"]) == (1e-8, 0.0)

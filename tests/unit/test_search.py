@@ -32,7 +32,7 @@ def config_with(search, **changes):
 
 def flags(config, run):
     words = shlex.split(finetune_options(config, run))
-    return dict(zip(words[::2], words[1::2], strict=True))
+    return {word: words[place + 1] for place, word in enumerate(words) if word.startswith("--")}
 
 
 @pytest.mark.parametrize(

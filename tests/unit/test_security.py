@@ -85,7 +85,7 @@ def test_harmless_code_is_no_danger(source):
     assert not list(dangers(source))
 
 
-@pytest.mark.parametrize("folder", ["scripts", "benchmarks", "profiles", ".ci"])
+@pytest.mark.parametrize("folder", ["scripts", "tools", "benchmarks", "profiles", ".ci"])
 def test_no_code_runs_what_it_reads(root, folder):
     files = sorted((root / folder).rglob("*.py"))
     files += [file for file in (root / folder).rglob("*") if file.is_file() and is_python(file)]
@@ -102,7 +102,8 @@ def is_python(file):
 # Interpolations that need no quotes: made of options that are quoted already, of numbers, or of closed sets of words.
 QUOTED = {f"params.{name}" for name in ("program", "options", "way", "row", "texts", "text", "dev", "sets", "model")}
 QUOTED |= {"params.continual", "params.trials", "threads", "wildcards.seed", "wildcards.paper", "wildcards.item"}
-QUOTED |= {f"params.{name}" for name in ("recipe", "size", "directions", "control", "languages", "indexes")}
+names = ("code_hash", "source", "size", "directions", "control", "languages", "indexes")
+QUOTED |= {f"params.{name}" for name in names}
 
 
 def test_every_path_in_a_command_is_quoted(root):

@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = sorted(file.name for file in (ROOT / "scripts").glob("*.py"))
+PROGRAMS = sorted(
+    str(file.relative_to(ROOT))
+    for folder in ("scripts", "tools")
+    for file in (ROOT / folder).glob("*.py")
+    if "run_main(main)" in (text := file.read_text(encoding="utf-8")) or "\n    main()\n" in text
+)
 # They pass a command on and have no options of their own.
-WITHOUT_OPTIONS = {"warm.py", "with_gpus.py"}
+WITHOUT_OPTIONS = {"tools/warm.py", "scripts/with_gpus.py"}
 
 
 class Parsed(Exception):
@@ -28,7 +33,7 @@ def call(program, words, monkeypatch):
         raise Parsed(real(self, args, namespace))
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
-    monkeypatch.setattr(sys, "argv", [str(ROOT / "scripts" / program), *words])
+    monkeypatch.setattr(sys, "argv", [str(ROOT / program), *words])
     monkeypatch.setenv("COLUMNS", "80")
     runpy.run_path(sys.argv[0], run_name="program")["main"]()
 
@@ -51,7 +56,7 @@ def test_help_has_an_example_that_the_program_accepts(program, monkeypatch, caps
     command = example(program, monkeypatch, capsys)
     assert "\n" not in command, "more than one command, or one that argparse has wrapped"
     python, path, *words = shlex.split(command)
-    assert (python, path) == ("python", f"scripts/{program}")
+    assert (python, path) == ("python", program)
     for word in words:
         tracked = re.fullmatch(r"(?:\w+=)?((?:resources/demo|profiles|config\.)\S*)", word)
         assert tracked is None or (ROOT / tracked[1]).exists(), f"{tracked[1]} is not there"

@@ -28,9 +28,9 @@ def prepared(root, tmp_path_factory):
     vocabulary.parent.mkdir(parents=True)
     bert_tokenizer().save(str(vocabulary))
     from crossalign.catalog.config import load
-    from crossalign.catalog.trained_models import own_models, texts_of
+    from crossalign.catalog.trained_models import texts_of, trained_models
 
-    for data in texts_of(own_models(load([root / "config.small.yaml"]))["small"]):
+    for data in texts_of(trained_models(load([root / "config.small.yaml"]))["small"]):
         write(folder / data.path(), "John lives in Paris .\nWhere does the cat live ?\n" * 50)
     tree = "1\tJohn\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tlives\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
     for split in ("train", "dev"):
@@ -113,7 +113,7 @@ def test_settings_are_read_from_the_workflows_own_command_line(root, benchmarks)
         told["epochs"],
         told["learning_rate"],
     )
-    assert (settings.beta2, settings.warmup, settings.selection) == (0.99, 0.1, "best")
+    assert (settings.betas, settings.warmup, settings.selection) == ((0.9, 0.99), 0.1, "best")
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
 
 OWN = "not judged (model pretrained here)"
-TINY = {"own_models": {"tiny": {}}}
+TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
 NOT_JUDGED = "a model pretrained here stands for the paper's"
 RANDOM = {"drop": "1-2", "upper": "11-12", "lower": "1-2"}
 NO_ARABIC = {
@@ -116,12 +116,12 @@ def test_the_base_of_every_kind_of_run():
         "tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1": "bilstm",
     }
     assert {path: base_name(parse(path)) for path in paths} == paths
-    own = {"own_models": {"defaults": {}, "small": {}}}
+    own = {"pretrain": {"models": {"defaults": {}, "small": {}, "papers": {"as_published": True}}}}
     found = {path: stand_in(own, [parse(path)]) for path in paths}
     assert set(found.values()) == {OWN_MODEL, None} and found["tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"] is None
     assert stand_in(own, []) is None
     assert stand_in(own | {"world": "world.yaml"}, []) == ARTIFICIAL
-    assert stand_in({"own_models": {"defaults": {}}}, [parse("models/defaults")]) is None
+    assert stand_in(own, [parse("models/defaults"), parse("models/papers")]) is None
 
 
 def test_numbers_of_own_models_are_not_judged_and_facts_are(small):

@@ -59,26 +59,42 @@ def test_numbers(paper, printed, value, expected):
 
 def test_a_difference_of_two_means_has_the_spread_of_both():
     # se of a single mean: 0.34 * sqrt(2 / 5); of a difference sqrt(2) times that.
-    value = Value(-5.0, None, 5, 5)
-    printed = Printed("-5.50")
-    assert Judge("align-predict", "parsing", terms=1).number(printed, value).label == CLOSE
-    assert Judge("align-predict", "parsing", terms=2).number(printed, value).label == REPRODUCED
+    for terms, expected in ((1, CLOSE), (2, REPRODUCED)):
+        judge = Judge("align-predict", "parsing", terms=terms)
+        assert judge.number(Printed("-5.50"), Value(-5.0, None, 5, 5)).label == expected
 
 
 @pytest.mark.parametrize(
-    ("scale", "printed", "mean", "expected"),
+    ("judge", "printed", "measured", "expected"),
     [
-        (SHARE, "0.79", 0.794, REPRODUCED),
-        (SHARE, "0.79", 0.799, CLOSE),
-        (SHARE, "0.79", 0.801, DIFFERS),
-        (CORRELATION, "0.76", 0.764, REPRODUCED),
-        (CORRELATION, "0.76", 0.72, CLOSE),
-        (CORRELATION, "0.76", 0.70, DIFFERS),
+        *(
+            (Judge("anc", scale=SHARE).number, "0.79", Value(mean, 0.0, 1, 1), label)
+            for mean, label in ((0.794, REPRODUCED), (0.799, CLOSE), (0.801, DIFFERS))
+        ),
+        *(
+            (Judge("anc", scale=CORRELATION).number, "0.76", Value(mean, 0.0, 1, 1), label)
+            for mean, label in ((0.764, REPRODUCED), (0.72, CLOSE), (0.70, DIFFERS))
+        ),
+        # Read off a curve, with an error of 0.02.
+        *(
+            (Judge("anc").reading, "0.50", Value(mean, None, 1, 1), label)
+            for mean, label in ((0.5, REPRODUCED), (0.53, REPRODUCED), (0.531, CLOSE), (0.57, CLOSE), (0.58, DIFFERS))
+        ),
+        (Judge("anc").count, "270000000", 277453056, CLOSE),
+        (Judge("anc").count, "550000000", 558840832, CLOSE),
+        (Judge("anc").count, "3500000000", 3475929600, REPRODUCED),
+        (Judge("anc").count, "12", 12, REPRODUCED),
+        (Judge("anc").count, "100", 112, DIFFERS),
+        (Judge("anc").count, "29000", 29400, REPRODUCED),
+        (Judge("talk").words, "Latin", "latin", REPRODUCED),
+        (Judge("talk").words, "Austroasiatic", "Austroasiatic/Vietic", CLOSE),
+        (Judge("talk").words, "Indo-Iranian", "IE/Iranian", CLOSE),
+        (Judge("talk").words, "Kartvelian", "Turkic", DIFFERS),
+        (Judge("talk").words, "Latin", "", NOT_RUN),
     ],
 )
-def test_scales(scale, printed, mean, expected):
-    value = Value(mean, 0.0, 1, 1)
-    assert Judge("anc", scale=scale).number(Printed(printed), value).label == expected
+def test_shares_correlations_readings_counts_and_words(judge, printed, measured, expected):
+    assert judge(Printed(printed, error=0.02), measured).label == expected
 
 
 def test_not_judged():
@@ -107,42 +123,6 @@ def test_a_mean_that_its_rows_do_not_give_is_judged_by_the_nearer_reading():
 
 def test_partial_runs_say_so():
     assert "2 of 5 runs" in Judge("adjust").number(Printed("70"), ours(70.0, n=2)).reason
-
-
-@pytest.mark.parametrize(
-    ("mean", "expected"), [(0.5, REPRODUCED), (0.53, REPRODUCED), (0.531, CLOSE), (0.57, CLOSE), (0.58, DIFFERS)]
-)
-def test_values_read_off_a_curve(mean, expected):
-    assert Judge("anc").reading(Printed("0.50", error=0.02), Value(mean, None, 1, 1)).label == expected
-
-
-@pytest.mark.parametrize(
-    ("printed", "number", "expected"),
-    [
-        ("270000000", 277453056, CLOSE),
-        ("550000000", 558840832, CLOSE),
-        ("3500000000", 3475929600, REPRODUCED),
-        ("12", 12, REPRODUCED),
-        ("100", 112, DIFFERS),
-        ("29000", 29400, REPRODUCED),
-    ],
-)
-def test_counts(printed, number, expected):
-    assert Judge("anc").count(Printed(printed), number).label == expected
-
-
-@pytest.mark.parametrize(
-    ("printed", "text", "expected"),
-    [
-        ("Latin", "latin", REPRODUCED),
-        ("Austroasiatic", "Austroasiatic/Vietic", CLOSE),
-        ("Indo-Iranian", "IE/Iranian", CLOSE),
-        ("Kartvelian", "Turkic", DIFFERS),
-        ("Latin", "", NOT_RUN),
-    ],
-)
-def test_words(printed, text, expected):
-    assert Judge("talk").words(Printed(printed), text).label == expected
 
 
 @pytest.mark.parametrize(

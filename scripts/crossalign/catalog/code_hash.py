@@ -19,7 +19,7 @@ def code_hash(*scripts: str) -> str:
     files = sorted(set().union(*(closure(SCRIPTS / script) for script in scripts)))
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file.relative_to(SCRIPTS).as_posix()}\n{tree(file)}\n".encode())
+        digest.update(f"{file.relative_to(SCRIPTS).as_posix()}\n{scanned(file)[0]}\n".encode())
     return digest.hexdigest()[:12]
 
 
@@ -31,22 +31,18 @@ def closure(script: Path) -> set[Path]:
         file = waiting.pop()
         if file not in found:
             found.add(file)
-            waiting.extend(imports(file))
+            waiting.extend(scanned(file)[1])
     return found
 
 
 @cache
-def imports(file: Path) -> tuple[Path, ...]:
-    """The library modules and programs that one file imports by name."""
+def scanned(file: Path) -> tuple[str, list[Path]]:
+    """The syntax tree of a file as text, and the library modules and programs that it imports by name."""
     names: set[str] = set()
-    for node in ast.walk(parsed(file)):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
+    text = dump(ast.parse(file.read_text(encoding="utf-8"), filename=str(file)), names)
     # Python looks in a program's folder first, so a program hides a package of the same name.
     ours = {"crossalign", *programs(SCRIPTS)}
-    return tuple(module for name in sorted(names) if name.split(".")[0] in ours for module in modules(name))
+    return text, [module for name in sorted(names) if name.split(".")[0] in ours for module in modules(name)]
 
 
 @cache
@@ -55,57 +51,43 @@ def programs(folder: Path) -> frozenset[str]:
     return frozenset(file.stem for file in folder.glob("*.py"))
 
 
+@cache
 def modules(name: str) -> list[Path]:
     """The files behind a dotted name: the module or program and the packages around it. A name inside one has none."""
-    found = []
     parts = name.split(".")
-    for length in range(1, len(parts) + 1):
-        place = SCRIPTS.joinpath(*parts[:length])
-        found += [file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()]
-    return found
+    places = [SCRIPTS.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+    files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
+    return [file for file in files if file.is_file()]
 
 
-@cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+def dump(part: object, names: set[str]) -> str:
+    """A syntax tree as text, without docstrings and examples; `names` collects what it imports.
 
-
-@cache
-def tree(file: Path) -> str:
-    """The syntax tree as text, without docstrings and examples; comments and line numbers are not in it anyway."""
-    # Imports were read before; what is taken out here holds none of the library's.
-    module = parsed(file)
-    for node in ast.walk(module):
-        drop_example(node)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = node.body[1:]
-    return dump(module)
-
-
-def drop_example(node: ast.AST) -> None:
-    """Take the epilog out of a call that makes a parser, with the formatter that keeps the epilog's line breaks."""
-    if isinstance(node, ast.Call) and any(keyword.arg == "epilog" for keyword in node.keywords):
-        node.keywords = [keyword for keyword in node.keywords if keyword.arg not in ("epilog", "formatter_class")]
-    elif isinstance(node, ast.ImportFrom) and node.module == "argparse":
-        node.names = [alias for alias in node.names if not alias.name.endswith("HelpFormatter")]
-
-
-def dump(part: object) -> str:
-    """A syntax tree as text that is the same in every version of Python, so that results can move between machines.
-
-    `ast.dump` names fields that older versions lack, and some versions end formats within f-strings with an empty text.
+    The text is the same in every version of Python, so that results can move between machines: `ast.dump` names fields
+    that older versions lack, and some versions end formats within f-strings with an empty text.
     """
-    if isinstance(part, ast.JoinedStr):
-        part = ast.JoinedStr([value for value in part.values if getattr(value, "value", None) != ""])
-    if isinstance(part, ast.AST):
-        fields = ((name, value) for name, value in ast.iter_fields(part) if value is not None and value != [])
-        return f"{type(part).__name__}({', '.join(f'{name}={dump(value)}' for name, value in fields)})"
     if isinstance(part, list):
-        return f"[{', '.join(map(dump, part))}]"
-    return repr(part)
+        return f"[{', '.join([dump(each, names) for each in part])}]"
+    if not isinstance(part, ast.AST):
+        return repr(part)
+    fields = {name: getattr(part, name, None) for name in part._fields}
+    match part:
+        case ast.Import():
+            names.update(alias.name for alias in part.names)
+        case ast.ImportFrom(module=str(module), level=0):
+            names.update({module, *(f"{module}.{alias.name}" for alias in part.names)})
+            if module == "argparse":
+                fields["names"] = [alias for alias in part.names if not alias.name.endswith("HelpFormatter")]
+        case ast.Call() if any(keyword.arg == "epilog" for keyword in part.keywords):
+            # What --help prints, with the formatter that keeps its line breaks.
+            fields["keywords"] = [each for each in part.keywords if each.arg not in ("epilog", "formatter_class")]
+        case ast.Call(func=ast.Name(id="setting")):
+            # What a hyper-parameter means, in words.
+            fields["args"] = part.args[1:]
+        case ast.JoinedStr():
+            fields["values"] = [value for value in part.values if getattr(value, "value", None) != ""]
+        case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            if ast.get_docstring(part, clean=False) is not None:
+                fields["body"] = part.body[1:]
+    shown = [f"{name}={dump(value, names)}" for name, value in fields.items() if value is not None and value != []]
+    return f"{type(part).__name__}({', '.join(shown)})"

@@ -6,7 +6,16 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Tuned, is_continua
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
 from crossalign.catalog.targets import preset, trials_of
-from crossalign.catalog.trained_models import own_models, own_vocabularies
+from crossalign.catalog.trained_models import trained_model, trained_vocabulary
+from crossalign.engine.hyperparameters import (
+    AdjustmentSettings,
+    BilstmSettings,
+    ContinualSettings,
+    Settings,
+    Sizes,
+    described,
+)
+from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings, VocabularySettings
 from crossalign.fetch.register import Dataset
 
 
@@ -16,6 +25,8 @@ def options(**values: object) -> str:
     for name, value in values.items():
         if value is True:
             words.append(f"--{name.replace('_', '-')}")
+        elif isinstance(value, list):
+            words += [f"--{name.replace('_', '-')}", *map(str, value)]
         elif value not in (None, False, ""):
             words += [f"--{name.replace('_', '-')}", str(value)]
     return shlex.join(words)
@@ -83,6 +94,15 @@ def way_options(settings: dict) -> str:
     )
 
 
+def training_options(values: dict, *kinds: type, prefix: str = "", **others: object) -> str:
+    """The settings of some trainings under their own names; those that are not given are left to the program."""
+    names = [each.name for kind in kinds for each, _ in described(kind)]
+    # As text, because 0 is a setting too.
+    given = {name: values[name] for name in names if values.get(name) is not None}
+    told = {prefix + name: value if isinstance(value, bool | list) else str(value) for name, value in given.items()}
+    return options(**others, **told)
+
+
 def finetune_options(config: dict, run: Tuned) -> str:
     """The hyper-parameters of a fine-tuning; a trial of a search has its own batch size and learning rate.
 
@@ -96,49 +116,19 @@ def finetune_options(config: dict, run: Tuned) -> str:
         values |= {"batch": None, "learning_rate": None}
     elif is_continual(init):
         init = "ref"
-    return options(
-        task=run.task,
-        init=init,
-        seed=run.seed,
-        batch=values["batch"],
-        learning_rate=values["learning_rate"],
-        epochs=values["epochs"],
-        warmup=str(values["warmup"]),
-        decay=values["schedule"],
-        beta1=values["betas"][0],
-        beta2=values["betas"][1],
-        eps=values["epsilon"],
-        weight_decay=str(values["weight_decay"]),
-        clip=values["clip"],
-        max_length=values["max_length"],
-        selection=values["selection"],
-        patience=values["patience"] or None,
-        examples=values.get("examples"),
-    )
+    return training_options(values, Settings, task=run.task, init=init, seed=run.seed)
 
 
 def adjustment_options(config: dict, made: Adapted) -> str:
     """How a model is adjusted: what its address says, and the hyper-parameters."""
-    values = config["adjustment"]
-    return options(
-        **_pulled(made.adaptation),
-        seed=made.seed,
-        batch=values["batch"],
-        epochs=values["epochs"],
-        learning_rate=values["learning_rate"],
-        warmup=str(values["warmup"]),
-        beta1=values["betas"][0],
-        beta2=values["betas"][1],
-        eps=values["epsilon"],
-    )
+    return training_options(config["adjustment"] | _pulled(made.adaptation), AdjustmentSettings, seed=made.seed)
 
 
 def continual_options(config: dict, run: Tuned) -> str:
     """The second loss of a fine-tuning: on the pairs that its model was adjusted on."""
-    values = config["adjustment"]["continual"]
-    pulled = {f"continual_{name}": value for name, value in _pulled(model_of(run).adaptation).items()}
+    values = config["adjustment"]["continual"] | _pulled(model_of(run).adaptation)
     scope = run.init.partition("-")[2] or values["alpha_scope"]
-    return options(**pulled, continual_batch=values["batch"], alpha=str(values["alpha"]), alpha_scope=scope)
+    return training_options(values | {"alpha_scope": scope}, ContinualSettings, prefix="continual_")
 
 
 def _pulled(made: Adjustment) -> dict[str, object]:
@@ -147,94 +137,27 @@ def _pulled(made: Adjustment) -> dict[str, object]:
 
 def mlm_options(config: dict) -> str:
     """How a model goes on with the raw text of a language (`talk`)."""
-    values = config["mlm"]
-    return options(
-        block=values["block"],
-        batch=values["batch"],
-        epochs=values["epochs"],
-        learning_rate=values["learning_rate"],
-        eps=values["epsilon"],
-        hidden_share=values["masking"],
-        selection="best",
-    )
-
-
-def monolingual_options(config: dict) -> str:
-    """Shape and training of a model that knows one language only (`talk`)."""
-    common, values = config["mlm"], config["mlm"]["monolingual"]
-    return options(
-        family="bert",
-        **{name: values[name] for name in ("layers", "hidden", "heads", "intermediate", "initializer_range")},
-        **_dropout(values),
-        block=common["block"],
-        batch=common["batch"],
-        epochs=values["epochs"],
-        learning_rate=values["learning_rate"],
-        eps=values["epsilon"],
-        hidden_share=common["masking"],
-        selection="best",
-    )
-
-
-def pretraining_options(config: dict, name: str) -> str:
-    """Shape, norm scheme and training of one of the models that differ in normalisation (`anc`)."""
-    values = config["pretraining"]
-    # scale-<norm>, or scale-<norm>-v2 for a second random start.
-    _, norm, *second = name.split("-")
-    return options(
-        norm=norm,
-        residual_scaling=_scaled(values, norm),
-        **{key: values[key] for key in ("layers", "hidden", "heads", "intermediate", "block", "batch", "steps")},
-        learning_rate=values["learning_rate"],
-        warmup=str(values["warmup"]),
-        weight_decay=str(values["weight_decay"]),
-        eps=values["epsilon"],
-        **_dropout(values),
-        hidden_share=values["masking"],
-        # ANC 4.1: all languages alike.
-        exponent="0.0",
-        seed=2 if second else 1,
-    )
+    return training_options(config["mlm"], PretrainSettings, PretrainOptions)
 
 
 def vocabulary_options(config: dict, name: str) -> str:
-    """Size and special tokens of a vocabulary of one's own."""
-    values = own_vocabularies(config)[name]
-    return options(size=values["size"], style=values["style"], most_lines=values["lines"])
+    """Size and special tokens of a vocabulary that is made here."""
+    return training_options(trained_vocabulary(config, name), VocabularySettings)
 
 
-def own_model_options(config: dict, name: str) -> str:
-    """Shape and training of a model of one's own."""
-    values = own_models(config)[name]
-    masked = values["objective"] == "mlm"
-    shape = ("layers", "hidden", "heads", "intermediate", "block", "batch", "steps", "learning_rate")
-    return options(
-        objective=values["objective"],
+def pretrain_options(config: dict, name: str) -> str:
+    """Shape and training of a model that is pretrained here."""
+    values = dict(trained_model(config, name))
+    if values["objective"] == "clm":
         # A causal model has one form only, and its positions are waves anyway.
-        norm=values["norm"] if masked else None,
-        residual_scaling=masked and _scaled(values, values["norm"]),
-        position_waves=str(values["position_waves"]) if masked and values.get("position_waves") else None,
-        **{key: values[key] for key in shape},
-        **{key: str(values[key]) for key in ("initializer_range", "warmup", "weight_decay", "exponent")},
-        eps=values.get("epsilon"),
-        **_dropout(values),
-        tuning_dropout=str(values.get("tuning_dropout", values["dropout"])),
-        hidden_share=values["masking"],
-        seed=values["seed"],
-        store=values["store"],
-    )
-
-
-def _dropout(values: dict) -> dict[str, str | None]:
-    # As text, because a share of 0 is a setting too.
-    shares = {name: values.get(name) for name in ("dropout", "attention_dropout")}
-    return {name: None if share is None else str(share) for name, share in shares.items()}
-
-
-def _scaled(values: dict, norm: str) -> bool:
-    return norm == "normformer" and bool(values.get("residual_scaling"))
+        values |= {"norm": None, "position_waves": None}
+    if not values.get("position_waves"):
+        values["position_waves"] = None
+    if values["norm"] != "normformer":
+        values["residual_scaling"] = None
+    return training_options(values, ModelShape, PretrainSettings, PretrainOptions, seed=values["seed"])
 
 
 def bilstm_options(config: dict, run: Tuned) -> str:
     """Sizes and training of the baseline without pretraining."""
-    return options(task=run.task, seed=run.seed, **{name: str(value) for name, value in config["bilstm"].items()})
+    return training_options(config["bilstm"], Sizes, BilstmSettings, task=run.task, seed=run.seed)

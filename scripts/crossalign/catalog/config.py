@@ -1,4 +1,4 @@
-"""Checks a config before the first job: the schema, then what no schema can say.
+"""Checks a config before the first job: keys and values (`catalog/settings.py`), then what these cannot say.
 
 Every message names the key, the value and what is allowed; all errors are told at once.
 """
@@ -10,16 +10,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import jsonschema
 import yaml
 
-from crossalign.catalog.trained_models import own_models, wrong_entries
+from crossalign.catalog.targets import KINDS
+from crossalign.catalog.trained_models import trained_models, wrong_entries
+from crossalign.engine.hyperparameters import limits
 from crossalign.fetch.register import read_models
-from crossalign.papers.all_items import ITEMS
 from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
-SCHEMA = ROOT / "resources" / "schemas" / "config.schema.yaml"
 LANGUAGES = ROOT / "resources" / "languages.tsv"
 MODELS = ROOT / "resources" / "models.tsv"
 
@@ -48,18 +47,55 @@ def merge(config: dict, changes: dict) -> None:
 
 
 def check(config: dict) -> None:
-    """Raise a UserError that lists everything wrong with `config`."""
-    problems = list(schema_problems(config)) or list(unsafe_text(config)) or list(meaning_problems(config))
+    """Raise a UserError that lists everything wrong with `config`, but for the names of items, which papers know."""
+    refuse(list(unsafe_text(config)) or list(wrong_keys(config)) or list(meaning_problems(config)))
+
+
+def refuse(problems: list[str]) -> None:
+    """Raise a UserError if there are any."""
     if problems:
         raise UserError("the config has errors:\n" + "\n".join(f"  - {problem}" for problem in problems))
 
 
-def schema_problems(config: dict) -> Iterator[str]:
-    """What the schema finds, in our words."""
-    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(schema)
-    for error in sorted(validator.iter_errors(config), key=lambda error: [str(part) for part in error.absolute_path]):
-        yield describe(error)
+# Keys of earlier versions, and where their settings are now.
+MOVED = {
+    "own_models": "pretrain.models",
+    "own_vocabularies": "pretrain.vocabularies",
+    "pretraining": "pretrain.models (the entries of anc.schemes)",
+    "mlm.monolingual": "pretrain.models.mono-* (and the size of its vocabulary pretrain.vocabularies.mono-*.size)",
+    "align-predict.beside": "align-predict.extra_targets",
+}
+
+
+def wrong_keys(config: dict) -> Iterator[str]:
+    """Keys that do not exist or are missing, and values that are not allowed."""
+    # Whoever only reads a config need not load pydantic.
+    from pydantic import ValidationError
+
+    from crossalign.catalog.settings import Config, json_schema
+
+    try:
+        Config.model_validate(config)
+    except ValidationError as error:
+        schema, found = json_schema(), {}
+        for each in error.errors(include_url=False):
+            found.setdefault(place_in(config, each), each)
+        # What is none of several kinds is wrong in each of them; the innermost place says most.
+        inner = [place for place in found if not any(other[: len(place)] == place != other for other in found)]
+        for place in sorted(inner, key=lambda place: [str(part) for part in place]):
+            yield describe(schema, place, found[place])
+
+
+def place_in(config: dict, error: dict) -> tuple:
+    """The keys that lead to an error, without the names that pydantic gives to kinds of values."""
+    place: list = []
+    value: object = config
+    for part in error["loc"]:
+        known = part in value if isinstance(value, dict) else isinstance(part, int) and isinstance(value, list)
+        if known and not (isinstance(part, int) and part >= len(value)):
+            place.append(part)
+            value = value[part]
+    return (*place, error["loc"][-1]) if error["type"] == "missing" and isinstance(value, dict) else tuple(place)
 
 
 def key_of(parts: Iterable[object]) -> str:
@@ -70,20 +106,77 @@ def key_of(parts: Iterable[object]) -> str:
     return name or "the config"
 
 
-def describe(error: jsonschema.ValidationError) -> str:
-    """One sentence for one error of the schema."""
-    key = key_of(error.absolute_path)
-    if error.validator == "additionalProperties" and isinstance(error.validator_value, bool):
-        allowed = sorted(error.schema.get("properties", {}))
-        unknown = sorted(set(error.instance) - set(allowed))
-        return "; ".join(f"{key}: unknown key '{name}'{suggestion(name, allowed)}" for name in unknown)
-    if error.validator == "required":
-        # One error per missing key, which stands in quotes at the start of the message.
-        return f"{key}: the key {error.message.removesuffix(' is a required property')} is missing"
-    meaning = error.schema.get("description", "")
-    allowed = "" if error.validator != "enum" else f"one of {', '.join(map(str, error.validator_value))}"
-    expected = ": ".join(part for part in (meaning, allowed) if part) or error.message
-    return f"{key}: {error.instance!r} is not allowed; expected {expected}"
+REASONS = {"too_short": ", at least one", "value_error": ", each only once"}
+
+
+def describe(schema: dict, place: tuple, error: dict) -> str:
+    """One sentence for one error."""
+    *outer, last = place or ("",)
+    key = key_of(place)
+    if error["type"] == "missing" and isinstance(last, str):
+        return f"{key_of(outer)}: the key '{last}' is missing"
+    if error["type"] == "extra_forbidden":
+        if key in MOVED:
+            return f"{key}: this key has moved; write {MOVED[key]}"
+        known = {name for one in choices(schema, find(schema, outer)[0]) for name in one.get("properties", ())}
+        return f"{key_of(outer)}: unknown key '{last}'{suggestion(last, sorted(known))}"
+    if error["loc"][-1] == "[key]":
+        return f"{key_of(outer)}: '{last}' is not allowed as a key; expected {values(schema, find(schema, outer)[0])}"
+    node, meaning = find(schema, place)
+    expected = values(schema, node) + ("" if "title" in node else REASONS.get(error["type"], ""))
+    return f"{key}: {error['input']!r} is not allowed; expected {expected} ({meaning})"
+
+
+def find(schema: dict, place: Iterable[object]) -> tuple[dict, str]:
+    """The part of the schema at a place, and what the key means, or the nearest one around it."""
+    node, meaning = schema, "the config"
+    for part in place:
+        inner = resolve(schema, next(filter(None, (inside(one, part) for one in choices(schema, node))), {}))
+        # Pydantic drops the titles of values of mappings, whose own title speaks of them.
+        node = ({"title": node["title"]} if node.get("type") == "object" and "title" in node else {}) | inner
+        meaning = inner.get("description", meaning)
+    return node, meaning
+
+
+def inside(node: dict, part: object) -> dict | None:
+    """The schema of a key or an entry."""
+    if isinstance(part, int):
+        return node.get("items")
+    if part in node.get("properties", {}):
+        return node["properties"][part]
+    patterns = node.get("patternProperties", {})
+    return next((one for pattern, one in patterns.items() if re.search(pattern, str(part))), None) or (
+        node.get("additionalProperties") or None
+    )
+
+
+def choices(schema: dict, node: dict) -> list[dict]:
+    """The kinds of values of which one is allowed."""
+    return [resolve(schema, one) for one in node.get("anyOf", [node])]
+
+
+def resolve(schema: dict, node: dict) -> dict:
+    """A part of the schema with what it refers to."""
+    return schema["$defs"][node["$ref"].rpartition("/")[2]] | node if "$ref" in node else node
+
+
+def values(schema: dict, node: dict) -> str:
+    """The values that are allowed, in words."""
+    node = resolve(schema, node)
+    if "title" in node:
+        return node["title"]
+    if "anyOf" in node:
+        return " or ".join(values(schema, one) for one in node["anyOf"])
+    if "enum" in node:
+        return f"one of {', '.join(node['enum'])}"
+    if "const" in node:
+        return f"`{node['const']}`"
+    names = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
+    bounds = limits({names[name]: value for name, value in node.items() if name in names})
+    if node.get("type") == "array":
+        return f"a list, each {values(schema, node['items'])}"
+    words = {"integer": f"a whole number{bounds}", "number": f"a number{bounds}", "boolean": "true or false"}
+    return (words | {"null": "null", "object": "a mapping"}).get(node.get("type"), "text")
 
 
 def suggestion(name: str, allowed: list[str]) -> str:
@@ -98,19 +191,20 @@ def known_languages() -> list[str]:
 
 def meaning_problems(config: dict) -> Iterator[str]:
     """What fits the schema and is wrong all the same."""
-    yield from unknown_items(config)
     yield from unknown_languages(config)
     yield from unknown_models(config)
     yield from layers_beyond(config)
     yield from missing_treebanks(config)
-    yield from wrong_recipes(config)
+    yield from wrong_presets(config)
     yield from wrong_entries(config, set(known_languages()), set(read_models(MODELS)))
     if config["downloads"]["mirror_checksums"] == "mirror" and config["downloads"]["mirror"] is None:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
     if (scope := config["adjustment"]["continual"]["alpha_scope"]) in config["adjust"]["further_alpha_scopes"]:
         yield f"adjust.further_alpha_scopes: '{scope}' is that of adjustment.continual.alpha_scope already"
-    if config["adjust"]["pool"] < (largest := max(map(pair_count, all_pairs(config)))):
-        yield f"adjust.pool: {config['adjust']['pool']} pairs are fewer than the largest size that is asked, {largest}"
+    adjust = config["adjust"]
+    asked = [adjust["pairs"], *adjust["sizes"]["pairs"], *adjust["extended"]["pairs"]]
+    if adjust["pool"] < (largest := max(map(pair_count, asked))):
+        yield f"adjust.pool: {adjust['pool']} pairs are fewer than the largest size that is asked, {largest}"
 
 
 # Keys that become parts of file names and arguments of programs.
@@ -135,23 +229,9 @@ def unsafe_text(value: object, place: tuple = ()) -> Iterator[str]:
             yield f"{key_of(place)}: {value!r} is not allowed; expected {expected}"
 
 
-def unknown_items(config: dict) -> Iterator[str]:
-    for place, item in enumerate(config["items"] if config["items"] != "all" else []):
-        paper = item.partition("/")[0]
-        if item not in ITEMS:
-            yield f"items[{place}]: unknown item '{item}'{suggestion(item, sorted(ITEMS))}"
-        elif paper not in config["papers"]:
-            yield f"items[{place}]: '{item}' belongs to '{paper}', which is not among papers"
-    for item in config["skip"]:
-        if item not in ITEMS:
-            yield f"skip: unknown item '{item}'{suggestion(item, sorted(ITEMS))}"
-        elif config["items"] != "all" and item in config["items"]:
-            yield f"skip: '{item}' stands among items too; one of the two must go"
-
-
 # Keys that hold language codes: a list, a mapping by language, or one code.
 LANGUAGE_KEYS = (
-    ("align-predict", ("languages", "beside", "sources", "treebanks", "test_treebanks", "own_treebanks")),
+    ("align-predict", ("languages", "extra_targets", "sources", "treebanks", "test_treebanks", "own_treebanks")),
     ("align-predict", ("similarity_languages",)),
     ("anc", ("norm_languages", "xnli_languages", "known_languages", "scaling_languages")),
     ("adjust", ("languages", "translated")),
@@ -167,7 +247,7 @@ def unknown_languages(config: dict) -> Iterator[str]:
                 if lang not in known:
                     yield f"{paper}.{key}: unknown language '{lang}'; known are {', '.join(sorted(known))}"
     paper = config["align-predict"]
-    for key in ("sources", "beside", "similarity_languages"):
+    for key in ("sources", "extra_targets", "similarity_languages"):
         for lang in paper[key]:
             if lang not in paper["languages"]:
                 yield f"align-predict.{key}: '{lang}' is not among align-predict.languages"
@@ -181,29 +261,24 @@ def unknown_languages(config: dict) -> Iterator[str]:
 
 
 def unknown_models(config: dict) -> Iterator[str]:
-    own = own_models(config)
-    known = [*read_models(MODELS), *own]
+    known = [*read_models(MODELS), *trained_models(config)]
     anc = config["anc"]
     chosen = {"align-predict.base": [config["align-predict"]["base"]], "adjust.base": [config["adjust"]["base"]]}
     chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]], "talk.base": [config["talk"]["base"]]}
     chosen |= {f"anc.{key}": anc[key] for key in ("schemes", "known_models", "xlmr", "xglm")}
     chosen |= {"anc.second_normformer": [anc["second_normformer"]]}
-    chosen |= {"pretraining.vocabulary": [config["pretraining"]["vocabulary"]]}
     for key, names in chosen.items():
         for name in names:
             if name not in known:
                 yield f"{key}: unknown model '{name}'{suggestion(name, known)}"
-    for name in [*anc["schemes"], anc["second_normformer"]] if anc["norm_models"] == "pretrain" else []:
-        if not re.fullmatch(r"scale-(post|pre|normformer)(-v2)?", name):
-            yield f"anc.schemes: '{name}' cannot be pretrained here: its name does not say a scheme, as scale-post does"
 
 
 def layers_beyond(config: dict) -> Iterator[str]:
     """Layers that the base model does not have."""
     base = config["align-predict"]["base"]
     models = read_models(MODELS)
-    own = own_models(config).get(base)
-    layers = own["layers"] if own else models[base].layers if base in models else None
+    trained = trained_models(config).get(base, {})
+    layers = trained.get("layers") or (models[base].layers if base in models else None)
     for key in ("layer_pairs", "layer_sets"):
         for place, name in enumerate(config["align-predict"][key]):
             numbers = [int(number) for number in re.findall(r"\d+", name)]
@@ -226,26 +301,30 @@ def missing_treebanks(config: dict) -> Iterator[str]:
             yield f"talk.folded: '{treebank}' is not among talk.treebanks"
 
 
-def wrong_recipes(config: dict) -> Iterator[str]:
-    for name, own in config["finetune"].items():
-        if name == "defaults":
-            continue
-        recipe = config["finetune"]["defaults"] | own
+STUDIES = ("", "unseen", "align-predict", "anc", "adjust", "talk")
+
+
+def wrong_presets(config: dict) -> Iterator[str]:
+    search = config["align-predict"]["search_per_init"]
+    if search == {}:
+        yield "align-predict.search_per_init: {} names no values to try"
+    presets = {name: entry for name, entry in config["finetune"].items() if name != "defaults"}
+    for name, entry in presets.items():
+        preset = config["finetune"]["defaults"] | entry
+        study, _, task = name.rpartition("-")
+        if task not in KINDS or study not in STUDIES:
+            near = difflib.get_close_matches(name, sorted(set(presets) - {name}), n=1)
+            rule = f"a name is a task ({', '.join(KINDS)}), alone or behind a study, as adjust-ner"
+            yield f"finetune: unknown key '{name}'; " + (f"did you mean '{near[0]}'?" if near else rule)
         for key in ("batch", "learning_rate", "epochs", "selection", "max_length"):
-            if key not in recipe:
+            if key not in preset:
                 yield f"finetune.{name}: '{key}' is given neither here nor in finetune.defaults"
-        if recipe.get("patience") and recipe.get("selection") == "last":
+        if preset.get("patience") and preset.get("selection") == "last":
             yield f"finetune.{name}.patience: early stopping needs 'selection: best'"
-        searched = name in ("parsing", "pos", "ner") and config["align-predict"]["search_per_init"]
-        if searched and recipe.get("selection") == "last":
+        if search and name in ("parsing", "pos", "ner") and preset.get("selection") == "last":
             yield f"finetune.{name}.selection: align-predict.search_per_init chooses by dev scores and needs 'best'"
 
 
 def pair_count(pairs: str) -> int:
     """30k -> 30000."""
     return int(pairs[:-1]) * 1000 if pairs.endswith("k") else int(pairs)
-
-
-def all_pairs(config: dict) -> list[str]:
-    adjust = config["adjust"]
-    return [adjust["pairs"], *adjust["sizes"]["pairs"], *adjust["extended"]["pairs"]]

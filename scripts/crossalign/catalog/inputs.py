@@ -14,7 +14,7 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, 
 from crossalign.catalog.runs import Catalog, covers_language
 from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
-from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,10 +110,16 @@ class Inputs:
         self.verdicts = {name: self.at(file) for name, file in VERDICTS.items()}
         self.page = {"page": self.at("report/index.html"), "provenance": self.at("report/provenance.json")}
         self.gathered = [self.at(f"{name}.{form}") for name in ("scores", "similarity") for form in ("csv", "parquet")]
+        self._jobs: dict[str, Job | None] = {}
         self._model_folders: dict[str, list[str]] = {}
 
     def job(self, file: str) -> Job | None:
-        """The job that makes a file; None of a file that is there from the start."""
+        """The job that makes a file; None of a file that is there from the start. Snakemake asks many times."""
+        if file not in self._jobs:
+            self._jobs[file] = self._find_job(file)
+        return self._jobs[file]
+
+    def _find_job(self, file: str) -> Job | None:
         if file.startswith(f"{self.downloads}/"):
             path = file.removeprefix(f"{self.downloads}/")
             return self.download_model(path.split("/")[1]) if path.startswith("models/") else self.download_file(path)
@@ -257,9 +263,9 @@ class Inputs:
         return self._model_folders[name]
 
     def vocabulary_of(self, model: str) -> list[str]:
-        """Files beside which the vocabulary of a base model lies: one of this workflow's is there before the model."""
-        own = own_models(self.config)
-        return [self.vocabulary(own[model]["vocabulary"])] if model in own else self.model(Base(model))
+        """Files beside which the vocabulary of a base model lies: one that is learnt here is there before the model."""
+        name = (trained_model(self.config, model) or {}).get("vocabulary", model)
+        return [self.vocabulary(name)] if trained_vocabulary(self.config, name) else self.model(Base(name))
 
     def _looked_into(self, run: Run) -> Files:
         """A model whose vectors are taken; a fine-tuned one lies over the one that it started from."""
@@ -319,29 +325,19 @@ class Inputs:
     # Models
 
     def train_vocabulary(self, name: str) -> Job:
-        """A vocabulary of one language, or one that the config describes."""
-        if entry := own_vocabularies(self.config).get(name):
-            inputs = {"texts": [self.set(data) for data in texts_of(entry)]}
-            return Job("train_own_vocabulary", (self.vocabulary(name),), inputs, name)
-        inputs = {"texts": self._texts(Base(name))["texts"]}
-        return Job("train_vocabulary", (self.vocabulary(name),), inputs, Base(name))
+        """A vocabulary that is learnt here."""
+        inputs = {"texts": [self.set(data) for data in texts_of(trained_vocabulary(self.config, name))]}
+        return Job("train_vocabulary", (self.vocabulary(name),), inputs, name)
 
     def make_model(self, run: Base | Adapted) -> Job:
         """A model that is pretrained or adapted here."""
         if isinstance(run, Adapted):
             return self.adapt(run)
-        rule, gpus, inputs = "pretrain_own", 1, {}
-        if run.name.startswith("mono-"):
-            rule, inputs = "pretrain_monolingual", {"tokenizer": self.vocabulary(run.name)} | self._texts(run)
-        elif own := own_models(self.config).get(run.name):
-            texts = {name: [self.set(data) for data in texts_of(own, split)] for name, split in _SPLITS}
-            inputs = {"tokenizer": self.vocabulary_of(run.name)} | texts
-        else:
-            vocabulary = self.vocabulary_of(self.config["pretraining"]["vocabulary"])
-            rule, inputs = "pretrain_norm_scheme", {"vocabulary": vocabulary} | self._texts(run)
-            gpus = self.config["pretraining"]["gpus"]
+        entry = trained_model(self.config, run.name)
+        inputs: Files = {"vocabulary": self.vocabulary_of(run.name)}
+        inputs |= {name: [self.set(data) for data in texts_of(entry, split)] for name, split in _SPLITS}
         outputs = tuple(model_files(self.at(run.path())).values())
-        return Job(rule, outputs, inputs, run, gpus=gpus, benchmark=f"{rule}/{run.name}.tsv")
+        return Job("pretrain", outputs, inputs, run, gpus=entry["gpus"], benchmark=f"pretrain/{run.name}.tsv")
 
     def adapt(self, run: Adapted) -> Job:
         """A model that is pulled together on linked words, or goes on with the text of a language."""

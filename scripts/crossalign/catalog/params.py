@@ -37,7 +37,7 @@ def program(script: str, processes: int = 1) -> Callable[..., str]:
     Snakemake does not run a job again when a param that is derived from the output changes, so the project can move;
     what does make a job run again is the hash of the script.
     """
-    starter = shlex.quote(str(SCRIPTS / "with_cards.py"))
+    starter = shlex.quote(str(SCRIPTS / "with_gpus.py"))
     team = f"python {starter} {processes} torchrun --standalone --nproc-per-node {processes}"
     command = f"{'python' if processes == 1 else team} {shlex.quote(str(SCRIPTS / script))}"
     return lambda wildcards, output: command

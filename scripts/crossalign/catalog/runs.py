@@ -11,7 +11,7 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, 
 from crossalign.catalog.items import CONFIGURED, INDEXES, Item, Needs
 from crossalign.catalog.sets import DataSet, pool_set, raw_files, text_set
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
-from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.trained_models import texts_of, trained_model, trained_models, trained_vocabulary
 
 
 class Catalog:
@@ -42,9 +42,9 @@ class Catalog:
         starts = {model_of(run) for run in direct if isinstance(run, Tuned)} - {None}
         adapted = {Base(run.base) for run in direct | starts if isinstance(run, Adapted)}
         found = direct | starts | adapted
-        if any(isinstance(run, Base) and run.name in self.pretrained for run in found):
-            found.add(Base(self.config["pretraining"]["vocabulary"]))
-        return found
+        trained = [trained_model(self.config, run.name) for run in found if isinstance(run, Base)]
+        names = {entry["vocabulary"] for entry in trained if entry}
+        return found | {Base(name) for name in names if not trained_vocabulary(self.config, name)}
 
     def sets(self, items: Iterable[str] | None = None) -> set[DataSet]:
         """All data sets behind the items: for training, testing and comparing."""
@@ -62,29 +62,19 @@ class Catalog:
             return [pool_set(self.config, run.adaptation.lang)]
         if isinstance(run, Adapted):
             return self._texts(run.adaptation.text)
-        if run.name.startswith("mono-"):
-            return self._texts(run.name.removeprefix("mono-").replace(".", "+"))
-        if own := own_models(self.config).get(run.name):
-            learnt = own_vocabularies(self.config)[own["vocabulary"]]
-            return list(dict.fromkeys([*texts_of(own), *texts_of(own, "dev"), *texts_of(learnt)]))
-        if run.name in self.pretrained:
-            languages = ["en", *self.config["anc"]["norm_languages"]]
-            return [DataSet("text", f"cc100_{lang}", split) for lang in languages for split in ("train", "dev")]
-        return []
+        entry = trained_model(self.config, run.name)
+        if not entry:
+            return []
+        vocabulary = trained_vocabulary(self.config, entry["vocabulary"])
+        further = texts_of(vocabulary) if vocabulary else []
+        return list(dict.fromkeys([*texts_of(entry), *texts_of(entry, "dev"), *further]))
 
     def _texts(self, text: str) -> list[DataSet]:
         return [text_set(self.config, text, split) for split in ("train", "dev")]
 
-    @cached_property
-    def pretrained(self) -> set[str]:
-        """The models of `anc` that this workflow pretrains itself."""
-        anc = self.config["anc"]
-        names = {*anc["schemes"], anc["second_normformer"]} if anc["norm_models"] == "pretrain" else set()
-        return names - own_models(self.config).keys()
-
     def made_here(self, name: str) -> bool:
         """Whether a base model is pretrained by this workflow, not fetched."""
-        return name.startswith("mono-") or name in self.pretrained or name in own_models(self.config)
+        return trained_model(self.config, name) is not None
 
     def languages(self, run: Run, corpus: str) -> list[str]:
         """The languages of a parallel corpus that some item compares in a model, sorted; English is always there."""
@@ -117,9 +107,10 @@ class Catalog:
         return sorted(name for name in bases if not self.made_here(name))
 
     def vocabularies(self, items: Iterable[str] | None = None) -> list[str]:
-        """The vocabularies that the items' own models start with."""
-        own = own_models(self.config)
-        return sorted({own[run.name]["vocabulary"] for run in self.runs(items) if getattr(run, "name", "") in own})
+        """The vocabularies that are trained here for the items' models, but for those of one language."""
+        trained = trained_models(self.config)
+        names = {trained[run.name]["vocabulary"] for run in self.runs(items) if getattr(run, "name", "") in trained}
+        return sorted(name for name in names if trained_vocabulary(self.config, name))
 
 
 def covers_language(run: Run, lang: str) -> bool:

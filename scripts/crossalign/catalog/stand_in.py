@@ -1,14 +1,15 @@
-"""What stands in a run for what a paper measured: artificial languages, or models of the config's own.
+"""What stands in a run for what a paper measured: artificial languages, or models that are trained here.
 
-Numbers that depend on either are shown beside the printed ones and not judged. A model is one of `own_models` or it is
-the paper's: an own model beside the paper's models takes nothing from theirs.
+Numbers that depend on either are shown beside the printed ones and not judged. A model of
+`pretrain.models` is one, unless it is trained as the paper says (`as_published`). It takes nothing from the paper's
+models beside it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from crossalign.catalog.addresses import Adapted, Base, Run
-from crossalign.catalog.trained_models import own_models
+from crossalign.catalog.trained_models import stand_ins
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ def artificial(config: dict) -> StandIn | None:
 
 def stand_in(config: dict, runs: Iterable[Run]) -> StandIn | None:
     """For a number that depends on some runs."""
-    own = own_models(config)
-    return artificial(config) or (OWN_MODEL if any(base_name(run) in own for run in runs) else None)
+    trained = stand_ins(config)
+    return artificial(config) or (OWN_MODEL if any(base_name(run) in trained for run in runs) else None)
 
 
 def base_name(run: Run) -> str:

@@ -1,6 +1,7 @@
-"""Base models and vocabularies that this workflow makes itself, as the config says: `own_models`, `own_vocabularies`.
+"""Vocabularies and models that this workflow trains: the section `pretrain` of the config.
 
-A model of one's own may stand wherever a model of the register may. An entry is the `defaults` and what it changes.
+A trained model may stand wherever a model of the register may. An entry is the `defaults` and what it changes.
+`mono-*` describes models of one language each (`talk`): `mono-wo` learns the text of Wolof.
 """
 
 from collections.abc import Iterator
@@ -8,30 +9,58 @@ from collections.abc import Iterator
 from crossalign.catalog.sets import DataSet
 
 DEFAULTS = "defaults"
-TEXTS = ("text", "languages")
-SHAPE = ("objective", "norm", "layers", "hidden", "heads", "intermediate", "initializer_range", "dropout")
-TRAINING = ("block", "batch", "steps", "learning_rate", "warmup", "weight_decay", "masking", "exponent")
+MONO = "mono-*"
 NEEDED = {
-    "own_models": ("vocabulary", *TEXTS, *SHAPE, *TRAINING, "seed", "store"),
-    "own_vocabularies": ("size", "style", *TEXTS, "lines"),
+    "models": (
+        *("vocabulary", "text", "languages", "objective", "norm", "layers", "hidden", "heads", "intermediate"),
+        *("initializer_range", "dropout", "block", "batch", "learning_rate", "warmup", "weight_decay", "masking"),
+        *("exponent", "epsilon", "seed", "store", "gpus"),
+    ),
+    "vocabularies": ("size", "style", "text", "languages"),
 }
 
 
-def own_models(config: dict) -> dict[str, dict]:
-    """name -> shape, texts and training of every model that is pretrained here."""
-    return _entries(config, "own_models")
+def trained_models(config: dict) -> dict[str, dict]:
+    """name -> shape, texts and training of every model that is pretrained here, but for those of one language."""
+    anc = config.get("anc") or {}
+    fetched = {*anc["schemes"], anc["second_normformer"]} if anc.get("norm_models") == "public" else set()
+    return {name: entry for name, entry in _entries(config, "models").items() if name not in {MONO, *fetched}}
 
 
-def own_vocabularies(config: dict) -> dict[str, dict]:
-    """name -> size, style and texts of every vocabulary that is made here."""
-    return _entries(config, "own_vocabularies")
+def trained_model(config: dict, name: str) -> dict | None:
+    """The entry of a model; None if it is not trained here."""
+    return _of_one_language(config, "models", name) if name.startswith("mono-") else trained_models(config).get(name)
 
 
-def _entries(config: dict, key: str) -> dict[str, dict]:
-    # A config of an earlier run, of which a page is made again, has none of these keys.
-    found = config.get(key) or {}
+def trained_vocabularies(config: dict) -> dict[str, dict]:
+    """name -> size, style and texts of every vocabulary that is made here, but for those of one language."""
+    return {name: entry for name, entry in _entries(config, "vocabularies").items() if name != MONO}
+
+
+def trained_vocabulary(config: dict, name: str) -> dict | None:
+    """The entry of a vocabulary; None if it is that of a published model."""
+    if name.startswith("mono-"):
+        return _of_one_language(config, "vocabularies", name)
+    return trained_vocabularies(config).get(name)
+
+
+def stand_ins(config: dict) -> set[str]:
+    """The trained models that are not those of a paper."""
+    return {name for name, entry in trained_models(config).items() if not entry.get("as_published")}
+
+
+def _entries(config: dict, kind: str) -> dict[str, dict]:
+    # A config of an earlier run, of which a page is made again, lacks the section.
+    found = (config.get("pretrain") or {}).get(kind) or {}
     common = found.get(DEFAULTS) or {}
     return {name: common | (entry or {}) for name, entry in found.items() if name != DEFAULTS}
+
+
+def _of_one_language(config: dict, kind: str, name: str) -> dict:
+    text = name.removeprefix("mono-").replace(".", "+")
+    source = config["talk"]["text"].get(text.partition("+")[0], "wikipedia")
+    entry = _entries(config, kind)[MONO] | {"text": source, "languages": [text]}
+    return entry | ({"vocabulary": name} if entry.get("vocabulary") == MONO else {})
 
 
 def texts_of(entry: dict, split: str = "train") -> list[DataSet]:
@@ -40,21 +69,40 @@ def texts_of(entry: dict, split: str = "train") -> list[DataSet]:
 
 
 def wrong_entries(config: dict, languages: set[str], published: set[str]) -> Iterator[str]:
-    """What no schema finds: entries that are not complete, and names that mean something else."""
-    models, vocabularies = own_models(config), own_vocabularies(config)
-    for key, entries in (("own_models", models), ("own_vocabularies", vocabularies)):
+    """What the keys alone do not show: entries that are not complete, and names that mean something else."""
+    models, vocabularies = _entries(config, "models"), _entries(config, "vocabularies")
+    for kind, entries in (("models", models), ("vocabularies", vocabularies)):
         for name, entry in entries.items():
-            for missing in (word for word in NEEDED[key] if word not in entry):
-                yield f"{key}.{name}: '{missing}' is given neither here nor in {key}.defaults"
+            place = f"pretrain.{kind}.{name}"
+            told = ("text", "languages") if name == MONO else ()
+            for missing in (word for word in NEEDED[kind] if entry.get(word) is None and word not in told):
+                yield f"{place}: '{missing}' is given neither here nor in pretrain.{kind}.defaults"
             for lang in entry.get("languages", ()):
                 if lang not in languages:
-                    yield f"{key}.{name}.languages: unknown language '{lang}'; known are {', '.join(sorted(languages))}"
-            if name.startswith("mono-"):
-                yield f"{key}.{name}: names that begin with mono- belong to models of one language"
+                    yield f"{place}.languages: unknown language '{lang}'; known are {', '.join(sorted(languages))}"
+            if name.startswith("mono-") and name != MONO:
+                yield f"{place}: names that begin with mono- belong to models of one language, which {MONO} describes"
     for name, entry in models.items():
-        if "vocabulary" in entry and entry["vocabulary"] not in vocabularies:
-            yield f"own_models.{name}.vocabulary: '{entry['vocabulary']}' is not among own_vocabularies"
+        place = f"pretrain.models.{name}"
+        if (entry.get("steps") is None) == (entry.get("epochs") is None):
+            yield f"{place}: either 'steps' or 'epochs' must be given, here or in pretrain.models.defaults"
+        if entry.get("vocabulary") not in {None, *vocabularies, *published}:
+            yield f"{place}.vocabulary: '{entry['vocabulary']}' is not among pretrain.vocabularies and published models"
         if "heads" in entry and "hidden" in entry and entry["hidden"] % entry["heads"]:
-            yield f"own_models.{name}: {entry['hidden']} neurons cannot be shared among {entry['heads']} heads"
-        if name in published and config["models"] != "hub":
-            yield f"own_models.{name}: a model of this name lies in the folder of `models` already"
+            yield f"{place}: {entry['hidden']} neurons cannot be shared among {entry['heads']} heads"
+    yield from _wrong_choices(config, models, published)
+
+
+def _wrong_choices(config: dict, models: dict[str, dict], published: set[str]) -> Iterator[str]:
+    """Models that `anc` wants to be pretrained and cannot have, and models that are there already."""
+    anc = config["anc"]
+    schemes = [*anc["schemes"], anc["second_normformer"]] if anc["norm_models"] == "pretrain" else []
+    for name in schemes:
+        if name not in models:
+            yield f"anc.norm_models: '{name}' cannot be pretrained, as it is not among pretrain.models"
+        for lang in anc["norm_languages"] if "languages" in models.get(name, ()) else ():
+            if lang not in models[name]["languages"]:
+                yield f"anc.norm_languages: '{lang}' is not among pretrain.models.{name}.languages"
+    for name in trained_models(config):
+        if name in published and name not in schemes and config["models"] != "hub":
+            yield f"pretrain.models.{name}: a model of this name lies in the folder of `models` already"

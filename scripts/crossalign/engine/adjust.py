@@ -20,7 +20,7 @@ from crossalign.engine.encoder import Encoder, restore_vocabulary, slice_vocabul
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.folders import load_weights
 from crossalign.engine.heads import full_precision
-from crossalign.engine.hyperparameters import fingerprint
+from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSettings, fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
 from crossalign.engine.parts import Part, run_encoder
@@ -144,42 +144,6 @@ def _free(device: torch.device) -> int:
         return 4 << 30
 
 
-@dataclass
-class AdjustmentSettings:
-    """Hyper-parameters of an adjustment; the defaults are the authors' (`adjust`, equation 1 and section 5.1).
-
-    Differs from the authors' scripts: they add the losses of groups of 4 pairs, here a step is one mean over its 32
-    pairs. Adam ignores the scale, so what differs is that groups with few links no longer weigh as much as others.
-    """
-
-    pairs: int = 30000
-    aggregation: str = "avg"
-    tokens: str = "all"
-    batch: int = 32
-    epochs: int = 1
-    learning_rate: float = 5e-5
-    warmup: float = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.98
-    eps: float = 1e-9
-    clip: float = 0.0
-    seed: int = 1
-    precision: str = "fp32"
-
-    def __post_init__(self) -> None:
-        for name in ("pairs", "batch", "epochs"):
-            if getattr(self, name) < 1:
-                raise UserError(f"--{name} {getattr(self, name)}: at least 1 is needed")
-        if self.learning_rate <= 0:
-            raise UserError(f"learning rate {self.learning_rate} is not positive")
-        _ = self.choice
-
-    @property
-    def choice(self) -> Choice:
-        """Aggregation and tokens, checked."""
-        return Choice(self.aggregation, self.tokens)
-
-
 def make_store(
     sample: Sample, encoder: Encoder, tokenizer: Tokenizer, choice: Choice
 ) -> tuple[PairStore, dict[str, int]]:
@@ -215,7 +179,7 @@ class Adjusting:
     ) -> None:
         self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
-        self.store, self.account = make_store(sample, encoder, tokenizer, settings.choice)
+        self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, identity, *content(self.store)))
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
         self._full = encoder.embeddings.word.weight.data
@@ -265,30 +229,6 @@ def content(store: PairStore) -> list[np.ndarray]:
     """All that a store holds, for fingerprints."""
     sequences = store.sequences
     return [sequences.ids, sequences.lengths, sequences.values["unit"], store.counts, store.partners]
-
-
-SCOPES = ("alignment", "both")
-
-
-@dataclass
-class ContinualSettings:
-    """The second loss of a fine-tuning; the defaults are the authors' (`adjust`, section 5.1).
-
-    `alpha` weighs the alignment term alone, as in the authors' scripts, or `both` terms, as the paper prints it.
-    """
-
-    pairs: int = 30000
-    aggregation: str = "avg"
-    tokens: str = "all"
-    batch: int = 16
-    alpha: float = 0.01
-    alpha_scope: str = "alignment"
-
-    def __post_init__(self) -> None:
-        if self.alpha_scope not in SCOPES:
-            raise UserError(f"alpha scope '{self.alpha_scope}' is not one of {', '.join(SCOPES)}")
-        if self.alpha < 0:
-            raise UserError(f"alpha {self.alpha} is negative")
 
 
 def continual(

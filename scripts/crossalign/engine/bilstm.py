@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from crossalign.engine.hyperparameters import Sizes
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
 
@@ -23,24 +24,6 @@ UNKNOWN_WORD, PADDING, UNKNOWN_CHARACTER = 0, 0, 1
 OFTEN = 2
 # Longer forms are addresses and the like, which their beginning tells.
 LONGEST = 64
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Neurons are per direction. The defaults are our choice for `talk`, after the parsers that it names."""
-
-    layers: int = 3
-    hidden: int = 400
-    characters: int = 100
-    words: int = 100
-    dropout: float = 0.33
-
-    def __post_init__(self) -> None:
-        for name in ("layers", "hidden", "characters", "words"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; a BiLSTM needs at least 1")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout is {self.dropout}; a share from 0 to below 1 is right")
 
 
 @dataclass(frozen=True)

@@ -143,9 +143,9 @@ class WordTraining(EpochTraining):
         arrays += [] if vectors is None else [vectors]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
         steps = settings.epochs * self.epoch_steps
-        self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.decay)
+        self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)
         self.optimiser = torch.optim.AdamW(
-            self.model.parameters(), betas=(settings.beta1, settings.beta2), eps=settings.eps,
+            self.model.parameters(), betas=settings.betas, eps=settings.epsilon,
             weight_decay=settings.weight_decay,
         )  # fmt: skip
         self.history = History()

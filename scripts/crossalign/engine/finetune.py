@@ -114,7 +114,7 @@ class FineTuning(EpochTraining):
                 TaskModel(self.auxiliary.reference, torch.nn.Identity()).place(self.device, settings.precision)
                 self.auxiliary.reference.requires_grad_(False)
         steps = settings.epochs * self.epoch_steps
-        rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.decay)
+        rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)
         engine = Engine(encoder, {"head": head}, parts, rates, AdamW.of(settings), settings.precision, capture)
         engine.seed_dropout(derive(settings.seed, "dropout"))
         return engine

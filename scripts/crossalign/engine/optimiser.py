@@ -21,18 +21,18 @@ from crossalign.engine.ops import Sink, join
 from crossalign.runtime.errors import UserError
 
 
-def learning_rates(peak: float, steps: int, warmup: float = 0.0, decay: str = "linear") -> np.ndarray:
+def learning_rates(peak: float, steps: int, warmup: float = 0.0, schedule: str = "linear") -> np.ndarray:
     """The learning rate of each step: from 0 to `peak` over the first `warmup` share, then down to 0 or constant.
 
     As in the usual trainers the very first step of a warm-up has rate 0, and the last step of a decay a rate above 0.
     """
     if not 0 <= warmup <= 1:
         raise UserError(f"warm-up {warmup} is not a share between 0 and 1")
-    if decay not in ("linear", "constant"):
-        raise UserError(f"decay '{decay}' is not one of linear, constant")
+    if schedule not in ("linear", "constant"):
+        raise UserError(f"schedule '{schedule}' is not one of linear, constant")
     rising = math.ceil(steps * warmup)
     k = np.arange(steps, dtype=np.float64)
-    rates = np.ones(steps) if decay == "constant" else (steps - k) / max(1, steps - rising)
+    rates = np.ones(steps) if schedule == "constant" else (steps - k) / max(1, steps - rising)
     rates[:rising] = k[:rising] / max(1, rising)
     return peak * rates
 
@@ -54,7 +54,7 @@ class AdamW:
     def of(cls, settings: Any) -> AdamW:
         """Those among the settings of a training; not all of them decay."""
         decay = getattr(settings, "weight_decay", 0.0)
-        return cls((settings.beta1, settings.beta2), settings.eps, decay, settings.clip)
+        return cls(settings.betas, settings.epsilon, decay, settings.clip)
 
 
 @dataclass

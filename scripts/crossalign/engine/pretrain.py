@@ -122,7 +122,7 @@ class Pretraining:
         self.team.part(settings.batch)
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         self.corpus = Corpus(files, settings.block - 1, settings.exponent, settings.seed)
-        blocks, leave_out = block_maker(config, tokenizer, settings.hidden_share)
+        blocks, leave_out = block_maker(config, tokenizer, settings.masking)
         self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
         self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
         self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
@@ -157,7 +157,7 @@ class Pretraining:
             # Each process counts by its share of the targets: the sum over the team is the mean over the batch.
             return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
 
-        rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.decay)
+        rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.schedule)
         part = Part(self.store, loss, team.part(settings.batch))
         engine = Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision)
         engine.reduce = None if team.alone else team.add

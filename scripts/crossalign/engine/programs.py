@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +28,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """The flag of programs whose model may be trained in either."""
     parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
-
-
-def add_settings(parser: argparse._ActionsContainer, settings: dict[str, tuple[type, str]]) -> None:
-    """A flag for each setting, which has a type and a help text; those that are not given are left to the library."""
-    for name, (kind, text) in settings.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text)
-
-
-def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """The settings that the command line names."""
-    return {name: getattr(args, name) for name in names if getattr(args, name) is not None}
 
 
 def circumstances(

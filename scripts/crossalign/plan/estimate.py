@@ -12,8 +12,7 @@ from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HOST, Price, Prices, read_benchmarks, read_costs
 from crossalign.plan.jobs import Machines, planned
-from crossalign.plan.sizes import Sizes
-from crossalign.plan.work import Works
+from crossalign.plan.work import Sizes, Works
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,19 @@
-"""How much work a job is: optimiser steps, sentences, tokens, pairs or bytes, and the shape of its model."""
+"""How much work a job is: optimiser steps, sentences, tokens, pairs or bytes, and the shape of its model.
+
+Also how many entries a set has, and how much disk the models of a run take. Imported by the plan, so it stays light.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+
+import yaml
 
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
 from crossalign.catalog.config import pair_count
@@ -14,15 +21,98 @@ from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import evaluation_sets, preset, training_sets
-from crossalign.catalog.trained_models import own_models, own_vocabularies, texts_of
+from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.fetch.register import Dataset, Model
-from crossalign.plan.disk import USUAL
-from crossalign.plan.sizes import Sizes
+from crossalign.runtime.errors import UserError
 
 # Word pieces of a sentence of raw text, and its end: 22 in the demo's texts, more in mBERT's unseen languages.
 PIECES = 30
 # A download whose size the register does not say.
 USUAL_BYTES = 20_000_000
+# Where nothing is known of a set.
+USUAL_SIZE = 1000
+# Word pieces that occur in a training set, hence rows of the embeddings that a fine-tuning writes: English EWT has
+# about 12,000 of mBERT's, MultiNLI 25,000.
+TOUCHED_ROWS = 20_000
+# A model whose size the register does not say, such as one of a single language: as BERT base.
+USUAL = Model("", "", "", None, "", "", 110_000_000, 12, 768, "", "")
+
+
+class Sizes:
+    """Answers for one config; `folder` is where its results lie, `register` the file of published sizes."""
+
+    def __init__(self, config: dict, folder: Path, register: Path, root: Path) -> None:
+        self._config = config
+        self._folder = folder
+        self._known: dict[DataSet, int] = {}
+        world = config.get("world")
+        self._world = yaml.safe_load((root / world).read_text(encoding="utf-8")) if world else None
+        self._published = [] if world else _read(register)
+
+    def of(self, data: DataSet) -> int:
+        """The number of entries of a set."""
+        if data not in self._known:
+            self._known[data] = self._counted(data) or self._fold(data) or self._stated(data) or USUAL_SIZE
+        return self._known[data]
+
+    def _counted(self, data: DataSet) -> int | None:
+        report = (self._folder / data.path()).with_suffix(".report.json")
+        try:
+            return json.loads(report.read_text(encoding="utf-8"))["kept"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _fold(self, data: DataSet) -> int | None:
+        """Of five folds three are for training and one each for choosing and testing."""
+        if not data.fold:
+            return None
+        whole = self.of(DataSet(data.kind, data.plain, "test"))
+        return max(1, whole * 3 // 5 if data.split == "train" else whole // 5)
+
+    def _stated(self, data: DataSet) -> int | None:
+        if data.kind == "bitext":
+            return self._config["adjust"]["pool"]
+        if data.kind == "parallel" and data.name == "xnliext":
+            return self._config["anc"]["sentences"]
+        if self._world is not None:
+            return _of_world(self._world, data)
+        name = f"{data.kind}/{data.plain}/{data.split}"
+        return next((size for pattern, size in self._published if fnmatchcase(name, pattern)), None)
+
+
+def _read(register: Path) -> list[tuple[str, int]]:
+    """Patterns of sets with their sizes; the first that fits holds."""
+    with register.open(encoding="utf-8", newline="") as stream:
+        rows = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        try:
+            return [(row["set"], int(row["size"])) for row in rows]
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{register}, line {rows.line_num}: expected set, size and source: {error}") from error
+
+
+def _of_world(world: dict, data: DataSet) -> int | None:
+    """What the settings of the demo world say of a set."""
+    family, split = data.family, data.split
+    if data.kind == "trees":
+        return world["pud"]["sentences"] if family.endswith("_pud") else world["treebanks"].get(family, {}).get(split)
+    if data.kind == "parallel":
+        return world["pud"]["sentences"]
+    if data.kind == "ner":
+        entry = world["conll2003"] if family == "conll2003" else world["wikiann"]
+        if family == "wikiann":
+            entry = entry["small" if data.languages[0] in entry["small"]["languages"] else "large"]
+        return entry.get(split)
+    if data.kind == "nli":
+        return world["nli"]["train"] if split == "train" else world["nli"]["xnli"].get(split)
+    if data.kind == "qa":
+        entry = {
+            "squad": world["qa"],
+            "squadmt": world["qa"]["translated"],
+            "xquad": {"test": world["qa"]["xquad"]["questions"]},
+        }
+        return (entry | {key: world["qa"][key] for key in ("mlqa", "tydiqa")}).get(family, {}).get(split)
+    unseen = world["text"]["demo"]
+    return unseen["narabizi"] if family == "narabizi" else unseen["cc100" if family == "cc100" else "unseen"]
 
 
 @dataclass(frozen=True)
@@ -62,19 +152,21 @@ class Works:
                 return self._bilstm(job.subject)
             case "adjust_model":
                 return self._adjust(job.subject)
-            case "adapt_to_text" | "pretrain_monolingual" | "train_vocabulary":
-                return self._text(job)
-            case "train_own_vocabulary":
-                sets = texts_of(own_vocabularies(self._config)[job.subject])
-                return Work(job.rule, units=PIECES * sum(map(self._sizes.of, sets)) / 1000)
-            case "pretrain_own":
-                values = own_models(self._config)[job.subject.name]
-                tokens = values["steps"] * values["batch"] * values["block"]
-                return self._language_model(job, tokens, 1 if values["objective"] == "clm" else values["masking"])
-            case "pretrain_norm_scheme":
-                values = self._config["pretraining"]
-                tokens = values["steps"] * values["batch"] * values["block"] / values["gpus"]
-                return self._language_model(job, tokens, values["masking"])
+            case "adapt_to_text":
+                sets = [data for data in self._catalog.sets_of(job.subject) if data.split == "train"]
+                tokens = self._tokens(sets) * self._config["mlm"]["epochs"]
+                return self._language_model(job, tokens, self._config["mlm"]["masking"])
+            case "train_vocabulary":
+                texts = texts_of(trained_vocabulary(self._config, job.subject))
+                return Work(job.rule, units=self._tokens(texts) / 1000)
+            case "pretrain":
+                values = trained_model(self._config, job.subject.name)
+                if values.get("epochs"):
+                    tokens = self._tokens(texts_of(values)) * values["epochs"]
+                else:
+                    tokens = values["steps"] * values["batch"] * values["block"]
+                share = 1 if values["objective"] == "clm" else values["masking"]
+                return self._language_model(job, tokens / values["gpus"], share)
             case "embed_sentences" | "compare_languages":
                 return self._vectors(job)
             case "embed_words":
@@ -111,13 +203,8 @@ class Works:
         steps = math.ceil(pairs / values["batch"]) * values["epochs"]
         return Work("adjust_model", "", steps, values["batch"], self.shape(run), f"{run.base}-{pairs}")
 
-    def _text(self, job: Job) -> Work:
-        sets = [data for data in self._catalog.sets_of(job.subject) if data.split == "train"]
-        tokens = PIECES * sum(map(self._sizes.of, sets)) / 1000
-        if job.rule == "train_vocabulary":
-            return Work(job.rule, units=tokens)
-        own = self._config["mlm"] if job.rule == "adapt_to_text" else self._config["mlm"]["monolingual"]
-        return self._language_model(job, 1000 * tokens * own["epochs"], self._config["mlm"]["masking"])
+    def _tokens(self, texts: list[DataSet]) -> float:
+        return PIECES * sum(map(self._sizes.of, texts))
 
     def _language_model(self, job: Job, tokens: float, share: float) -> Work:
         """Training on so many tokens, of which a share is guessed."""
@@ -127,12 +214,10 @@ class Works:
     def _vocabulary(self, run: Base | Adapted) -> int:
         """Pieces of a vocabulary; a published model has as many as its parameters beyond the layers allow."""
         name = run.base if isinstance(run, Adapted) else run.name
-        if own := own_models(self._config).get(name):
-            return own_vocabularies(self._config)[own["vocabulary"]]["size"]
-        if name.startswith("mono-"):
-            return self._config["mlm"]["monolingual"]["vocabulary"]
-        if name in self._catalog.pretrained:
-            name = self._config["pretraining"]["vocabulary"]
+        if entry := trained_model(self._config, name):
+            name = entry["vocabulary"]
+            if vocabulary := trained_vocabulary(self._config, name):
+                return vocabulary["size"]
         model = self._models.get(name, USUAL)
         layers, neurons = model.layers or USUAL.layers, model.neurons or USUAL.neurons
         return ((model.parameters or USUAL.parameters) - 12 * layers * neurons**2) // neurons
@@ -159,11 +244,8 @@ class Works:
 
     def _shape(self, name: str) -> tuple[int, int]:
         usual = (USUAL.layers, USUAL.neurons)
-        if own := own_models(self._config).get(name):
-            return own["layers"], own["hidden"]
-        if name.startswith("mono-") or name in self._catalog.pretrained:
-            values = self._config["mlm"]["monolingual"] if name.startswith("mono-") else self._config["pretraining"]
-            return values["layers"], values["hidden"]
+        if entry := trained_model(self._config, name):
+            return entry["layers"], entry["hidden"]
         if self._config["models"] == "hub":
             model = self._models.get(name, USUAL)
             return model.layers or usual[0], model.neurons or usual[1]
@@ -190,3 +272,48 @@ class Works:
             return self._files[name].bytes or USUAL_BYTES
         model = self._models[name]
         return model.bytes or 4 * (model.parameters or USUAL.parameters)
+
+
+def kept(config: dict, run: Tuned) -> bool:
+    """Whether a fine-tuned model stays on disk after its last use; `rules/finetune.smk` does so."""
+    whole = run.model == "bilstm" or not run.init.startswith(("random-", "grid-"))
+    return config["keep_models"] == "all" or run.model == "bilstm" or (whole and config["keep_models"] == "ref")
+
+
+def tuned_bytes(shape: tuple[int, int]) -> int:
+    """A fine-tuned model in fp32: what training changed, which is all layers and the embeddings of words that occur."""
+    layers, neurons = shape
+    return 4 * (12 * layers * neurons**2 + TOUCHED_ROWS * neurons)
+
+
+def model_disk(
+    config: dict, runs: Iterable[Run], models: dict[str, Model], shape: Callable[[Run], tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Number and bytes of the models that a run makes, by what becomes of them; `shape` tells layers and neurons."""
+    found: dict[str, list[int]] = {}
+    for run in runs:
+        if isinstance(run, Tuned):
+            label = "fine-tuned, kept" if kept(config, run) else "fine-tuned, deleted after their last use"
+            found.setdefault(label, []).append(tuned_bytes(_shape(config, run, shape)))
+        else:
+            name = run.base if isinstance(run, Adapted) else run.name
+            whole = 4 * (models.get(name, USUAL).parameters or USUAL.parameters)
+            # Models that are made here or lie in a folder may have any size, whatever the register says of their names.
+            known = config["models"] == "hub" and not trained_model(config, name)
+            size = whole if known else tuned_bytes(shape(run))
+            found.setdefault("adapted or pretrained", []).append(size)
+    return {label: (len(sizes), sum(sizes)) for label, sizes in sorted(found.items())}
+
+
+def _shape(config: dict, run: Tuned, shape: Callable[[Run], tuple[int, int]]) -> tuple[int, int]:
+    """A BiLSTM starts from no model; its layers count as much as those of an encoder as wide."""
+    return (config["bilstm"]["layers"], config["bilstm"]["hidden"]) if run.model == "bilstm" else shape(run)
+
+
+def readable(size: float) -> str:
+    """12.3 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

@@ -20,8 +20,7 @@ MINUTE = 60.0
 USUAL = {
     **{"finetune": 19, "finetune_random": 14, "evaluate": 6, "train_bilstm": 11, "embed_sentences": 4},
     **{"embed_words": 5, "adjust_model": 33, "adapt_to_text": 24, "align_bitext": 10, "align_pieces": 10},
-    **{"make_world": 11, "pretrain_monolingual": 27, "pretrain_norm_scheme": 100, "pretrain_own": 100},
-    **{"download_model": 20},
+    **{"make_world": 11, "pretrain": 27, "download_model": 20},
 }
 # The last jobs of a rule tell best what the next takes: other work on the machine comes and goes.
 LAST = 10

@@ -105,6 +105,12 @@ def bitext_words(wildcards: Wildcards) -> str:
     return " and ".join(map(names.language, ["en", *languages]))
 
 
+def vocabulary_words(name: str) -> str:
+    """A vocabulary of one language, or one with a name."""
+    text = name.removeprefix("mono-")
+    return f"the vocabulary {name}" if text == name else f"a vocabulary for {text_words(text)}"
+
+
 WORDS: dict[str, Callable[[Wildcards], str]] = {
     "write_config": lambda job: "writing the config",
     "make_world": lambda job: "generating the demo's languages",
@@ -112,11 +118,8 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "download_model": lambda job: f"downloading the model {names.model(job['model'])}",
     "align_bitext": lambda job: f"aligning words of {bitext_words(job)}",
     "align_pieces": lambda job: f"aligning word pieces of {bitext_words(job)}",
-    "train_vocabulary": lambda job: f"building a vocabulary for {text_words(job['text'])}",
-    "train_own_vocabulary": lambda job: f"building the vocabulary {job['own']}",
-    "pretrain_monolingual": lambda job: f"pretraining a {model_words('mono-' + job['text'])}",
-    "pretrain_norm_scheme": lambda job: f"pretraining {model_words('scale-' + job['scheme'])}",
-    "pretrain_own": lambda job: f"pretraining {names.model(job['own'])}",
+    "train_vocabulary": lambda job: f"building {vocabulary_words(job['trained'])}",
+    "pretrain": lambda job: f"pretraining {'a ' * job['trained'].startswith('mono-')}{model_words(job['trained'])}",
     "adjust_model": adaptation_words,
     "adapt_to_text": adaptation_words,
     "finetune": lambda job: f"fine-tuning {tuned_words(job)}",

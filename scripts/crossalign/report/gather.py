@@ -15,7 +15,7 @@ from crossalign.catalog.checksums import known_checksums
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import base_name
-from crossalign.catalog.trained_models import own_models
+from crossalign.catalog.trained_models import stand_ins
 from crossalign.papers.all_items import ITEMS, PAPERS, catalog_of
 from crossalign.papers.common.table_html import render
 from crossalign.plan.measured import Measured, measured
@@ -118,7 +118,7 @@ class Report:
     @property
     def trained_models(self) -> list[str]:
         """The models behind the run's tables and figures that it pretrained itself."""
-        return sorted({base_name(run) for run in catalog_of(self.config).runs()} & own_models(self.config).keys())
+        return sorted({base_name(run) for run in catalog_of(self.config).runs()} & stand_ins(self.config))
 
     @property
     def states(self) -> dict[str, int]:

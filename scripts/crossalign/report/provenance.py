@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crossalign.catalog.addresses import Adapted, Adjustment, Mlm, Run, Tuned
+from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Run, Tuned
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
-from crossalign.catalog.trained_models import own_models
+from crossalign.catalog.trained_models import MONO, trained_models
 from crossalign.runtime.files import read_json, sha256
 
 # The talk shows items of this paper again.
@@ -95,11 +95,12 @@ class Sources:
             keys += ["finetune.defaults", *sorted({f"finetune.{run.preset}" for run in tuned})]
         if any(isinstance(made, Adjustment) for made in adaptations):
             keys += ["aligner", "adjustment"]
-        scratch = any(run.path().startswith("models/mono-") for run in runs)
-        if scratch or any(isinstance(made, Mlm) for made in adaptations):
+        if any(isinstance(made, Mlm) for made in adaptations):
             keys.append("mlm")
-        own = own_models(self.catalog.config)
-        keys += sorted(f"own_models.{run.name}" for run in runs if getattr(run, "name", "") in own)
+        bases = {run.name for run in runs if isinstance(run, Base)}
+        entries = {MONO if name.startswith("mono-") else name for name in bases}
+        trained = sorted(entries & {MONO, *trained_models(self.catalog.config)})
+        keys += [f"pretrain.models.{name}" for name in (["defaults"] if trained else []) + trained]
         if any(run.model == "bilstm" for run in tuned):
             keys.append("bilstm")
         return [key for key in keys if _at(self.catalog.config, key) is not None]

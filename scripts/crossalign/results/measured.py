@@ -4,7 +4,7 @@ import json
 import struct
 from pathlib import Path
 
-from crossalign.catalog.trained_models import own_models
+from crossalign.catalog.trained_models import trained_model
 
 # Of the names that model families give to the same thing.
 LAYERS = ("num_hidden_layers", "num_layers", "n_layer")
@@ -15,7 +15,7 @@ HEADS = ("cls.", "lm_head.", "classifier.", "qa_outputs.", "pooler.")
 
 def model_folder(config: dict, name: str) -> Path:
     """Where the files of a base model lie."""
-    if name in own_models(config):
+    if trained_model(config, name):
         return Path("results") / config["run"] / "models" / name
     if config["models"] != "hub":
         return Path(config["models"]) / name

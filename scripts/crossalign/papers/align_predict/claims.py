@@ -292,7 +292,7 @@ def spread_claim(task: str, which: str) -> Claim:
 def languages_counted(evidence: Evidence, *left_out: str) -> Number:
     """The languages of the study, without those shown beside it, and without the sources where these are left out."""
     paper = evidence.config[PAPER]
-    others = [lang for key in ("beside", *left_out) for lang in paper[key]]
+    others = [lang for key in ("extra_targets", *left_out) for lang in paper[key]]
     return different(T6, "target", ["X", *others], layers="ref")(evidence)
 
 

@@ -41,7 +41,7 @@ def own_set(config: dict, task: str, lang: str, split: str = "test") -> DataSet:
 def others(config: dict, source: str) -> list[str]:
     """The languages behind a mean row: neither the source nor those beside the table."""
     paper = config[PAPER]
-    return [lang for lang in paper["languages"] if lang not in (source, *paper["beside"])]
+    return [lang for lang in paper["languages"] if lang not in (source, *paper["extra_targets"])]
 
 
 def slovenian_note(config: dict) -> list[str]:
@@ -129,4 +129,4 @@ def source_row(context: Context, detail: Published, task: str, source: str, targ
 
 def target_name(context: Context, lang: str) -> str:
     """A target's name; a language beside the table says so."""
-    return language(lang) + (" (beside)" if lang in context.config[PAPER]["beside"] else "")
+    return language(lang) + (" (beside)" if lang in context.config[PAPER]["extra_targets"] else "")

@@ -60,7 +60,7 @@ def zero_shot(target: str, doubt: str) -> Claim:
 @quantity
 def all_targets(evidence: Evidence) -> Group:
     """LAS from English on every other language; those beside the study are left out."""
-    others = ("en", "X", *evidence.config[ALIGN]["beside"])
+    others = ("en", "X", *evidence.config[ALIGN]["extra_targets"])
     scores = cells(T6, ["target"], source="en", layers="ref")(evidence)
     return Group({language(name): number for name, number in scores if name not in others})
 

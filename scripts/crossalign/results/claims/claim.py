@@ -278,7 +278,7 @@ def other_languages(config: dict, key: str) -> str:
     """In words; empty where the list at `key` (`anc.norm_languages`) has all of the paper's languages and no other."""
     study, name = key.split(".")
     ours, theirs = (
-        [lang for lang in each[study][name] if lang not in each[study].get("beside", ())]
+        [lang for lang in each[study][name] if lang not in each[study].get("extra_targets", ())]
         for each in (config, papers_config())
     )
     parts = {

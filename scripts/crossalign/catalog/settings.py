@@ -1,0 +1,407 @@
+"""Every key of the config: its name, the values that it takes and what it means, once.
+
+The config check, the schema for editors (resources/schemas) and config/README.md are made from these classes. Keys of
+trainings come from the dataclasses in `engine`, which also make the flags of the programs. A title says which values
+are allowed where bounds do not say it, a description what the key means.
+"""
+
+from __future__ import annotations
+
+import typing
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from crossalign.engine import hyperparameters as engine
+from crossalign.engine import pretrain_settings as pretraining
+
+Item = TypeVar("Item")
+
+
+def key(description: str, **more: Any) -> Any:
+    """A key, and what it means."""
+    return Field(description=description, **more)
+
+
+def like(pattern: str, title: str) -> Any:
+    """Text of a certain form."""
+    return Annotated[str, Field(pattern=pattern, title=title)]
+
+
+def each_once(values: list) -> list:
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise ValueError("an entry comes twice")
+    return values
+
+
+Distinct = Annotated[list[Item], AfterValidator(each_once), Field(json_schema_extra={"uniqueItems": True})]
+Some = Annotated[list[Item], AfterValidator(each_once), Field(min_length=1, json_schema_extra={"uniqueItems": True})]
+Text = Annotated[str, Field(min_length=1)]
+Lang = like("^[a-z]{2,3}$", "a language code of resources/languages.tsv")
+Name = like("^[a-z0-9][a-z0-9._-]*$", "a model name of resources/models.tsv")
+Treebank = like("^[a-z]{2,3}_[a-z0-9]+$", "a treebank such as en_ewt")
+Treebanks = Annotated[dict[Lang, Treebank], Field(title="for each language code a treebank such as en_ewt")]
+Layers = like("^(all|[0-9]+(-[0-9]+)?)$", 'layers such as "1-2", "5" or "all", counted from 1')
+Pairs = like("^[0-9]+k?$", "a number of sentence pairs such as 30k or 500")
+Positive = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(**engine.RATE)]
+Seeds = Annotated[Some[Positive], Field(title="a list of whole numbers from 1, at least one")]
+Paper = Literal["align-predict", "anc", "adjust", "talk"]
+TextSource = Literal["mix", "cc100", "wikipedia"]
+
+
+class Section(BaseModel):
+    """Knows no other keys, and takes no text for a number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+
+class Downloads(Section):
+    """Where files come from and go to."""
+
+    folder: Text = key("the folder of downloaded files")
+    lock: Text = key("the file that remembers checksums seen first")
+    mirror: like("^(https?|file)://.", "an address that starts with https:// or file://") | None = key(
+        "address of a mirror, which is asked before the original addresses"
+    )
+    mirror_checksums: Literal["register", "mirror"] = key("whose checksums hold for files of the mirror")
+    offline: bool = key("whether no network may be touched")
+    attempts: int = key("tries per file", ge=1, le=20)
+
+
+class Domains(Section):
+    """Study of domains."""
+
+    train: Treebank = key("treebank that the models of the domain study are trained on")
+    test: Annotated[list[Treebank], Field(min_length=1)] = key("treebanks that they are tested on")
+    ner: Some[like("^(wikiann|conll2003)_[a-z]{2,3}$", "an NER set such as wikiann_en")] = key(
+        "sets that the English NER models are tested on"
+    )
+
+
+class GridSeeds(Section):
+    """Seeds per setting."""
+
+    parsing: Positive = key("seeds per setting, parsing")
+    pos: Positive = key("seeds per setting, POS tagging")
+    ner: Positive = key("seeds per setting, NER")
+
+
+class Grid(Section):
+    """Search for hyper-parameters."""
+
+    batch: Annotated[list[Positive], Field(min_length=1)] = key("batch sizes to try")
+    learning_rate: Annotated[list[Rate], Field(min_length=1)] = key("learning rates to try")
+    seeds: GridSeeds
+
+
+class Search(Section):
+    """Values to try for every initialisation."""
+
+    batch: Some[Positive] = key("batch sizes to try", default=None)
+    learning_rate: Some[Rate] = key("learning rates to try", default=None)
+
+
+class AlignPredict(Section):
+    """The study of layers."""
+
+    languages: Some[Lang] = key("target languages that models are tested on")
+    extra_targets: Distinct[Lang] = key("languages shown but left out of means")
+    sources: Some[Lang] = key("source languages that models are fine-tuned on")
+    base: Name = key("the model under study")
+    treebanks: Treebanks = key("treebank that a source is trained on")
+    test_treebanks: Treebanks = key("treebank to test on where it is not PUD")
+    layer_pairs: Some[Layers] = key("sets of layers that RANDOM-INIT re-initialises in the main tables")
+    layer_sets: Some[Layers] = key("further sets of layers to re-initialise")
+    own_treebanks: Treebanks = key("treebank of a language that is trained and tested on itself")
+    domains: Domains
+    similarity_languages: Some[Lang] = key("languages whose similarity with English is drawn by layer")
+    grid: Grid
+    search_per_init: bool | Search = key(
+        "whether batch size and learning rate are searched for every initialisation",
+        title="false, true (the grid above), or lists of values to try: learning_rate, batch or both",
+    )
+
+
+class Anc(Section):
+    """The study of similarity indexes."""
+
+    norm_models: Literal["public", "pretrain"] = key("where the models that differ in normalisation come from")
+    schemes: Some[Name] = key("models that differ in normalisation only")
+    second_normformer: Name = key("a NormFormer model of another training")
+    norm_languages: Some[Lang] = key("languages compared with English in those models")
+    xnli_languages: Some[Lang] = key("languages of the XNLI table")
+    known_models: Some[Name] = key("published models of similar size")
+    known_languages: Some[Lang] = key("languages compared with English in the published models")
+    scaling_languages: Some[Lang] = key("languages compared with English in the models of growing size")
+    xlmr: Some[Name] = key("XLM-R models from small to large")
+    xglm: Some[Name] = key("XGLM models from small to large")
+    sentences: int = key("parallel sentences that similarities are measured on", ge=2, le=15001)
+    pretraining_sentences: int = key("sentences of all pretraining languages together", ge=4)
+    seeds: Seeds = key("seeds of the fine-tuned models")
+
+
+class Sizes(Section):
+    """Study of the number of sentence pairs."""
+
+    lang: Lang = key("language of the study of sizes")
+    pairs: Some[Pairs] = key("numbers of sentence pairs to compare")
+
+
+class Aggregations(Section):
+    """Study of sub-word aggregation."""
+
+    lang: Lang = key("language of the study of sub-word aggregation")
+    values: Some[engine.Aggregation] = key("aggregations to compare")
+
+
+class TokenChoices(Section):
+    """Study of the tokens that are aligned."""
+
+    lang: Lang = key("language of the study of aligned tokens")
+    values: Some[engine.Tokens] = key("choices of tokens to compare")
+
+
+class Extended(Section):
+    """Study of a model that was pretrained further on one language."""
+
+    base: Name = key("a model that was pretrained further on one language")
+    lang: Lang = key("that language")
+    pairs: Some[Pairs] = key("numbers of sentence pairs to compare")
+
+
+class Adjust(Section):
+    """The study of cross-lingual adjustment."""
+
+    languages: Some[Lang] = key("languages that mBERT is adjusted to")
+    base: Name = key("the model that is adjusted")
+    tasks: Some[Literal["nli", "ner", "qa"]] = key("tasks to fine-tune on")
+    qa: Some[Literal["xquad", "mlqa", "tydiqa"]] = key("the test sets of QA")
+    bitext: Literal["wikimatrix", "mix"] = key("the source of sentence pairs")
+    pool: Positive = key("sentence pairs per language that are word-aligned")
+    max_words: Positive = key("longest sentence, in words")
+    pairs: Pairs = key("sentence pairs of an adjustment")
+    aggregation: engine.Aggregation = key("how sub-words make a word's vector")
+    tokens: engine.Tokens = key("which tokens are pulled together")
+    sizes: Sizes
+    aggregations: Aggregations
+    token_choices: TokenChoices
+    translated: Some[Lang] = key("languages with a translated SQuAD to train on")
+    extended: Extended
+    further_alpha_scopes: Distinct[engine.AlphaScope] = key(
+        "readings of alpha that tables 2 to 4 show beside that of adjustment.continual.alpha_scope"
+    )
+    word_pairs: Positive = key("word pairs of each kind in a panel of distances")
+    coin_seed: int = key("the seed of the coin of mixed-language XNLI", ge=0)
+
+
+class Talk(Section):
+    """The study of unseen languages."""
+
+    base: Name = key("the model under study")
+    scope: Literal["slides", "full"] = key("what the slides show, or the whole studies behind them")
+    profile_languages: Some[Lang] = key("languages that stand for easy, intermediate and hard")
+    languages: Some[Lang] = key("languages that mBERT has not seen")
+    treebanks: Treebanks = key("treebank of a language")
+    folded: Distinct[Treebank] = key("treebanks without a training set, cut into five folds")
+    ner: Distinct[Lang] = key("languages with NER data")
+    transliterated: dict[Literal["ug", "ckb", "xmf", "mhr", "bxr"], Some[Literal["parsing", "pos", "ner"]]] = key(
+        "tasks for each transliterated language",
+        title="for some of ug, ckb, xmf, mhr, bxr a list of some of parsing, pos, ner",
+    )
+    transliterated_seen: Distinct[Literal["ar", "ru", "ja"]] = key("seen languages that are transliterated")
+    text: dict[Lang, Literal["wikipedia", "cc100", "narabizi", "mix"]] = key(
+        "the source of a language's raw text where it is not Wikipedia",
+        title="for each language code one of wikipedia, cc100, narabizi, mix",
+    )
+
+
+class Aligner(Section):
+    """Word alignment."""
+
+    program: Literal["builtin", "fast_align", "eflomal"] = key("the word aligner")
+    path: Annotated[str, Field(title="the folder that holds the program")] | None = key(
+        "folder of the program where it is not on PATH"
+    )
+    symmetrise: Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"] = key(
+        "how the two directions are joined"
+    )
+
+
+def keys_of(
+    settings: type, without: tuple[str, ...] = (), needed: tuple[str, ...] = (), null: bool = True
+) -> dict[str, Any]:
+    """The settings of a training as keys; those that are not needed may be left out, and be null if `null` says so."""
+    found = {}
+    for each, kind in engine.described(settings):
+        described = dict(each.metadata)
+        kind = kind if null else engine.plain(kind)
+        if typing.get_origin(kind) is tuple:
+            bounds = Field(**{name: described.pop(name) for name in engine.BETAS})
+            # YAML has lists, which strict validation does not take for tuples.
+            kind = Annotated[list[Annotated[float, bounds]], Field(min_length=2, max_length=2)]
+            described["title"] = f"a list of two numbers, each{engine.limits(engine.BETAS)}"
+        default = {} if each.name in needed else {"default": None}
+        found[each.name] = (kind, Field(**described, **default))
+    return {name: field for name, field in found.items() if name not in without}
+
+
+def section(name: str, doc: str, base: type[BaseModel] = Section, **keys: Any) -> type[BaseModel]:
+    return create_model(name, __base__=base, __doc__=doc, **keys)
+
+
+Preset = section("Preset", "Hyper-parameters of a fine-tuning.", **keys_of(engine.Settings))
+
+
+class Finetune(Section):
+    """Hyper-parameters of fine-tuning: `defaults` and presets, each of which says what differs. Any name that ends in a
+    task may be added."""
+
+    model_config = ConfigDict(extra="allow", alias_generator=lambda name: name.replace("_", "-"))
+    __pydantic_extra__: dict[str, Preset]
+
+    defaults: Preset = key("what holds for all presets")
+    parsing: Preset = key("parsing in align-predict")
+    pos: Preset = key("POS tagging in align-predict")
+    ner: Preset = key("NER in align-predict")
+    unseen_parsing: Preset = key("parsing of unseen languages in the talk")
+    unseen_pos: Preset = key("POS tagging of unseen languages")
+    unseen_ner: Preset = key("NER of unseen languages")
+    anc_nli: Preset = key("NLI in anc")
+    adjust_nli: Preset = key("NLI in adjust")
+    adjust_ner: Preset = key("NER in adjust")
+    adjust_qa: Preset = key("QA in adjust")
+
+
+PULLED = tuple(each.name for each, _ in engine.described(engine.Pulling))
+Continual = section(
+    "Continual",
+    "Continual learning.",
+    **keys_of(engine.ContinualSettings, without=PULLED, needed=("batch", "alpha", "alpha_scope")),
+)
+Adjustment = section(
+    "Adjustment",
+    "Hyper-parameters of the adjustment.",
+    **keys_of(engine.AdjustmentSettings, PULLED, ("batch", "learning_rate", "betas", "epsilon", "warmup", "epochs")),
+    continual=(Continual, ...),
+)
+Mlm = section(
+    "Mlm",
+    "Masked language modelling of a published model, continued on the text of one language.",
+    **keys_of(
+        pretraining.PretrainSettings,
+        without=("steps", "exponent", "dev_every"),
+        needed=("block", "batch", "learning_rate", "epsilon", "masking"),
+    ),
+    epochs=(float, key("passes over the texts", gt=0)),
+)
+
+
+class Trained(Section):
+    """What models and vocabularies that are trained here share."""
+
+    text: TextSource = key("the source of its texts", default=None)
+    languages: Some[Lang] = key("its languages", default=None)
+
+
+Vocabulary = section(
+    "Vocabulary", "A vocabulary that is made here.", Trained, **keys_of(pretraining.VocabularySettings)
+)
+Model = section(
+    "Model",
+    "A model that is pretrained here.",
+    Trained,
+    vocabulary=(
+        like(r"^[a-z0-9][a-z0-9._-]*(-\*)?$", "a name of `pretrain.vocabularies` or of resources/models.tsv"),
+        key("its vocabulary, or the model whose vocabulary it shares", default=None),
+    ),
+    **keys_of(pretraining.ModelShape, without=("positions",), null=False),
+    **keys_of(pretraining.PretrainSettings),
+    **keys_of(pretraining.PretrainOptions),
+    seed=(Positive, key("seed of weights and order", default=None)),
+    gpus=(Positive, key("GPUs of one machine that share the training", default=None)),
+    as_published=(bool, key("whether it is trained as in the paper, so that its numbers are judged", default=None)),
+)
+Entry = like(r"^([a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*|mono-\*)$", "a name of small letters, digits, dots and dashes")
+
+
+class Pretrain(Section):
+    """Vocabularies and models that are trained here. `mono-*` stands for one model of each language of `talk`."""
+
+    vocabularies: dict[Entry, Vocabulary] = key("`defaults` and one entry per vocabulary, which says what differs")
+    models: dict[Entry, Model] = key("`defaults` and one entry per model, which says what differs")
+
+
+Bilstm = section(
+    "Bilstm",
+    "The baseline without pretraining.",
+    **keys_of(engine.Sizes, needed=("layers", "hidden", "characters", "words", "dropout")),
+    **keys_of(engine.BilstmSettings, needed=("batch", "epochs", "learning_rate", "patience")),
+)
+
+
+class Similarity(Section):
+    """Similarity indexes."""
+
+    index: Literal["cka", "cka-uncentred", "cka-rbf"] = key("which CKA align-predict is measured by")
+    svcca_directions: Positive = key("singular directions that SVCCA keeps")
+    control: Literal["length", "none"] = key(
+        "whether CKA and ANC also come without what the length of sentences explains"
+    )
+    draw_control: bool = key(
+        "whether figures also show each similarity with sentence length taken out, as a dotted line", default=False
+    )
+
+
+class Config(Section):
+    """A config.yaml with all that is merged over it."""
+
+    run: like("^[A-Za-z0-9][A-Za-z0-9_-]*$", "a folder name below results/") = key(
+        "name of the run and of the folder of its results"
+    )
+    papers: Some[Paper] = key("the papers to reproduce")
+    items: Literal["all"] | Some[str] = key(
+        "tables and figures to make", title="`all`, or a list of items such as align-predict/table1"
+    )
+    replaced: dict[Paper, Annotated[list[Text], Field(min_length=1)]] = key(
+        "what stands for data that cannot be had",
+        title="for each study a list: what stands for what, and why",
+    )
+    skip: dict[str, Text] = key("items that are left out", title="for each item the reason why it cannot be made")
+    seeds: Seeds = key("seeds of the runs whose mean is reported")
+    downloads: Downloads
+    world: Text = key("settings of the demo world that serves as mirror", default=None)
+    models: Annotated[Text, Field(title="`hub`, or a folder with one folder per model")] = key(
+        "where the models come from"
+    )
+    keep_models: Literal["all", "ref", "none"] = key("which fine-tuned models stay on disk after their last use")
+    align_predict: AlignPredict = Field(alias="align-predict")
+    anc: Anc
+    adjust: Adjust
+    talk: Talk
+    aligner: Aligner
+    finetune: Finetune
+    adjustment: Adjustment
+    mlm: Mlm
+    pretrain: Pretrain
+    bilstm: Bilstm
+    similarity: Similarity
+
+
+class Plain(GenerateJsonSchema):
+    """Without titles made from names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of a config file. No key is required, as most files are merged over config.yaml."""
+    schema = Config.model_json_schema(schema_generator=Plain)
+    for part in (schema, *schema["$defs"].values()):
+        del part["title"]
+        part.pop("required", None)
+        for inner in part["properties"].values():
+            inner.pop("default", None)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

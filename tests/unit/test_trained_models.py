@@ -1,0 +1,138 @@
+"""Models and vocabularies that a config describes, items that it leaves out with a reason, and the small run."""
+
+import copy
+import re
+
+import pytest
+
+from crossalign.catalog.addresses import Base
+from crossalign.catalog.commands import finetune_options, prepare_options, pretrain_options, vocabulary_options
+from crossalign.catalog.config import check, load
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.trained_models import stand_ins, texts_of, trained_model, trained_models, trained_vocabulary
+from crossalign.papers.all_claims import evidence_of
+from crossalign.papers.all_items import ITEMS, catalog_of
+from crossalign.plan.jobs import planned
+from crossalign.report.gather import gather
+from crossalign.report.page import page
+from crossalign.results.claims.evidence import Outside
+from crossalign.runtime.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def small(root):
+    return load([root / "config.small.yaml"])
+
+
+def test_entries_take_the_defaults(small):
+    models = trained_models(small)
+    assert not {"defaults", "mono-*"} & models.keys()
+    assert (models["small"]["hidden"], models["scale-pre"]["norm"], models["scale-pre"]["layers"]) == (384, "pre", 12)
+    assert stand_ins(small) == models.keys()
+    assert trained_models({}) == {}
+
+
+def test_models_of_one_language_and_of_the_papers(root):
+    paper = load([])
+    assert trained_models(paper) == {} and trained_model(paper, "scale-post") is None
+    mono = trained_model(paper, "mono-ug.latn")
+    assert (mono["vocabulary"], mono["epochs"], mono["hidden"]) == ("mono-ug.latn", 20, 768)
+    assert texts_of(mono, "dev") == [DataSet("text", "wikipedia_ug+latn", "dev")]
+    assert texts_of(trained_vocabulary(paper, "mono-qaf")) == [DataSet("text", "narabizi_qaf", "train")]
+    paper["anc"]["norm_models"] = "pretrain"
+    # Trained as the paper says, its numbers are judged.
+    assert "scale-post" in trained_models(paper) and stand_ins(paper) == set()
+    assert {run.name for run in catalog_of(paper).runs(["anc/figure4"])} >= {"scale-post", "xlmr-base"}
+    assert trained_vocabulary(paper, "xlmr-base") is None
+
+
+def test_nothing_is_fetched_that_is_made_here(small):
+    catalog = catalog_of(small)
+    assert catalog.models() == []
+    assert catalog.vocabularies() == ["small", "small-causal", "small-roberta"]
+    texts = {data.name for data in catalog.sets_of(Base("scale-pre")) if data.split == "dev"}
+    assert texts == {"mix_en", "mix_fr", "mix_et", "mix_ar"}
+
+
+def test_options(small):
+    masked = pretrain_options(small, "scale-normformer-v2")
+    for words in (
+        "--objective mlm --norm normformer --residual-scaling",
+        "--exponent 0.0",
+        "--seed 2",
+        "--dropout 0.0",
+    ):
+        assert words in masked
+    assert "--epsilon 1e-06" in masked and "--tuning-dropout 0.1" in masked and "--position-waves 0.1" in masked
+    causal = pretrain_options(small, "small-causal-4x128")
+    assert not any(flag in causal for flag in ("--norm", "--position-waves", "--residual-scaling"))
+    assert "--residual-scaling" not in pretrain_options(small, "scale-pre")
+    assert vocabulary_options(small, "small-causal") == "--size 30000 --style xglm --lines 60000"
+    # What is compared is not learnt, and pairs have a form of their own.
+    assert "--skip-rows 4000" in prepare_options(small, DataSet("text", "mix_fr", "train"))
+    assert prepare_options(small, DataSet("bitext", "mix_ru", "pool")).startswith("--format mix --lang ru")
+    tuned = (run for run in catalog_of(small).runs() if getattr(run, "preset", "") == "adjust-nli")
+    run = next(run for run in tuned if run.init == "ref")
+    assert finetune_options(small, run).endswith("--examples 50000")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("pretrain.models.small.vocabulary", "large", "pretrain.models.small.vocabulary: 'large' is not among"),
+        ("pretrain.models.small.heads", 5, "384 neurons cannot be shared among 5 heads"),
+        ("pretrain.models.small.languages", ["xx"], "pretrain.models.small.languages: unknown language 'xx'"),
+        ("pretrain.models.small.width", 3, "pretrain.models.small: unknown key 'width'"),
+        ("pretrain.models.small.epochs", 3, "pretrain.models.small: either 'steps' or 'epochs'"),
+        ("pretrain.models.mono-wo", {}, "names that begin with mono- belong"),
+        ("pretrain.models.defaults", {"norm": "post"}, "pretrain.models.small: 'layers' is given neither here nor in"),
+        ("pretrain.vocabularies.small.style", "gpt", "pretrain.vocabularies.small.style: 'gpt'"),
+        ("pretrain.models", {}, "align-predict.base: unknown model 'small'"),
+        ("anc.schemes", ["small", "scale-new"], "'scale-new' cannot be pretrained, as it is not among pretrain.models"),
+        ("anc.norm_languages", ["fi"], "anc.norm_languages: 'fi' is not among pretrain.models.scale-post.languages"),
+        ("align-predict.layer_pairs", ["13-14"], "small has the layers 1 to 12"),
+        ("models", "some/folder", "a model of this name lies in the folder of `models` already"),
+        ("items", ["talk/figure4"], "skip: 'talk/figure4' stands among items too"),
+    ],
+)
+def test_mistakes_are_told(small, key, value, message):
+    config = copy.deepcopy(small)
+    if key == "models":
+        config["pretrain"]["models"]["mbert"] = config["pretrain"]["models"]["small"]
+    *folders, last = key.split(".")
+    place = config
+    for name in folders:
+        place = place[name]
+    place[last] = value
+    with pytest.raises(UserError) as told:
+        check(config)
+        catalog_of(config)
+    assert message in str(told.value)
+
+
+def test_every_item_is_made_or_says_why_not(small, root, tmp_path):
+    made = set(catalog_of(small).items)
+    assert made | set(small["skip"]) == set(ITEMS) and not made & set(small["skip"]) and len(made) == 42
+    told = (root / "docs" / "small-run" / "README.md").read_text(encoding="utf-8")
+    for item in small["skip"]:
+        paper, _, name = item.partition("/")
+        assert f"`{paper}` {name.replace('table', 'table ').replace('figure', 'figure ')}" in told, item
+    with pytest.raises(Outside, match="adjust/table9 is not part of this run: no small model"):
+        evidence_of(small, tmp_path).rows("adjust/table9")
+    report = gather(small, tmp_path, tmp_path / "report" / "index.html")
+    shown = dict(re.findall(r'<article[^>]* data-item="([^"]+)"[^>]*>(.*?)</article>', page(report), re.DOTALL))
+    assert "Not part of this run: no small model with a vocabulary" in shown["adjust/table9"]
+    assert "snakemake" not in shown["adjust/table9"]
+    assert "--profile profiles/small" in shown["adjust/table2"] and "Not made yet" in shown["adjust/table2"]
+    assert "configfile: config.small.yaml" in (root / "profiles/small/config.yaml").read_text(encoding="utf-8")
+
+
+def test_the_small_run_stays_small(small):
+    """What 90 minutes of one H200 allow: some 430 fine-tunings, each on some thousand sentences."""
+    catalog = catalog_of(small)
+    assert 400 < sum(run.path().startswith("tuned/") for run in catalog.runs()) < 450
+    assert sum(one["steps"] * one["batch"] * one["block"] for one in trained_models(small).values()) < 2e9
+    jobs = planned(catalog, ["data"]).jobs
+    # The data stage waits for no GPU: links of word pieces need the vocabulary, not the model.
+    assert all(job.gpus == 0 for job in jobs.values())
+    assert {job.rule for job in jobs.values()} >= {"align_pieces", "train_vocabulary"}
