@@ -57,7 +57,8 @@ def ours():
     lines = [line for file in others for line in file.read_text(encoding="utf-8").splitlines()]
     # Not all tests: those that quote a message would prove nothing.
     skipping = [ROOT / "tests" / name for name in ("conftest.py", "browser/conftest.py", "slurm/conftest.py")]
-    return [*said(ROOT / "scripts", ROOT / "tools", *skipping), *(plain(re.sub(r"\{[^}]*\}", GAP, line)) for line in lines)]
+    found = said(ROOT / "scripts", ROOT / "tools", *skipping)
+    return [*found, *(plain(re.sub(r"\{[^}]*\}", GAP, line)) for line in lines)]
 
 
 def is_said(message, texts):
