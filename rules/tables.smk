@@ -1,4 +1,4 @@
-"""Tables as CSV, LaTeX and HTML, each beside what the paper printed."""
+"""Tables as CSV, LaTeX, HTML and, for the page, JSON, each beside what the paper printed."""
 
 
 rule make_table:
@@ -14,6 +14,7 @@ rule make_table:
             subcategory="tables",
             labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
         ),
+        json=f"{RESULTS}/tables/{{paper}}/{{item}}.json",
     log:
         f"{LOGS}/make_table/{{paper}}-{{item}}.log",
     wildcard_constraints:
@@ -29,4 +30,5 @@ rule make_table:
         results=lambda wildcards, input: parent(input.config),
     shell:
         "{params.program} --item {wildcards.paper}/{wildcards.item} --config {input.config:q} --results {params.results:q}"
-        " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q} > {log:q} 2>&1"
+        " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q}"
+        " --out-json {output.json:q} > {log:q} 2>&1"

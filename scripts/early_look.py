@@ -14,11 +14,10 @@ from crossalign.papers.all_claims import judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import read_config
 from crossalign.report.gather import gather
-from crossalign.report.page import page
+from crossalign.report.page import write_page
 from crossalign.results.claims.claim import write_claims
 from crossalign.results.verdict import write_verdicts
 from crossalign.runtime.errors import run_main
-from crossalign.runtime.files import write_atomic
 
 
 def parse_args() -> Namespace:
@@ -44,8 +43,7 @@ def main() -> None:
         write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
         write_claims(judge_run(config, args.results), folder / "claims.csv", folder / "claims.json")
         report = gather(config, args.results, args.page or args.out, folder)
-    with write_atomic(args.out, "wb") as stream:
-        stream.write(page(report, going=True).encode("utf-8", "replace"))
+    write_page(report, args.out, going=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from crossalign.papers import all_of, make
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import chosen, context_of, destinations, parser
-from crossalign.papers.common.figure import write_figure
+from crossalign.papers.common.figure_files import write_figure
 from crossalign.runtime.errors import run_main
 
 FORMATS = ("svg", "pdf", "png", "csv")

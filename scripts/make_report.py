@@ -12,10 +12,10 @@ from pathlib import Path
 from crossalign.papers.common.command import read_config
 from crossalign.report.claims import HOLDS, JUDGED, count
 from crossalign.report.gather import gather
-from crossalign.report.page import page, target_of
+from crossalign.report.page import write_page
 from crossalign.report.provenance import full_record
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.files import write_atomic, write_json
+from crossalign.runtime.files import write_json
 
 
 def parse_args() -> Namespace:
@@ -37,12 +37,10 @@ def main() -> None:
     if not args.results.is_dir():
         raise UserError(f"--results {args.results}: no such folder; it is made by the first job of a run")
     report = gather(read_config(args.config), args.results, args.out)
-    found = [entry.provenance for entry in report.entries]
-    record = full_record(found, args.results, report.checksums, report.commit, report.config)
-    write_json(target_of(args.out), record, indent=1, ensure_ascii=False)
-    with write_atomic(args.out, "wb") as stream:
-        # A name that is no text in any encoding must not cost the page.
-        stream.write(page(report).encode("utf-8", "replace"))
+    known = [entry.provenance for entry in report.entries]
+    record = full_record(known, args.results, report.checksums, report.commit, report.config)
+    write_json(args.out.with_name("provenance.json"), record, indent=1, ensure_ascii=False)
+    write_page(report, args.out)
     counts = count(report.claims)
     print(f"claims: {counts[HOLDS]} of {sum(counts[verdict] for verdict in JUDGED)} judged hold")
     part = f", {report.states['in part']} in part" if report.states["in part"] else ""

@@ -1,14 +1,14 @@
-"""Make tables: CSV, LaTeX and HTML of one item, or of many in one go; what was not run says so."""
+"""Make tables: CSV, LaTeX, HTML and JSON of one item, or of many in one go; what was not run says so."""
 
 from crossalign.papers import all_of, make
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.command import chosen, context_of, destinations, parser
 from crossalign.papers.common.table import write_csv
-from crossalign.papers.common.table_html import write_html
+from crossalign.papers.common.table_html import write_data, write_html
 from crossalign.papers.common.table_latex import write_tex
 from crossalign.runtime.errors import run_main
 
-WRITERS = {"csv": write_csv, "tex": write_tex, "html": write_html}
+WRITERS = {"csv": write_csv, "tex": write_tex, "html": write_html, "json": write_data}
 
 
 def main() -> None:

@@ -30,13 +30,11 @@ def parse_args() -> tuple[argparse.Namespace, list[str]]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=__doc__[__doc__.find("Example:") :],
     )
+    again = os.environ.get("CROSSALIGN_AGAIN", "the same command").strip()
+    told = "the command that continues the run, to be told; default: CROSSALIGN_AGAIN, which make sets"
     parser.add_argument("--warm", action="store_true", help="jobs start as forks of one process: tools/warm.py")
     parser.add_argument("--after", default="", help="the command to tell at the end; {run} is the name of the run")
-    parser.add_argument(
-        "--again",
-        default=os.environ.get("CROSSALIGN_AGAIN", "the same command").strip(),
-        help="the command that continues the run, to be told; default: CROSSALIGN_AGAIN, which make sets",
-    )
+    parser.add_argument("--again", default=again, help=told)
     words = sys.argv[1:]
     place = words.index("--") if "--" in words else len(words)
     return parser.parse_args(words[:place]), words[place + 1 :]
@@ -64,26 +62,10 @@ def results_folder(arguments: list[str]) -> Path:
 def read_yaml(path: Path) -> dict:
     """The settings in a file; none where it cannot be read."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return {}
-    return found if isinstance(found, dict) else {}
-
-
-def main() -> None:
-    """Look at the lock, then become Snakemake."""
-    given, arguments = parse_args()
-    command = ["snakemake", *arguments]
-    if QUESTIONS.isdisjoint(arguments):
-        results = results_folder(arguments)
-        command[1:1] = logger_options(given, arguments, results)
-        unlock_if_dead(results.absolute().parents[1])
-    if given.warm:
-        command = [sys.executable, str(SCRIPTS.parent / "tools" / "warm.py"), "--", *command]
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        raise UserError(f"{command[0]} cannot be started: {error.strerror}") from None
+    return settings if isinstance(settings, dict) else {}
 
 
 def logger_options(given: argparse.Namespace, arguments: list[str], results: Path) -> list[str]:
@@ -102,12 +84,28 @@ def logger_options(given: argparse.Namespace, arguments: list[str], results: Pat
 def unlock_if_dead(folder: Path) -> None:
     """Remove the lock that a killed run has left, and leave a note of this one."""
     try:
-        holder, found = enter(folder)
+        holder, verdict = enter(folder)
     except OSError as error:
         raise UserError(f"{folder}: cannot write: {error.strerror}") from None
-    if found.state == "dead":
-        print(f"{found.told} The folder is unlocked, and the run goes on.", file=sys.stderr)
+    if verdict.state == "dead":
+        print(f"{verdict.told} The folder is unlocked, and the run goes on.", file=sys.stderr)
     os.environ[TOKEN] = holder.token
+
+
+def main() -> None:
+    """Look at the lock, then become Snakemake."""
+    given, arguments = parse_args()
+    command = ["snakemake", *arguments]
+    if QUESTIONS.isdisjoint(arguments):
+        results = results_folder(arguments)
+        command[1:1] = logger_options(given, arguments, results)
+        unlock_if_dead(results.absolute().parents[1])
+    if given.warm:
+        command = [sys.executable, str(SCRIPTS.parent / "tools" / "warm.py"), "--", *command]
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise UserError(f"{command[0]} cannot be started: {error.strerror}") from None
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from crossalign.catalog.addresses import Base, Tuned
 from crossalign.papers.all_items import ITEMS
 from crossalign.papers.common.figure import COLUMNS as FIGURE_COLUMNS
 from crossalign.papers.common.table import PAIRS, Cell, Column, Row, Table, write_csv
-from crossalign.papers.common.table_html import write_html
+from crossalign.papers.common.table_html import write_data, write_html
 from crossalign.papers.common.table_latex import write_tex
 from crossalign.report.claims import COLUMNS as CLAIM_COLUMNS
 from crossalign.report.claims import VERDICTS
@@ -64,7 +64,7 @@ def write_table(results: Path, item: str, rows: int) -> None:
         notes=[NASTY_END],
         shading=PAIRS,
     )
-    for write, form in ((write_html, "html"), (write_csv, "csv"), (write_tex, "tex")):
+    for write, form in ((write_data, "json"), (write_html, "html"), (write_csv, "csv"), (write_tex, "tex")):
         write(table, results / f"tables/{item}.{form}")
 
 

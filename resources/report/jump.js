@@ -6,7 +6,7 @@
     const image = $("img", article);
     // The attributes: asking the image itself would lay out the page.
     const [wide, high] = ["width", "height"].map((name) => Number(image?.getAttribute(name)));
-    const height = image ? high * Math.min(1, room / wide) : Math.min(608, 44 * $$("tr", article).length);
+    const height = image ? high * Math.min(1, room / wide) : 44 * $$("tr", article).length;
     article.style.containIntrinsicSize = `auto ${Math.round(height + 260)}px`;
   }
   const settle = (target, times = 6) => {

@@ -8,8 +8,7 @@ from tests.browser.devtools import Browser, Page, find_browser
 from tests.made_report import make_run
 
 from crossalign.report.gather import gather
-from crossalign.report.page import page as render
-from crossalign.runtime.files import write_atomic
+from crossalign.report.page import write_page
 
 # Eight numbers a row: more than 5,000 in all.
 ROWS = 28
@@ -24,34 +23,30 @@ def browser():
         yield started
 
 
-def write_page(root: Path, folder: Path, **options) -> Path:
+def make_page(root: Path, folder: Path, **options) -> Path:
     config = make_run(folder, root, **options)
     results = folder / "results" / config["run"]
     out = results / "report" / "index.html"
-    with write_atomic(out) as stream:
-        stream.write(render(gather(config, results, out)))
+    write_page(gather(config, results, out), out)
     return out
 
 
 @pytest.fixture(scope="session")
 def full(root, tmp_path_factory):
     """All 48 items with 5,000 numbers, as at paper scale."""
-    return write_page(root, tmp_path_factory.mktemp("full"), rows=ROWS, demo=False)
+    return make_page(root, tmp_path_factory.mktemp("full"), rows=ROWS, demo=False)
 
 
 @pytest.fixture(scope="session")
 def partial(root, tmp_path_factory):
     """A demo run in its middle."""
     items = ["align-predict/table1", "anc/table1", "anc/figure1", "talk/figure2"]
-    return write_page(root, tmp_path_factory.mktemp("partial"), items=items)
+    return make_page(root, tmp_path_factory.mktemp("partial"), items=items)
 
 
 @pytest.fixture
 def page(browser, partial) -> Iterator[Page]:
     """The page of the run in its middle, on a desk."""
-    tab = browser.page()
-    tab.size(1200, 900)
-    tab.scheme("light")
-    tab.open(partial)
+    tab = browser.page(partial)
     yield tab
     tab.call("Page.close")

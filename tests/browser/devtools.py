@@ -42,12 +42,9 @@ class Browser:
         theirs_in, self.to = os.pipe()
         self.back, theirs_out = os.pipe()
         command = [sys.executable, "-c", LAUNCH, str(theirs_in), str(theirs_out), program, *FLAGS]
-        self.process = subprocess.Popen(
-            [*command, f"--user-data-dir={self.profile.name}", "about:blank"],
-            pass_fds=(theirs_in, theirs_out),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        command += [f"--user-data-dir={self.profile.name}", "about:blank"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(command, pass_fds=(theirs_in, theirs_out), **quiet)
         os.close(theirs_in)
         os.close(theirs_out)
 
@@ -57,8 +54,8 @@ class Browser:
     def __exit__(self, *problem: object) -> None:
         with contextlib.suppress(Exception):
             self.call("Browser.close")
-        for end in (self.to, self.back):
-            os.close(end)
+        os.close(self.to)
+        os.close(self.back)
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -85,18 +82,21 @@ class Browser:
             message["sessionId"] = session
         os.write(self.to, json.dumps(message).encode() + b"\0")
         until = time.monotonic() + self.patience
-        while True:
-            answer = self.receive(until)
-            if answer.get("id") == self.number:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
-                return answer["result"]
+        while (answer := self.receive(until)).get("id") != self.number:
             self.events.append(answer)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer["result"]
 
-    def page(self) -> "Page":
-        """A new tab."""
+    def page(self, path: Path, width: int = 1200, height: int = 900, scheme: str = "light") -> "Page":
+        """A new tab of this many pixels, in which a file is open."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
-        return Page(self, self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"])
+        tab = Page(self, self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"])
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        tab.call("Emulation.setDeviceMetricsOverride", **screen)
+        tab.scheme(scheme)
+        tab.open(path)
+        return tab
 
 
 class Page:
@@ -117,8 +117,10 @@ class Page:
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def run(self, script: str) -> Any:
-        """The value of an expression, waited for where it is a promise."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        """The value of an expression, waited for where it is a promise; `$` finds an element, `$$` all of them."""
+        short = "const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)];"
+        wrapped = f"(() => {{ {short} return ({script}); }})()"
+        answer = self.call("Runtime.evaluate", expression=wrapped, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -131,29 +133,50 @@ class Page:
                 raise TimeoutError(f"never true: {script}")
             time.sleep(0.03)
 
+    def text(self, selector: str) -> str:
+        return self.run(f"$('{selector}').textContent")
+
+    def count(self, selector: str) -> int:
+        return self.run(f"$$('{selector}').length")
+
+    def shown(self, selector: str) -> int:
+        """How many elements can be seen."""
+        return self.run(f"$$('{selector}').filter((node) => node.checkVisibility()).length")
+
+    def click(self, selector: str) -> None:
+        """Click all of them."""
+        self.run(f"$$('{selector}').forEach((node) => node.click())")
+
+    def choose(self, field: str, value: str) -> None:
+        """Give a field a value as a person would."""
+        self.run(f"Object.assign($('#{field}'), {{ value: '{value}' }})")
+        for event in ("input", "change"):
+            self.run(f"$('#{field}').dispatchEvent(new Event('{event}', {{ bubbles: true }}))")
+
+    def unfold(self, view: str = "both") -> None:
+        """Lay out all items, also those out of sight, open all folds, and show the numbers of a view."""
+        self.run("$$('article').forEach((item) => (item.style.contentVisibility = 'visible'))")
+        self.run("$$('details').forEach((fold) => (fold.open = true))")
+        self.click(f"[data-view={view}]")
+
     def problems(self) -> list[str]:
         """What the console, the log and failed scripts told since the page was opened."""
-        found = []
+        told = []
         for event in self.browser.events:
             params = event.get("params", {})
             match event.get("method"):
                 case "Runtime.exceptionThrown":
-                    found.append(str(params["exceptionDetails"]))
+                    told.append(str(params["exceptionDetails"]))
                 case "Runtime.consoleAPICalled" if params["type"] in ("error", "warning"):
-                    found.append(str(params["args"]))
+                    told.append(str(params["args"]))
                 case "Log.entryAdded" if params["entry"]["level"] in ("error", "warning"):
-                    found.append(str(params["entry"]))
-        return found
+                    told.append(str(params["entry"]))
+        return told
 
     def requests(self) -> list[str]:
         """The addresses that were asked for."""
         sent = (event for event in self.browser.events if event.get("method") == "Network.requestWillBeSent")
         return [event["params"]["request"]["url"] for event in sent]
-
-    def size(self, width: int, height: int) -> None:
-        """A window of this many pixels."""
-        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.call("Emulation.setDeviceMetricsOverride", **screen)
 
     def scheme(self, name: str) -> None:
         """The system's preference: light or dark."""
@@ -168,7 +191,6 @@ class Page:
         """Move the mouse."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
-    def screenshot(self, path: Path, whole: bool = False) -> None:
-        """What is seen, or the whole page, as PNG."""
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
+    def screenshot(self, path: Path) -> None:
+        """What is seen, as PNG; for people who change the page."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))

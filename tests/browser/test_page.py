@@ -8,74 +8,54 @@ from tests.made_report import NASTY, NASTY_ATTRIBUTE
 
 from crossalign.papers.all_items import ITEMS
 
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8").partition("\n")[2]
 TABLES = [item for item in ITEMS if "/table" in item]
 
 
-def test_the_page_opens_from_the_disk_without_a_complaint_and_asks_for_nothing(browser, full):
-    tab = browser.page()
-    tab.open(full)
-    assert tab.run("document.querySelectorAll('article.made').length") == 48
-    assert tab.problems() == []
-    assert [address for address in tab.requests() if not address.startswith(("file:", "data:"))] == []
-
-
-def test_48_items_and_5000_numbers_load_in_two_seconds(browser, full):
-    tab = browser.page()
-    tab.size(1200, 900)
+def test_48_items_and_5000_numbers_load_in_two_seconds_from_the_disk_alone(browser, full):
+    tab = browser.page(full)
     times = []
     for _ in range(3):
         tab.open(full)
         tab.wait("performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
         times.append(tab.run("performance.getEntriesByType('navigation')[0].loadEventEnd"))
-    assert tab.run("document.querySelectorAll('td[data-value]').length") == 8 * ROWS * len(TABLES) >= 5000
+    assert tab.count("article.made") == 48
+    assert tab.count("td[data-value]") == 8 * ROWS * len(TABLES) >= 5000
+    assert tab.problems() == []
+    assert [address for address in tab.requests() if not address.startswith(("file:", "data:"))] == []
     print(f"load: {[round(time) for time in times]} ms, {full.stat().st_size / 1e6:.1f} MB")
     # The best of three: what else the machine does is not the page's fault.
     assert min(times) < 2000
 
 
 def test_every_figure_is_visible(browser, full):
-    tab = browser.page()
-    tab.size(1200, 900)
-    tab.open(full)
-    pictures = tab.run("document.querySelectorAll('article img').length")
+    tab = browser.page(full)
+    pictures = tab.count("article img")
     assert pictures == 48 - len(TABLES)
     for place in range(pictures):
-        tab.run(f"(window.seen = document.querySelectorAll('article img')[{place}]).scrollIntoView()")
+        tab.run(f"(window.seen = $$('article img')[{place}]).scrollIntoView()")
         tab.wait("seen.complete && seen.naturalWidth > 0 && seen.clientWidth > 100 && seen.clientHeight > 50")
     assert tab.run("window.harmed") is None
 
 
 @pytest.mark.parametrize("width", [360, 768, 1200])
-def test_the_page_never_scrolls_sideways(browser, full, width):
-    tab = browser.page()
-    tab.size(width, 780)
-    tab.open(full)
-    # Items out of sight are not laid out; here all of them are.
-    tab.run("document.querySelectorAll('article').forEach((item) => (item.style.contentVisibility = 'visible'))")
-    tab.run("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
-    tab.run("document.querySelectorAll('[data-view=both]').forEach((button) => button.click())")
+def test_the_page_never_scrolls_sideways_and_tables_are_shown_whole(browser, full, width):
+    tab = browser.page(full, width, 780)
+    tab.unfold()
     assert tab.run("document.documentElement.scrollWidth") <= width
-    wide = (
-        "[...document.querySelectorAll('main *')].filter((node) => node.getBoundingClientRect().right > innerWidth + 1)"
-    )
-    outside = (
-        f"{wide}.filter((node) => !node.closest('.scroll, .long, svg')).map((node) => node.outerHTML.slice(0, 90))"
-    )
-    assert tab.run(outside) == []
+    wide = "$$('main *').filter((node) => node.getBoundingClientRect().right > innerWidth + 1)"
+    outside = "filter((node) => !node.closest('.scroll, .long, svg')).map((node) => node.outerHTML.slice(0, 90))"
+    assert tab.run(f"{wide}.{outside}") == []
+    hiding = "$$('.scroll').filter((box) => box.scrollHeight > box.clientHeight + 2)"
+    assert tab.run(f"{hiding}.map((box) => box.getAttribute('aria-label'))") == []
 
 
 @pytest.mark.parametrize("view", ["both", "theirs", "difference"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_what_is_behind_it(browser, partial, scheme, view):
-    tab = browser.page()
-    tab.size(1200, 900)
-    tab.scheme(scheme)
-    tab.open(partial)
-    tab.run("document.querySelectorAll('article').forEach((item) => (item.style.contentVisibility = 'visible'))")
-    tab.run("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
-    tab.run(f"document.querySelectorAll('[data-view={view}]').forEach((button) => button.click())")
-    tab.wait("document.querySelector('#curve-chart text') && document.querySelector('.filled dl')")
+    tab = browser.page(partial, scheme=scheme)
+    tab.unfold(view)
+    tab.wait("$('#curve-chart text') && $('.filled dl')")
     found = tab.run(CONTRAST)
     assert found["seen"] > 300
     assert found["poor"] == []
@@ -84,29 +64,23 @@ def test_text_stands_out_from_what_is_behind_it(browser, partial, scheme, view):
 def test_dark_colours_follow_the_system_and_the_button(page):
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.run(background)
-    page.run("document.querySelector('#theme').click()")
+    page.click("#theme")
     dark = page.run(background)
     assert light != dark
     page.scheme("dark")
-    page.run("document.querySelector('#theme').click()")
+    page.click("#theme")
     assert page.run(background) == light
-    page.run("localStorage.clear(); delete document.documentElement.dataset.theme")
+    page.run("(localStorage.clear(), delete document.documentElement.dataset.theme)")
     assert page.run(background) == dark
 
 
 def test_harmful_names_stay_text(page):
-    page.run("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
-    page.run("document.querySelectorAll('[data-view=both]').forEach((button) => button.click())")
-    page.run("document.querySelector('#curve-all').click()")
-    assert page.run("document.querySelector('#align-predict-table1 tbody tr:nth-child(2) th').textContent") == NASTY
-    assert (
-        page.run("document.querySelector('#align-predict-table1 tbody tr:nth-child(3) th').textContent")
-        == NASTY_ATTRIBUTE
-    )
-    assert NASTY in page.run("document.querySelector('#curve-chart').textContent")
-    assert NASTY in page.run("document.querySelector('#curve-table').textContent")
-    assert NASTY in page.run("document.querySelector('tr.claim .sentence').textContent")
-    assert NASTY in page.run("document.querySelector('#anc-figure1 .readings').textContent")
+    page.unfold()
+    page.click("#curve-all")
+    row = "#align-predict-table1 tbody tr:nth-child"
+    assert (page.text(f"{row}(2) th"), page.text(f"{row}(3) th")) == (NASTY, NASTY_ATTRIBUTE)
+    for place in ("#curve-chart", "#curve-table", "tr.claim .sentence", "#anc-figure1 .readings"):
+        assert NASTY in page.text(place)
     assert page.run("document.scripts.length") == 2
     assert page.run("[...document.images].filter((image) => !image.src.startsWith('data:')).length") == 0
     assert page.problems() == []
@@ -114,13 +88,12 @@ def test_harmful_names_stay_text(page):
 
 def test_what_a_screen_reader_meets_has_a_name(page):
     unnamed = (
-        "[...document.querySelectorAll('button, a, select, input, img, svg[role=img], [role=region]')]"
+        "$$('button, a, select, input, img, svg[role=img], [role=region]')"
         ".filter((node) => !node.getAttribute('aria-label') && !node.alt && !node.labels?.length)"
         ".filter((node) => !node.textContent.trim()).map((node) => node.outerHTML.slice(0, 80))"
     )
     assert page.run(unnamed) == []
     assert page.run("document.documentElement.lang") == "en"
-    ids = "[...document.querySelectorAll('[id]')].map((node) => node.id)"
-    assert page.run(f"{ids}.length === new Set({ids}).size")
-    levels = page.run("[...document.querySelectorAll('h1, h2, h3, h4')].map((head) => Number(head.tagName[1]))")
+    assert page.run("new Set($$('[id]').map((node) => node.id)).size") == page.count("[id]")
+    levels = page.run("$$('h1, h2, h3, h4').map((head) => Number(head.tagName[1]))")
     assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))

@@ -53,22 +53,19 @@ def toy(tmp_path):
     return make
 
 
-def command(*arguments):
+def command(folder, *arguments):
+    """The words of a run, and how to start it."""
     told = ["--again", "make toy", "--after", "make tea"]
-    return [sys.executable, str(RUN), *told, "--", "--cores", "2", *arguments]
-
-
-def environment(folder):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CROSSALIGN_RUN")}
-    return clean | {"PATH": path, "XDG_CACHE_HOME": str(folder / "cache"), "TERM": "xterm"}
+    environment = clean | {"PATH": path, "XDG_CACHE_HOME": str(folder / "cache"), "TERM": "xterm"}
+    return [sys.executable, str(RUN), *told, "--", "--cores", "2", *arguments], {"cwd": folder, "env": environment}
 
 
 def run(folder, *arguments):
     """Run without a terminal; the status and what was told."""
-    done = subprocess.run(
-        command(*arguments), cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=PATIENCE
-    )
+    words, options = command(folder, *arguments)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, **options)
     return done.returncode, done.stderr + done.stdout
 
 
@@ -77,18 +74,12 @@ class Started:
 
     def __init__(self, folder, *arguments, columns=None):
         self.master, slave = pty.openpty() if columns else os.pipe()
+        words, options = command(folder, *arguments)
         if columns:
             ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        words = ["setsid", "--ctty", *command(*arguments)] if columns else command(*arguments)
-        self.process = subprocess.Popen(
-            words,
-            cwd=folder,
-            env=environment(folder),
-            stdin=slave if columns else subprocess.DEVNULL,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=not columns,
-        )
+            words = ["setsid", "--ctty", *words]
+        options |= {"stdin": slave if columns else subprocess.DEVNULL, "start_new_session": not columns}
+        self.process = subprocess.Popen(words, stdout=slave, stderr=slave, **options)
         os.close(slave)
         self.text = ""
 
@@ -107,16 +98,10 @@ class Started:
                 assert until is None, self.text
                 break
             self.text += heard.decode("utf-8", "replace")
-        return self.text
 
     def wait(self):
         self.read()
         return self.process.wait(PATIENCE)
-
-    def kill(self):
-        """Snakemake alone, as the kernel does it when memory is short."""
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture
@@ -124,8 +109,10 @@ def start():
     """Starts runs, and leaves none behind."""
     started = []
 
-    def begin(*arguments, **options):
-        started.append(Started(*arguments, **options))
+    def begin(folder, *arguments, columns=None):
+        if columns and shutil.which("setsid") is None:
+            pytest.skip("a terminal is given by setsid")
+        started.append(Started(folder, *arguments, columns=columns))
         return started[-1]
 
     yield begin
@@ -180,7 +167,6 @@ def test_a_run_that_succeeds_without_a_terminal(toy):
     assert status == 0 and "rule boil:" in text and "make tea" not in text
 
 
-@pytest.mark.skipif(shutil.which("setsid") is None, reason="a terminal is given by setsid")
 def test_a_run_that_succeeds_on_a_terminal(toy, start):
     folder = toy(WAITS + WRITES)
     begun = start(folder, columns=60)
@@ -224,8 +210,6 @@ def test_what_is_wrong_before_the_first_job_is_told(toy):
 
 @pytest.mark.parametrize("columns", [None, 100])
 def test_a_run_that_is_interrupted(toy, start, columns):
-    if columns and shutil.which("setsid") is None:
-        pytest.skip("a terminal is given by setsid")
     folder = toy(f"test {{wildcards.n}} = 0 || sleep 600; {WRITES}")
     begun = start(folder, "--cores", "3", columns=columns)
     begun.read(until="1 of 4")
@@ -255,8 +239,9 @@ def test_after_a_crash_the_same_command_goes_on(toy, start):
     status, text = run(folder)
     assert status == 1 and f"Another run works in this folder: process {begun.process.pid} on" in text
     assert "unlocked" not in text and any((folder / LOCKS).glob("*.lock"))
-    # Killed alone, it leaves jobs behind: they might still write.
-    begun.kill()
+    # Killed alone, as the kernel does it when memory is short, it leaves jobs behind: they might still write.
+    begun.process.kill()
+    begun.process.wait()
     status, text = run(folder)
     assert status == 1 and "jobs of it are still at work: process" in text and "unlocked" not in text
     # They end, and now the same command goes on.
@@ -283,47 +268,28 @@ def test_the_lock_of_another_host_stays(toy):
     # The command that is told does it.
     told = next(line.strip() for line in text.splitlines() if "--unlock" in line)
     assert told == "snakemake --unlock --cores 2"
-    done = subprocess.run(told, shell=True, cwd=folder, env=environment(folder), capture_output=True, text=True)
+    done = subprocess.run(told, shell=True, capture_output=True, text=True, **command(folder)[1])
     assert done.returncode == 0, done.stderr
     assert run(folder)[0] == 0
 
 
 ITEM_RUN = """
 import shutil
-
-
 onstart:
     shutil.copy("made.json", "results/toy/config.json")
-
-
 rule all:
-    input:
-        "results/toy/report/index.html",
-
-
+    input: "results/toy/report/index.html"
 rule make_table:
-    output:
-        "results/toy/tables/anc/{{item}}.csv",
-    shell:
-        "{wait} touch {{output}}"
-
-
+    output: "results/toy/tables/anc/{{item}}.csv"
+    shell: "{wait} touch {{output}}"
 rule make_verdicts:
-    input:
-        "results/toy/tables/anc/table1.csv",
-    output:
-        "results/toy/claims.csv",
-    shell:
-        "sleep 1; touch {{output}}"
-
-
+    input: "results/toy/tables/anc/table1.csv"
+    output: "results/toy/claims.csv"
+    shell: "sleep 1; touch {{output}}"
 rule make_report:
-    input:
-        "results/toy/claims.csv",
-    output:
-        "results/toy/report/index.html",
-    shell:
-        "echo final page > {{output}}"
+    input: "results/toy/claims.csv"
+    output: "results/toy/report/index.html"
+    shell: "echo final page > {{output}}"
 """
 
 

@@ -16,7 +16,7 @@ from crossalign.papers import make
 from crossalign.papers.all_claims import CLAIMS, judge_run
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.context import Context
-from crossalign.papers.common.figure import write_figure
+from crossalign.papers.common.figure_files import write_figure
 from crossalign.papers.common.table import write_csv
 from crossalign.results.claims.claim import (
     COLUMNS,

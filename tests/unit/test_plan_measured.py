@@ -18,7 +18,6 @@ from crossalign.plan.measured import Ran, clock, measure, remarks
 from crossalign.plan.show import taken
 from crossalign.report.gather import gather
 from crossalign.report.page import page
-from crossalign.report.time_html import time_by_stage
 
 BEGIN = 1_700_000_000
 H200 = "NVIDIA H200"
@@ -117,7 +116,6 @@ def test_earlier_attempts_of_a_training_count(tmp_path):
 def test_jobs_without_a_file_and_broken_files_say_nothing(tmp_path):
     assert measure(JOBS, tmp_path).stages == {}
     assert "nothing is measured" in "".join(taken("small", measure(JOBS, tmp_path)))
-    assert time_by_stage(measure(JOBS, tmp_path)) == ""
     write(tmp_path, JOBS, TIMES)
     (tmp_path / "benchmarks" / "evaluate" / "a.tsv").write_text("s\n")
     assert "evaluation" not in measure(JOBS, tmp_path).stages

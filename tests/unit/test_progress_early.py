@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,29 +14,25 @@ from crossalign.progress.early import PAUSE, SHARE, EarlyLook
 from crossalign.runtime.holders import TOKEN
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-def program(body):
-    """A maker: `out` is the file that it has to write."""
-    return [sys.executable, "-c", f"import os, sys, time; out = sys.argv[1]; {body}"]
-
-
 @pytest.fixture
 def look(tmp_path):
-    """Makes a look with a maker of one's own."""
+    """Makes a look whose maker has the file `out` to write, and a clock that stands still; wanted and begun."""
     (tmp_path / "report").mkdir()
     draft, page = tmp_path / "report" / ".early.html", tmp_path / "report" / "index.html"
     made = []
 
-    def make(body):
-        made.append(EarlyLook([*program(body), str(draft)], draft, page, tmp_path / "logs" / "early.log", Clock()))
-        return made[-1]
+    def make(body, begin=True):
+        time_now = SimpleNamespace(now=1000.0)
+        command = [sys.executable, "-c", f"import os, sys, time; out = sys.argv[1]; {body}", str(draft)]
+        early = EarlyLook(command, draft, page, tmp_path / "logs" / "early.log", lambda: time_now.now)
+        made.append(early)
+        early.time = time_now
+        early.tick()
+        assert early.process is None, "nothing is new yet"
+        if begin:
+            early.want()
+            early.tick()
+        return early
 
     yield make
     for each in made:
@@ -48,58 +45,39 @@ def settle(look):
     look.tick()
 
 
-def test_a_page_is_made_when_there_is_something_new(look):
+def test_a_page_is_made_when_there_is_something_new_but_not_too_often(look):
     early = look("open(out, 'w').write('early')")
-    early.tick()
-    assert early.process is None
-    early.want()
-    early.tick()
     settle(early)
     assert early.page.read_text() == "early" and not early.draft.exists() and early.process is None
+    assert early.next == early.time.now + PAUSE
 
 
-def test_never_two_at_once_and_never_too_often(look):
+def test_never_two_at_once_and_slow_makers_are_started_less_often(look):
     early = look("open(out, 'w').write(str(os.getpid())); time.sleep(0.2)")
-    early.want()
-    early.tick()
     first = early.process
     early.want()
-    early.clock.now += 2 * PAUSE
+    early.time.now += 2 * PAUSE
     early.tick()
     assert early.process is first
     settle(early)
     early.tick()
     # It took two pauses by the clock, so the next has to wait for a multiple of that.
-    assert early.process is None and early.next == early.clock.now + SHARE * 2 * PAUSE
-    early.clock.now = early.next - 1
+    assert early.process is None and early.next == early.time.now + SHARE * 2 * PAUSE
+    early.time.now = early.next - 1
     early.tick()
     assert early.process is None
-    early.clock.now += 1
+    early.time.now += 1
     early.tick()
-    assert early.process is not None
     settle(early)
     assert early.page.read_text() != str(first.pid)
 
 
-def test_quick_makers_wait_for_the_pause(look):
-    early = look("open(out, 'w').write('x')")
-    early.want()
-    early.tick()
-    settle(early)
-    assert early.next == early.clock.now + PAUSE
-
-
-def test_a_maker_that_fails_changes_nothing_but_its_log(look):
+def test_a_maker_that_fails_or_cannot_be_started_changes_nothing_but_its_log(look):
     early = look("open(out, 'w').write('half'); sys.exit('no config yet')")
     early.page.write_text("before")
-    early.want()
-    early.tick()
     settle(early)
     assert early.page.read_text() == "before" and "no config yet" in early.log.read_text()
-
-
-def test_a_maker_that_cannot_be_started_disturbs_nothing(look):
-    early = look("pass")
+    early = look("pass", begin=False)
     early.command = ["/no/such/program"]
     early.want()
     early.tick()
@@ -108,8 +86,6 @@ def test_a_maker_that_cannot_be_started_disturbs_nothing(look):
 
 def test_after_closing_no_early_page_is_written(look):
     early = look("open(out, 'w').write('early'); time.sleep(600)")
-    early.want()
-    early.tick()
     while not early.draft.exists():
         time.sleep(0.02)
     maker = early.process
@@ -122,8 +98,6 @@ def test_after_closing_no_early_page_is_written(look):
 
 def test_a_page_that_is_ready_when_the_last_rules_start_is_not_used(look):
     early = look("open(out, 'w').write('early')")
-    early.want()
-    early.tick()
     early.process.wait(60)
     early.page.write_text("the run's own")
     early.close()
@@ -131,20 +105,13 @@ def test_a_page_that_is_ready_when_the_last_rules_start_is_not_used(look):
     assert early.page.read_text() == "the run's own"
 
 
-def test_the_last_look_waits_for_the_maker(look):
-    early = look("time.sleep(0.2); open(out, 'w').write('last')")
-    assert early.finish() and early.page.read_text() == "last"
-    slow = look("time.sleep(600)")
-    assert not slow.finish(patience=0.1)
-
-
-def test_the_maker_is_no_job_of_the_run_and_of_low_priority(look, monkeypatch):
+def test_the_last_look_waits_for_the_maker_which_is_no_job_and_of_low_priority(look, monkeypatch):
     monkeypatch.setenv(TOKEN, "secret")
-    early = look(f"open(out, 'w').write(os.environ.get('{TOKEN}', 'none') + ' ' + str(os.nice(0)))")
-    assert early.finish()
-    token, priority = early.page.read_text().split()
-    assert token == "none" and int(priority) == 19
+    told = f"os.environ.get('{TOKEN}', 'none') + ' ' + str(os.nice(0))"
+    early = look(f"time.sleep(0.2); open(out, 'w').write({told})", begin=False)
+    assert early.finish() and early.page.read_text() == "none 19"
     assert os.nice(0) < 19
+    assert not look("time.sleep(600)", begin=False).finish(patience=0.1)
 
 
 def test_the_page_of_a_run_that_still_goes_says_so(root, tmp_path):

@@ -20,7 +20,8 @@ from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common import colours
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.draw import draw, spread
-from crossalign.papers.common.figure import Figure, Panel, Point, Series, write_figure
+from crossalign.papers.common.figure import Figure, Panel, Point, Series
+from crossalign.papers.common.figure_files import write_figure
 from crossalign.papers.talk.figures import category
 from crossalign.results.reading import Results
 from crossalign.results.values import Value

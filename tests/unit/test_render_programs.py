@@ -74,7 +74,7 @@ def test_verdicts_of_all_items(program, results, tmp_path):
         *(
             f"tables/{item}.{form}"
             for item in ("align-predict/table1", "anc/table2")
-            for form in ("csv", "html", "tex")
+            for form in ("csv", "html", "json", "tex")
         ),
     ]
     done = program("make_verdicts.py", "--out", tmp_path / "verdicts.csv")

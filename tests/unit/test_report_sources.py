@@ -15,9 +15,8 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.report import machine
 from crossalign.report.claims import COLUMNS, NOT_RUN, Claim, count, facts, items_in, read_claims
 from crossalign.report.curves import gather_curves, model_label
-from crossalign.report.gather import item_languages, item_tasks, read_verdicts
+from crossalign.report.gather import gather_readings, item_languages, item_tasks, read_verdicts
 from crossalign.report.provenance import Sources, chosen_settings, full_record
-from crossalign.report.readings import gather_readings
 from crossalign.runtime.errors import UserError
 
 
@@ -271,6 +270,6 @@ def test_the_period_is_that_of_the_files(tmp_path):
 
 def test_a_fact_counts_once_and_for_the_paper_that_names_it():
     stated = [("anc", "b", "align-predict/a"), ("align-predict", "a", "align-predict/a"), ("anc", "c", "anc/c")]
-    claims = [Claim(name, paper, (), "", verdict="holds", fact=fact) for paper, name, fact in sorted(stated)]
+    claims = [Claim(name, paper, "", "", "", "holds", fact=fact) for paper, name, fact in sorted(stated)]
     assert count(claims)["holds"] == 2
     assert [claim.paper for claim in facts(claims)] == ["align-predict", "anc"]

@@ -9,7 +9,7 @@ from tests.rule_texts import rules
 from crossalign.catalog.config import load, merge
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
-from crossalign.progress.estimate import USUAL
+from crossalign.progress.line import USUAL
 from crossalign.progress.words import WORDS
 
 

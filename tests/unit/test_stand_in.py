@@ -15,9 +15,8 @@ from crossalign.papers import make
 from crossalign.papers.all_claims import CLAIMS, evidence_of, judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
-from crossalign.report.bars import kind_of
 from crossalign.report.gather import gather
-from crossalign.report.page import banner, page
+from crossalign.report.page import banner, kind, page
 from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge_all, write_claims
 from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
@@ -140,7 +139,7 @@ def test_numbers_of_own_models_are_not_judged_and_facts_are(small):
     # Counted in another text than the talk's.
     texts = [row for row in records(config, folder, "talk/table3") if row.get("field") == "raw_sentences"]
     assert {(row["verdict"], row["reason"]) for row in texts if row["mean"]} == {(OTHER, "another text")}
-    assert kind_of(OWN) == kind_of(OTHER) == "moot"
+    assert kind(OWN) == kind(OTHER) == "moot"
 
 
 def test_curves_of_own_models_stand_beside_the_papers(small):

@@ -85,7 +85,7 @@ def set_files(folder: str, kind: str, name: str, split: str) -> dict[str, str]:
 def item_files(folder: str, item: str) -> dict[str, str]:
     """A table or figure, in every format."""
     kind = item_kind(item)
-    formats = ("csv", "tex", "html") if kind == "table" else ("svg", "pdf", "png", "csv")
+    formats = ("csv", "tex", "html", "json") if kind == "table" else ("svg", "pdf", "png", "csv")
     return {form: f"{folder}/{kind}s/{item}.{form}" for form in formats}
 
 
@@ -442,6 +442,8 @@ class Inputs:
     def make_item(self, item: str) -> Job:
         """A table or figure."""
         inputs = {"results": self.item_results(item), "printed": self.printed_numbers(item), "config": self.config_file}
+        if item_kind(item) == "table":
+            inputs["templates"] = [tracked(f"resources/report/{name}") for name in ("table.html", "table_file.html")]
         return Job(f"make_{item_kind(item)}", tuple(item_files(self.results, item).values()), inputs, item)
 
     def gather_results(self) -> Job:

@@ -1,1 +1,1 @@
-"""What a run tells while it goes: the progress line, failures, the early look at the page, the words at the end."""
+"""What a run tells while it goes: `handler` hears Snakemake, `story` tells it, `line` draws, `early` looks ahead."""

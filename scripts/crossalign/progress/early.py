@@ -44,12 +44,10 @@ class EarlyLook:
 
     def finish(self, patience: float = 120.0) -> bool:
         """The last look at a run that ends without its own page; whether there is one."""
-        if self.closed:
-            return False
-        if self.process is None:
+        if self.process is None and not self.closed:
             self._start()
-        if self.process:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if self.process:
                 self.process.wait(patience)
                 return self._finish()
         return False
@@ -69,27 +67,21 @@ class EarlyLook:
         self.wanted, self.begun = False, self.clock()
         self.next = self.begun + PAUSE
         # Not a job of the run: after a crash nobody has to wait for it.
-        environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+        environment = {name: value for name, value in os.environ.items() if name != TOKEN} | {"OMP_NUM_THREADS": "1"}
         # Whatever goes wrong here must not disturb the run; the log has it.
         with contextlib.suppress(OSError):
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with self.log.open("w") as log:
-                self.process = subprocess.Popen(
-                    self.command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=environment | {"OMP_NUM_THREADS": "1"},
-                    start_new_session=True,  # a terminal's Ctrl-C is for the run
-                )
+                streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+                # A session of its own: a terminal's Ctrl-C is for the run.
+                self.process = subprocess.Popen(self.command, env=environment, start_new_session=True, **streams)
 
     def _finish(self) -> bool:
-        made = self.process is not None and self.process.returncode == 0
+        made = self.process.returncode == 0
         self.process = None
         self.next = max(self.next, self.clock() + SHARE * (self.clock() - self.begun))
-        if not made or self.closed:
-            return False
         with contextlib.suppress(OSError):
-            self.draft.replace(self.page)
-            return True
+            if made and not self.closed:
+                self.draft.replace(self.page)
+                return True
         return False

@@ -16,7 +16,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 from crossalign.progress.early import EarlyLook
-from crossalign.progress.screen import Screen
+from crossalign.progress.line import Screen
 from crossalign.progress.story import Run, Story
 from crossalign.runtime import holders
 
@@ -80,11 +80,9 @@ class LogHandler(LogHandlerBase):
         run = Run(results, self.settings.again, self.settings.unlock, self.settings.after)
         self.streams = Streams(run.log)
         draft = run.page.with_name(".early.html")
-        options = {"--results": run.results, "--out": draft, "--page": run.page}
-        command = [sys.executable, str(PROGRAM), *(str(word) for pair in options.items() for word in pair)]
-        early = EarlyLook(command, draft, run.page, run.log.with_name("early_look.log"))
-        screen = Screen(self.streams.terminal, time.monotonic, colour=not given.nocolor)
-        self.story = Story(run, screen, early)
+        command = [sys.executable, PROGRAM, "--results", run.results, "--out", draft, "--page", run.page]
+        early = EarlyLook(list(map(str, command)), draft, run.page, run.log.with_name("early_look.log"))
+        self.story = Story(run, Screen(self.streams.terminal, time.monotonic, colour=not given.nocolor), early)
         self.guard, self.ended = threading.RLock(), threading.Event()
         self._hear_interrupts()
         self.ticker = threading.Thread(target=self._tick, daemon=True)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossalign.progress.early import FINAL, ITEMS, EarlyLook
-from crossalign.progress.estimate import Tally, duration
-from crossalign.progress.failure import failure
-from crossalign.progress.screen import GREEN, RED, Screen, State
+from crossalign.progress.line import GREEN, RED, Screen, Tally, duration, plural, time_left
 from crossalign.progress.words import job_words
 from crossalign.runtime import holders
 from crossalign.runtime.errors import UserError
@@ -19,6 +17,11 @@ GRACEFUL = "Will exit after finishing currently running jobs"
 RESTART = "Trying to restart job"
 # Said beside the event of a failed job, which is told with its log.
 REPEATED = ("Exiting because a job execution failed", "WorkflowError:\nAt least one job did not complete successfully")
+# What to do about a lock, by the state of its holder.
+WAIT = {
+    "alive": "  Wait for it, or stop it with Ctrl-C where it was started.",
+    "jobs": "  Wait until they have ended, or end them with kill.",
+}
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,7 @@ class Story:
     def plan(self, jobs: Mapping[str, int]) -> None:
         """The run is planned: jobs by rule."""
         self.tally.plan(jobs)
-        total = self.tally.counts[1]
-        many = f"{total} job{'s' * (total != 1)}"
+        many = plural(self.tally.counts[1], "job")
         self.screen.say(f"{self.run.results.name}: {many}. Ctrl-C stops the run; to continue: {self.run.again}")
         if self.tally.planned.keys() & (ITEMS | FINAL):
             self.screen.say(f"Look meanwhile: {self.run.page.as_uri()} (reload it now and then)")
@@ -89,15 +91,21 @@ class Story:
 
     def fail(self, job: int, rule: str, outputs: Iterable[str], logs: Iterable[str]) -> None:
         """A job has failed. One that an interrupt has ended has not."""
-        self.tally.fail(job)
+        self.tally.running.pop(job, None)  # it may come again
         if self.interrupted:
             return
         self.failed.add(job)
-        words = self.jobs.get(job, (rule, rule))[1]
-        first, *rest = failure(rule, words, outputs, logs, self.run.results)
-        self.screen.say(first, RED)
-        for line in rest:
-            self.screen.say(line)
+        # Read first: a job that is started again writes its log anew.
+        ends = {log: tail(Path(log)) for log in logs}
+        from crossalign.progress.outcome import needed_for  # slow to load
+
+        self.screen.say(f"Failed: {self.jobs.get(job, (rule, rule))[1]} (rule {rule})", RED)
+        if items := needed_for(self.run.results / "config.json", set(outputs)):
+            self.screen.say(f"  needed for {items}")
+        for log, end in ends.items():
+            self.screen.say(f"  {log}:" if end else f"  nothing in {log}")
+            for line in end:
+                self.screen.say(f"    {line}")
 
     def error(self, kind: str, text: str) -> None:
         """Snakemake tells an error; `kind` is the name of its exception."""
@@ -113,12 +121,14 @@ class Story:
         """Whatever else Snakemake says."""
         if text.startswith(NOTHING_TO_DO):
             self.nothing = True
-        elif text.startswith(GRACEFUL) and not self.interrupted:
+        elif self.interrupted:
+            return
+        elif text.startswith(GRACEFUL):
             self.interrupted = True
             self.screen.say("The run stops when the running jobs are done.")
-        elif text.startswith(RESTART) and not self.interrupted:
+        elif text.startswith(RESTART):
             self.screen.say("  It is started again.")
-        elif serious and not (self.interrupted or text.startswith(REPEATED)):
+        elif serious and not text.startswith(REPEATED):
             self.screen.say(text.rstrip())
 
     def tick(self) -> None:
@@ -129,28 +139,23 @@ class Story:
     def show(self) -> None:
         """The progress line."""
         if self.interrupted:
-            many = len(self.tally.running)
-            self.screen.show(State(0, 0, None, f"stopping, {many} job{'s' * (many != 1)} still running"))
+            self.screen.show(f"stopping, {plural(len(self.tally.running), 'job')} still running")
             return
+        text = "choosing the next jobs" if self.tally.planned else "planning the run"
+        if running := list(self.tally.running):
+            # The job that was started last, and how many others are running.
+            text = self.jobs[running[-1]][1] + (f", and {len(running) - 1} more" if len(running) > 1 else "")
         done, total = self.tally.counts
+        if total:
+            text = f"{done} of {total}, {time_left(self.tally.left(self.clock()))}: {text}"
         page = self.run.short(self.run.page) if total and self.run.page.is_file() else ""
-        self.screen.show(State(done, total, self.tally.left(self.clock()), self._doing(), page))
-
-    def _doing(self) -> str:
-        """The job that was started last, and how many others are running."""
-        many = len(self.tally.running)
-        if not many:
-            return "choosing the next jobs" if self.tally.planned else "planning the run"
-        words = self.jobs[list(self.tally.running)[-1]][1]
-        return f"{words}, and {many - 1} more" if many > 1 else words
+        self.screen.show(text, done, total, page)
 
     def _locked(self) -> None:
-        found = holders.judge(self.run.folder)
-        self.screen.say(found.told or "The folder is locked.", RED)
-        if found.state == "alive":
-            self.screen.say("  Wait for it, or stop it with Ctrl-C where it was started.")
-        elif found.state == "jobs":
-            self.screen.say("  Wait until they have ended, or end them with kill.")
+        verdict = holders.judge(self.run.folder)
+        self.screen.say(verdict.told or "The folder is locked.", RED)
+        if verdict.state in WAIT:
+            self.screen.say(WAIT[verdict.state])
         else:
             self.screen.say("  If that run is no longer alive, unlock the folder before you try again:")
             self.screen.say(f"  {self.run.unlock}")
@@ -164,22 +169,22 @@ class Story:
             self.early.close()
             self.screen.say(f"Stopped after {took}. Of {total} jobs {done} are done and stay done.")
             self.screen.say(f"Continue: {self.run.again}")
-        elif self.failed or self.errors or not (self.nothing or (total and done == total)):
-            self._last_page()
+            return
+        self._last_page()
+        if self.failed or self.errors or not (self.nothing or (total and done == total)):
             if self.failed:
                 told = f"{len(self.failed)} of {total} jobs failed after {took}; {done} are done and stay done."
                 self.screen.say(told, RED)
             self.screen.say(f"Snakemake's log: {self.run.short(self.run.log)}")
             self.screen.say(f"Try again: {self.run.again}")
-        else:
-            self._last_page()
-            self.screen.say("Nothing is left to do." if self.nothing else f"Done in {took}: {total} jobs.", GREEN)
-            self._outcome()
+            return
+        self.screen.say("Nothing is left to do." if self.nothing else f"Done in {took}: {total} jobs.", GREEN)
+        self._outcome()
 
     def _last_page(self) -> None:
         """A run that does not end with its own page gets an early one, if it has made something for it."""
         if not self.early.closed and any(self.tally.done[rule] for rule in ITEMS):
-            self.screen.show(State(0, 0, None, "writing the page as far as it goes"))
+            self.screen.show("writing the page as far as it goes")
             self.early.finish()
             self.screen.clear()
 
@@ -187,7 +192,7 @@ class Story:
         if self.run.page.is_file():
             self.screen.say(f"Page:     {self.run.page.as_uri()}")
         if self.nothing or "make_report" in self.tally.planned:
-            from crossalign.progress.summary import summary  # slow to load
+            from crossalign.progress.outcome import summary  # slow to load
 
             try:
                 for line in summary(self.run.results):
@@ -196,3 +201,14 @@ class Story:
                 self.screen.say(str(error), RED)
         if self.run.after:
             self.screen.say(f"Next:     {self.run.after}")
+
+
+def tail(log: Path, lines: int = 12) -> list[str]:
+    """The last lines of a log that are not empty."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, 2) - 64_000))
+            text = stream.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.rstrip()[:300] for line in text.splitlines() if line.strip()][-lines:]

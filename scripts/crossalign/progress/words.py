@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from crossalign.catalog.addresses import Adjustment, Run, Tuned, parse, parse_adaptation
+from crossalign.catalog.addresses import Adjustment, Tuned, parse, parse_adaptation
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import KINDS
 from crossalign.results import names
@@ -54,16 +54,19 @@ def model_words(name: str) -> str:
     return f"{names.model(base)} after MLM on {text_words(made.text)}"
 
 
-def task_words(task: str) -> str:
-    """A task inside a sentence: parsing, POS."""
-    name = names.TASKS[task]
-    return name if name.isupper() else name.lower()
+def adaptation_words(wildcards: Wildcards) -> str:
+    """What a job does that adapts a model to a language."""
+    base, made = names.model(wildcards["base"]), parse_adaptation(wildcards["adaptation"])
+    if isinstance(made, Adjustment):
+        return f"adjusting {base} to {names.language(made.lang)}"
+    return f"continuing MLM of {base} on {text_words(made.text)}"
 
 
 def tuning_words(run: Tuned, link: str = "on") -> str:
     """The task of a fine-tuning, its language and its initialisation: POS on Russian, layers 1-2 re-initialised."""
-    languages = DataSet(KINDS[run.task], run.source, "train").languages
-    told = f"{task_words(run.task)} {link} {' and '.join(map(names.language, languages))}"
+    task = names.TASKS[run.task]
+    languages = map(names.language, DataSet(KINDS[run.task], run.source, "train").languages)
+    told = f"{task if task.isupper() else task.lower()} {link} {' and '.join(languages)}"
     if "+latn" in run.source:
         told += " in Latin script"
     if run.init.startswith("random-"):
@@ -74,46 +77,19 @@ def tuning_words(run: Tuned, link: str = "on") -> str:
     return told + (", continual" if run.init == "continual" else "")
 
 
-def run_words(run: Run) -> str:
+def tuned_words(wildcards: Wildcards, link: str = "on") -> str:
+    """A job about one fine-tuned model; UserError where the wildcards are no address."""
+    path = "tuned/{model}/{preset}-{source}/{init}/seed{seed}"
+    run = parse(path.format_map({"model": "bilstm", "init": "ref", **wildcards}))
+    return f"{tuning_words(run, link)} ({model_words(run.model)})"
+
+
+def run_words(address: str) -> str:
     """Any model, also a fine-tuned one."""
+    run = parse(address)
     if isinstance(run, Tuned):
         return f"{model_words(run.model)} fine-tuned for {tuning_words(run)}"
     return model_words(run.name)
-
-
-def tuned_at(wildcards: Wildcards) -> Tuned:
-    """The run of a job; UserError where the wildcards are no address."""
-    path = "tuned/{model}/{preset}-{source}/{init}/seed{seed}"
-    return parse(path.format_map({"model": "bilstm", "init": "ref", **wildcards}))
-
-
-def finetuning(verb: str, link: str = "on") -> Callable[[Wildcards], str]:
-    """Words for a job about one fine-tuned model."""
-
-    def told(wildcards: Wildcards) -> str:
-        run = tuned_at(wildcards)
-        return f"{verb} {tuning_words(run, link)} ({model_words(run.model)})"
-
-    return told
-
-
-def adaptation_words(wildcards: Wildcards) -> str:
-    """Words for a job that adapts a model to a language."""
-    base, made = names.model(wildcards["base"]), parse_adaptation(wildcards["adaptation"])
-    if isinstance(made, Adjustment):
-        return f"adjusting {base} to {names.language(made.lang)}"
-    return f"continuing MLM of {base} on {text_words(made.text)}"
-
-
-def address(verb: str) -> Callable[[Wildcards], str]:
-    """Words for a job that looks into a model, found by its address."""
-    return lambda wildcards: f"{verb} {run_words(parse(wildcards['address']))}"
-
-
-def bitext_words(wildcards: Wildcards) -> str:
-    """The languages of a bitext: English and Hindi."""
-    languages = DataSet("bitext", wildcards["name"], wildcards["split"]).languages
-    return " and ".join(map(names.language, ["en", *languages]))
 
 
 def item_words(item: str) -> str:
@@ -123,8 +99,10 @@ def item_words(item: str) -> str:
     return f"{kind} {name.removeprefix(kind)} of {paper}"
 
 
-def new_model_words(name: str) -> str:
-    return ("a " if name.startswith("mono-") else "") + model_words(name)
+def bitext_words(wildcards: Wildcards) -> str:
+    """The languages of a bitext: English and Hindi."""
+    languages = DataSet("bitext", wildcards["name"], wildcards["split"]).languages
+    return " and ".join(map(names.language, ["en", *languages]))
 
 
 def vocabulary_words(name: str) -> str:
@@ -133,32 +111,28 @@ def vocabulary_words(name: str) -> str:
     return f"the vocabulary {name}" if text == name else f"a vocabulary for {text_words(text)}"
 
 
-def item_at(wildcards: Wildcards) -> str:
-    return "making " + item_words("{paper}/{item}".format_map(wildcards))
-
-
 WORDS: dict[str, Callable[[Wildcards], str]] = {
-    "make_world": lambda wildcards: "generating the demo's languages",
-    "download_file": lambda wildcards: f"downloading {wildcards['path']}",
-    "download_model": lambda wildcards: f"downloading the model {names.model(wildcards['model'])}",
-    "align_bitext": lambda wildcards: f"aligning words of {bitext_words(wildcards)}",
-    "align_pieces": lambda wildcards: f"aligning word pieces of {bitext_words(wildcards)}",
-    "train_vocabulary": lambda wildcards: f"building {vocabulary_words(wildcards['trained'])}",
-    "pretrain": lambda wildcards: f"pretraining {new_model_words(wildcards['trained'])}",
+    "write_config": lambda job: "writing the config",
+    "make_world": lambda job: "generating the demo's languages",
+    "download_file": lambda job: f"downloading {job['path']}",
+    "download_model": lambda job: f"downloading the model {names.model(job['model'])}",
+    "align_bitext": lambda job: f"aligning words of {bitext_words(job)}",
+    "align_pieces": lambda job: f"aligning word pieces of {bitext_words(job)}",
+    "train_vocabulary": lambda job: f"building {vocabulary_words(job['trained'])}",
+    "pretrain": lambda job: f"pretraining {'a ' * job['trained'].startswith('mono-')}{model_words(job['trained'])}",
     "adjust_model": adaptation_words,
     "adapt_to_text": adaptation_words,
-    "finetune": finetuning("fine-tuning"),
-    "finetune_random": finetuning("fine-tuning"),
-    "evaluate": finetuning("testing", "learnt on"),
-    "train_bilstm": finetuning("training"),
-    "embed_sentences": address("sentence vectors of"),
-    "embed_words": address("word vectors of"),
-    "compare_languages": address("comparing languages in"),
-    "measure_distances": address("distances between words in"),
-    "gather_results": lambda wildcards: "gathering scores and similarities",
-    "make_table": item_at,
-    "make_figure": item_at,
-    "write_config": lambda wildcards: "writing the config",
-    "make_verdicts": lambda wildcards: "judging the claims",
-    "make_report": lambda wildcards: "writing the page",
+    "finetune": lambda job: f"fine-tuning {tuned_words(job)}",
+    "finetune_random": lambda job: f"fine-tuning {tuned_words(job)}",
+    "evaluate": lambda job: f"testing {tuned_words(job, 'learnt on')}",
+    "train_bilstm": lambda job: f"training {tuned_words(job)}",
+    "embed_sentences": lambda job: f"sentence vectors of {run_words(job['address'])}",
+    "embed_words": lambda job: f"word vectors of {run_words(job['address'])}",
+    "compare_languages": lambda job: f"comparing languages in {run_words(job['address'])}",
+    "measure_distances": lambda job: f"distances between words in {run_words(job['address'])}",
+    "make_table": lambda job: f"making {item_words('{paper}/{item}'.format_map(job))}",
+    "make_figure": lambda job: f"making {item_words('{paper}/{item}'.format_map(job))}",
+    "gather_results": lambda job: "gathering scores and similarities",
+    "make_verdicts": lambda job: "judging the claims",
+    "make_report": lambda job: "writing the page",
 }

@@ -1,1 +1,1 @@
-"""The page that people open: all items of a run beside what was printed, in one file."""
+"""The page that people open. `gather` collects what a run has made, `page` fills the templates in resources/report."""

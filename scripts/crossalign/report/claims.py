@@ -4,38 +4,57 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from crossalign.papers.all_claims import CLAIMS
 from crossalign.papers.all_items import ITEMS, PAPERS
-from crossalign.results.claims.claim import COLUMNS, FAILS, FIELDS, HOLDS, NOT_RUN, UNCLEAR, VERDICTS, in_short
+from crossalign.results.claims.claim import (
+    COLUMNS,
+    FAILS,
+    FIELDS,
+    HOLDS,
+    NOT_RUN,
+    UNCHECKED,
+    UNCLEAR,
+    VERDICTS,
+    Judged,
+    in_short,
+)
 from crossalign.results.published import PAPERS as PRINTED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_csv
 
-# What could be looked at; unclear is an outcome too.
+# The run could look at these; unclear is an outcome too.
 JUDGED = (HOLDS, FAILS, UNCLEAR)
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One sentence of a paper, and what became of it. `items` are the tables and figures that it is about."""
+class Claim(Judged):
+    """A claim as the page shows it."""
 
-    id: str
-    paper: str
-    items: tuple[str, ...]
-    claim: str
-    kind: str = ""
-    verdict: str = NOT_RUN
-    measured: str = ""
-    controlled: str = ""
-    controlled_measured: str = ""
-    tolerance: str = ""
-    detail: str = ""
-    fact: str = ""
-    command: str = ""
-    sentence: str = ""
-    where: str = ""
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The tables and figures that it is about."""
+        return items_in(self.paper, self.item)
+
+    @property
+    def anchor(self) -> str:
+        """Where the claim stands in the page; letters that an address cannot hold are left out."""
+        safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.id)
+        return f"claim-{self.paper}-{safe}"
+
+    @property
+    def shows_reason(self) -> bool:
+        """Whether the detail stands open: it is all that there is to say of a claim that cannot be checked."""
+        return self.verdict == UNCHECKED and bool(self.detail)
+
+    @property
+    def checks(self) -> list[str]:
+        """How the claim was checked, in sentences."""
+        apart = self.controlled_measured and f"With the length of sentences taken out: {self.controlled_measured}"
+        tolerance = self.tolerance and f"Tolerance: {self.tolerance}"
+        return [part for part in ("" if self.shows_reason else self.detail, apart, tolerance) if part]
 
 
 def read_claims(results: Path) -> list[Claim]:
@@ -51,45 +70,43 @@ def read_claims(results: Path) -> list[Claim]:
             )
         if row["paper"] not in PAPERS:
             raise UserError(f"{path}, line {line}: '{row['paper']}' is no paper; they are {', '.join(PAPERS)}")
-    return [
-        Claim(items=items_in(row["paper"], row["item"]), **{name: row[name] for name in COLUMNS if name != "item"})
-        for row in rows
-    ]
+    return [Claim(**{name: row[name] for name in COLUMNS}) for row in rows]
 
 
 def printed_claims(paper: str) -> list[Claim]:
     """The claims of one paper as the register has them."""
-    rows = read_csv(PRINTED / paper / "claims.csv", FIELDS) or []
     return [
         Claim(
-            row["id"],
-            paper,
-            items_in(paper, row["where"]),
-            in_short(row),
+            id=row["id"],
+            paper=paper,
+            item=row["where"],
+            claim=in_short(row),
+            kind="",
+            verdict=NOT_RUN,
             fact=CLAIMS[paper][row["id"]].same_as or f"{paper}/{row['id']}",
             sentence=row["sentence"],
             where=row["where"],
         )
-        for row in rows
+        for row in read_csv(PRINTED / paper / "claims.csv", FIELDS) or []
     ]
 
 
 def items_in(paper: str, where: str) -> tuple[str, ...]:
     """The items that a place names: `figure1`, `section 4.2 / figure 1`, `anc/table1`."""
-    found = re.findall(r"(?:([a-z][a-z-]*)/)?(table|figure)s? ?(\d+)", where.lower())
-    names = (f"{named if named in PAPERS else paper}/{kind}{number}" for named, kind, number in found)
+    places = re.findall(r"(?:([a-z][a-z-]*)/)?(table|figure)s? ?(\d+)", where.lower())
+    names = (f"{named if named in PAPERS else paper}/{kind}{number}" for named, kind, number in places)
     return tuple(dict.fromkeys(name for name in names if name in ITEMS))
 
 
 def facts(claims: Iterable[Claim]) -> list[Claim]:
     """One claim for each fact, the first: what two claims say alike counts once."""
-    found: dict[str, Claim] = {}
+    firsts: dict[str, Claim] = {}
     for claim in claims:
-        found.setdefault(claim.fact or f"{claim.paper}/{claim.id}", claim)
-    return list(found.values())
+        firsts.setdefault(claim.fact or f"{claim.paper}/{claim.id}", claim)
+    return list(firsts.values())
 
 
 def count(claims: Iterable[Claim]) -> dict[str, int]:
     """How many facts have each verdict, in the order of the verdicts."""
-    counted = Counter(claim.verdict for claim in facts(claims))
-    return {verdict: counted[verdict] for verdict in VERDICTS}
+    counts = Counter(claim.verdict for claim in facts(claims))
+    return {verdict: counts[verdict] for verdict in VERDICTS}

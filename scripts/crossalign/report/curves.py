@@ -1,13 +1,13 @@
-"""Similarity by layer of every model of a run, as the page's own drawing needs it: means over seeds, four digits."""
+"""Similarity by layer of every model of a run, as the page's script draws it: means over seeds, four digits."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, parse
 from crossalign.papers.common import colours
 from crossalign.results import names
-from crossalign.results.reading import AS_MEASURED, Results, Similarity
+from crossalign.results.reading import AS_MEASURED, Results
 
 CORPORA = {"pud": "PUD sentences", "xnliext": "XNLI extension"}
 
@@ -37,19 +37,11 @@ def rank(run: Run) -> tuple:
     return (kind, changed, getattr(run, "preset", ""), layers, model_label(run))
 
 
-def add_values(found: Similarity, into: Values) -> None:
-    """Add what one file has."""
-    for (pair, index, control), layers in found.items():
-        values = into.setdefault(control, {}).setdefault((index, pair), {})
-        for layer, alike in layers.items():
-            values.setdefault(layer, []).append(alike.value)
-
-
 def pack(values: dict[tuple[str, str], dict[int, list[float]]]) -> dict[str, dict[str, list[int | None]]]:
     """index -> pair -> ten-thousandths by layer; None where a layer has no value."""
     packed: dict[str, dict[str, list[int | None]]] = defaultdict(dict)
-    for (index, pair), found in sorted(values.items()):
-        seeds = [found.get(layer) for layer in range(max(found) + 1)]
+    for (index, pair), by_layer in sorted(values.items()):
+        seeds = [by_layer.get(layer) for layer in range(max(by_layer) + 1)]
         packed[index][pair] = [round(10_000 * sum(each) / len(each)) if each else None for each in seeds]
     return dict(packed)
 
@@ -70,33 +62,29 @@ def gather_curves(results: Path, known: Collection[Run], preferred: Iterable[str
     read = Results(results)
     values: dict[tuple[str, str], Values] = defaultdict(dict)
     runs: dict[str, Run] = {}
-    seeds: dict[tuple[str, str], int] = defaultdict(int)
+    seeds = Counter[tuple[str, str]]()
     for path in sorted(folder.rglob("*.csv")):
-        address = path.parent.relative_to(folder).as_posix()
-        run = parse(address)
+        run = parse(path.parent.relative_to(folder).as_posix())
         if run not in known:
             continue
         label = model_label(run)
         runs.setdefault(label, run)
         seeds[path.stem, label] += 1
-        add_values(read.similarity(run, path.stem) or {}, values[path.stem, label])
+        for (pair, index, control), layers in (read.similarity(run, path.stem) or {}).items():
+            curve = values[path.stem, label].setdefault(control, {}).setdefault((index, pair), {})
+            for layer, alike in layers.items():
+                curve.setdefault(layer, []).append(alike.value)
     corpora = []
     for corpus in sorted({corpus for corpus, _ in values}):
         labels = sorted((label for name, label in values if name == corpus), key=lambda label: rank(runs[label]))
         models = [model_curves(label, seeds[corpus, label], values[corpus, label]) for label in labels]
         corpora.append({"name": CORPORA.get(corpus, corpus), "models": models})
-    found = {language for corpus in corpora for model in corpus["models"] for language in languages_of(model)}
+    curves = [pairs for corpus in corpora for model in corpus["models"] for pairs in model["curves"].values()]
+    codes = sorted({pair.partition("-")[2] for pairs in curves for pair in pairs})
     return {
         "corpora": corpora,
         "indexes": names.INDEXES,
         "controls": names.CONTROLS,
         "preferred": list(preferred),
-        "languages": {
-            code: {"name": names.language(code), "colour": colours.language(code).colour} for code in sorted(found)
-        },
+        "languages": {code: {"name": names.language(code), "colour": colours.language(code).colour} for code in codes},
     }
-
-
-def languages_of(model: dict) -> set[str]:
-    """The languages that English is compared with in one model."""
-    return {pair.partition("-")[2] for pairs in model["curves"].values() for pair in pairs}

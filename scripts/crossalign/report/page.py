@@ -1,143 +1,208 @@
-"""Put the page together: one file with its style, its script and its data, and a policy that lets nothing else in."""
+"""Put the page together: one file with its style, its script and its data, and a policy that lets nothing else in.
 
+The templates are in resources/report; here is what they ask for beyond what `gather` has found.
+"""
+
+import base64
+import hashlib
+import re
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from string import Template
+from typing import NamedTuple
 
 from crossalign.catalog.stand_in import artificial
-from crossalign.papers.common.table_html import stylesheet
-from crossalign.report.claims import VERDICTS
-from crossalign.report.claims_html import claims_table
-from crossalign.report.differences import differences
-from crossalign.report.escape import content_hash, inline_json, text
+from crossalign.papers.common.table_html import TEMPLATES, environment, render
+from crossalign.plan.measured import remarks
+from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
 from crossalign.report.gather import Report
-from crossalign.report.item_html import article
 from crossalign.report.provenance import chosen_settings, summary
-from crossalign.report.summary_html import PAPER_SOURCES, PAPER_TITLES, by_paper, facts, graphic, tiles
+from crossalign.report.studies import STUDIES
 from crossalign.results import names
 from crossalign.results.published import ROOT, languages
+from crossalign.results.verdict import ABSENT, LABELS, REPRODUCED, STAND_INS
+from crossalign.results.verdict import JUDGED as NUMBERS_JUDGED
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
-ASSETS = ROOT / "resources" / "report"
 DIFFERENCES = ROOT / "docs" / "differences.md"
-STYLES = ("base.css", "layout.css", "items.css", "chart.css", "print.css")
+STYLES = ("table.css", "base.css", "layout.css", "items.css", "chart.css", "print.css")
 SCRIPTS = (
     *("core.js", "theme.js", "views.js", "sort.js", "tips.js", "filter.js", "jump.js"),
     *("chart.js", "curves.js", "readings.js", "provenance.js"),
 )
+SCALES = {
+    "demo": "demo: artificial languages",
+    "small": "real languages, small models that were pretrained here",
+    "paper": "the papers at full scale",
+}
+# The kind of a verdict decides its colour; the five kinds are told apart in words everywhere.
+KINDS = {
+    **dict.fromkeys(("holds", "reproduced", "made"), "good"),
+    **dict.fromkeys(("unclear", "in part", "close"), "fair"),
+    **dict.fromkeys(("does not hold", "differs"), "bad"),
+    **dict.fromkeys(("cannot be checked", "not judged"), "moot"),
+}
+
+
+class Bar(NamedTuple):
+    """A bar whose parts are as long as they are many, with a headline: `number` in bold, then `words`."""
+
+    title: str
+    parts: Mapping[str, int]
+    number: int | str
+    words: str
+
+    @property
+    def rectangles(self) -> Iterator[tuple[str, float, float]]:
+        """Label, place and width of the parts from left to right, in percent; one that is very small still shows."""
+        total, left = sum(self.parts.values()), 0.0
+        widths = [max(0.8, 100 * number / total) for number in self.parts.values()]
+        for label, width in zip(self.parts, widths, strict=True):
+            yield label, left, 100 * width / sum(widths)
+            left += 100 * width / sum(widths)
+
+
+def kind(verdict: str) -> str:
+    """The kind of a verdict: good, fair, bad, moot or none."""
+    # Why a number is not judged stands in brackets.
+    return KINDS.get(verdict.partition(" (")[0], "none")
+
+
+environment().filters |= {"kind": kind, "counted": count}
 
 
 def asset(name: str) -> str:
-    """A tracked part of the page."""
+    """A script or style of the page."""
     try:
-        return (ASSETS / name).read_text(encoding="utf-8")
+        return (TEMPLATES / name).read_text(encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{ASSETS / name}: a part of the page cannot be read ({error.strerror})") from None
+        raise UserError(f"{TEMPLATES / name}: a part of the page cannot be read ({error.strerror})") from None
 
 
-def script() -> str:
-    """All scripts as one, with a scope of its own."""
-    return '"use strict";\n(() => {\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
+def bars(report: Report) -> list[Bar]:
+    """Claims, numbers and items, for the first screen."""
+    claims = count(report.claims)
+    judged = sum(claims[verdict] for verdict in JUDGED)
+    held = (claims[HOLDS], f"of {judged} judged claims hold") if judged else ("no", "claim judged yet")
+    verdicts = report.verdicts
+    numbers = {label: verdicts[label] for label in dict.fromkeys([*LABELS, *verdicts]) if label in verdicts}
+
+    def many(labels: tuple[str, ...]) -> int:
+        return sum(numbers.get(label, 0) for label in labels)
+
+    if many(NUMBERS_JUDGED) > many(STAND_INS):
+        told = (many((REPRODUCED,)), f"of {many(NUMBERS_JUDGED)} judged numbers reproduced")
+    else:
+        # Few if any are judged: of facts about languages, say.
+        total = sum(numbers.values())
+        told = (total - many(ABSENT), f"of {total} printed numbers have ours beside them")
+    made = (report.states["made"], f"of {len(report.entries)} made")
+    found = (("Claims", claims, held), ("Numbers", numbers, told), ("Tables and figures", report.states, made))
+    return [Bar(title, {label: n for label, n in counts.items() if n}, *told) for title, counts, told in found]
 
 
-def options(pairs: dict[str, str]) -> str:
-    """The choices of a filter."""
-    return "".join(f'<option value="{text(value)}">{text(label)}</option>' for value, label in pairs.items())
+def devices(report: Report) -> str:
+    """The kinds of device that trained, with the number of runs and their hours."""
+    made = {address: facts for entry in report.entries for address, facts in entry.provenance.made.items()}
+    seconds: dict[str, list[float]] = {}
+    for facts in made.values():
+        if "device" in facts:
+            seconds.setdefault(facts["device"], []).append(facts.get("seconds", 0.0))
+    told = (
+        f"{'CPU' if device == 'cpu' else device} ({len(times)} runs, {duration(sum(times))})"
+        for device, times in sorted(seconds.items())
+    )
+    return "; ".join(told) or "no training run is there yet"
 
 
-def filters(report: Report) -> dict[str, str]:
-    """The choices of all filters; only what occurs can be chosen."""
-    tasks = {task for entry in report.entries for task in entry.tasks}
-    codes = {code for entry in report.entries for code in entry.languages}
-    by_name = sorted((row["name"], code) for code, row in languages().items() if code in codes)
-    return {
-        "paper_choices": options({paper: paper for paper in by_paper(report)}),
-        "claim_verdicts": options({f"claim {verdict}": f"a claim: {verdict}" for verdict in VERDICTS}),
-        "number_verdicts": options({verdict: f"a number: {verdict}" for verdict in sorted(report.verdicts)}),
-        "tasks": options({task: label for task, label in names.TASKS.items() if task in tasks}),
-        "languages": options({code: name for name, code in by_name}),
-    }
-
-
-def papers(report: Report) -> str:
-    """The sections of the papers."""
-    entries = {entry.name: entry for entry in report.entries}
-    sections = []
-    for paper, found in by_paper(report).items():
-        claims = claims_table(paper, [claim for claim in report.claims if claim.paper == paper], entries)
-        items = "\n".join(article(entry) for entry in found)
-        head = f'<h2 id="{paper}-title"><span class="eyebrow">{text(paper)}</span>{text(PAPER_TITLES[paper])}</h2>'
-        sections.append(
-            f'<section class="study" id="{paper}" aria-labelledby="{paper}-title">{head}'
-            f'<p class="muted">{text(PAPER_SOURCES[paper])}</p>{claims}<h3>Tables and figures</h3>\n{items}</section>'
-        )
-    return "\n".join(sections)
+def duration(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def data(report: Report) -> dict:
     """What the scripts draw and fill in."""
-    found = [entry.provenance for entry in report.entries]
-    paths = sorted({path for each in found for path in each.data})
+    known = [entry.provenance for entry in report.entries]
+    paths = sorted({path for each in known for path in each.data})
     places = {path: place for place, path in enumerate(paths)}
-    keys = sorted({key for each in found for key in each.settings})
+    keys = sorted({key for each in known for key in each.settings})
     return {
         "commit": report.commit,
         "curves": report.curves,
         "readings": {entry.name: entry.readings for entry in report.entries if entry.readings},
         "files": [[path, report.checksums.get(path, "")] for path in paths],
         "settings": chosen_settings(report.config, keys),
-        "provenance": {each.item: summary(each, places) for each in found},
+        "provenance": {each.item: summary(each, places) for each in known},
     }
 
 
-def banner(report: Report) -> str:
-    """That the run has other languages, models or data than the papers."""
-    if artificial(report.config):
-        return asset("artificial.html")
-    own = ", ".join(report.own_models)
-    models = Template(asset("own-models.html")).substitute(models=text(own)) if own else ""
-    return models + replaced(report.config.get("replaced") or {})
+def inline(markdown: str) -> list[str]:
+    """Text and code by turns; a link keeps its words alone, because the page travels without the other files."""
+    return re.split(r"`([^`]*)`", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown.strip()))
 
 
-def replaced(found: dict[str, list[str]]) -> str:
-    """What stands for data of the papers that this run could not have."""
-    if not found:
-        return ""
-    rows = "".join(f"<li><code>{text(paper)}</code>: {text(what)}</li>" for paper in found for what in found[paper])
-    return Template(asset("replaced.html")).substitute(rows=rows)
+def differences(path: Path) -> list[dict]:
+    """What differs from the papers by design: the sections of docs/differences.md that have a table."""
+    if not path.is_file():
+        return []
+    sections = []
+    for section in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        title, *lines = section.splitlines()
+        rows = [
+            [inline(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+            for line in lines
+            if line.startswith("|") and not re.fullmatch(r"[|:\s-]+", line)
+        ]
+        if rows:
+            sections.append({"title": inline(title), "head": rows[0], "rows": rows[1:]})
+    return sections
 
 
-def early(report: Report) -> str:
-    """That the run still goes, and how far its tables and figures are."""
-    states = report.states
-    made, wanted = states["made"] + states["in part"], len(report.entries) - states["left out"]
-    return Template(asset("early.html")).substitute(made=made, wanted=wanted, when=time.strftime("%H:%M"))
+def banner(report: Report, going: bool = False) -> str:
+    """That the run still goes, and that it has other languages, models or data than the papers."""
+    context = {
+        "artificial": artificial(report.config),
+        "models": report.trained_models,
+        "replaced": report.config.get("replaced") or {},
+        "states": report.states,
+        "now": time.strftime("%H:%M"),
+    }
+    return render("banner.html", going=going, **context)
 
 
 def page(report: Report, going: bool = False) -> str:
     """The whole page; `going`: of a run that is not at its end yet."""
-    style = stylesheet() + "\n" + "\n".join(asset(name) for name in STYLES)
-    code = script()
-    policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
-        f"style-src '{content_hash(style)}'; script-src '{content_hash(code)}'"
-    )
-    return Template(asset("page.html")).substitute(
-        policy=text(policy),
-        run=text(report.config["run"]),
+    style = "\n".join(asset(name) for name in STYLES)
+    script = '"use strict";\n(() => {\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
+    # The names by which a content security policy knows an inline style and script.
+    digests = [base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script)]
+    allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
+    scale = "demo" if artificial(report.config) else report.config["run"]
+    return render(
+        "page.html",
+        report=report,
+        studies=STUDIES,
+        tasks=names.TASKS,
+        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; {allowed}",
         style=style,
-        script=code,
-        banner=(early(report) if going else "") + banner(report),
-        facts=facts(report),
-        graphic=graphic(report),
-        tiles=tiles(report),
-        papers=papers(report),
+        script=script,
+        banner=banner(report, going),
+        bars=bars(report),
+        scale=SCALES.get(scale, "settings of its own"),
+        devices=devices(report),
+        remarks=remarks(report.measured),
+        languages={code: row["name"] for code, row in languages().items()},
+        verdicts=VERDICTS,
         differences=differences(DIFFERENCES),
-        data=inline_json(data(report)),
-        **filters(report),
+        data=data(report),
     )
 
 
-def target_of(out: Path) -> Path:
-    """Where provenance.json lies."""
-    return out.with_name("provenance.json")
+def write_page(report: Report, path: Path, going: bool = False) -> None:
+    """Write the page as one file."""
+    with write_atomic(path, "wb") as stream:
+        # A name that is no text in any encoding must not cost the page.
+        stream.write(page(report, going).encode("utf-8", "replace"))

@@ -1,7 +1,4 @@
-"""A logger plugin of Snakemake 9: `snakemake --logger crossalign`, if this package's folder is on the PYTHONPATH.
-
-Snakemake finds plugins by their names on the path, so nothing has to be installed. What it does is in the library.
-"""
+"""A logger plugin of Snakemake 9, found by its name on the PYTHONPATH: `snakemake --logger crossalign`."""
 
 import sys
 from pathlib import Path
