@@ -47,7 +47,7 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.trained_models import trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
-from crossalign.papers import paper_code
+from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run

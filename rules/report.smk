@@ -27,7 +27,7 @@ rule make_verdicts:
         "../envs/data.yaml"
     params:
         program=program("make_verdicts.py"),
-        code_hash=code("make_verdicts.py"),
+        code_hash=claims_code("make_verdicts.py"),
         results=lambda wildcards, input: parent(input.config),
     shell:
         "{params.program} --config {input.config:q} --results {params.results:q} --out {output.numbers:q}"

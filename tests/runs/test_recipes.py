@@ -77,9 +77,9 @@ def merged(config, *files, **changes):
     return config | changes
 
 
-def program(folder, name, *arguments):
+def program(folder, name, *arguments, out="."):
     """Run a program of the copy."""
-    command = [sys.executable, f"scripts/{name}", *arguments, "--out", "."]
+    command = [sys.executable, f"scripts/{name}", *arguments, *(["--out", out] if out else [])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -133,6 +133,32 @@ def test_a_table_is_made_from_results_that_are_there(page, copy):
         assert rows["ru", metric]["missing"] == ""
     assert "F1 of entities" in (tables / "table9.html").read_text(encoding="utf-8")
     assert "F1 of words" in (tables / "table9.tex").read_text(encoding="utf-8")
+
+
+def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
+    config = merged(load([]), copy / "mine.yaml")
+    make_results(copy / "results" / "mine", config | {"items": ["align-predict/table8"]})
+    recipe = page["Add a paper"]
+    apply(recipe, copy)
+    (command,) = commands(recipe)
+    assert planned(run(command, copy)) == {"make_table": 1}
+    tables = copy / "results" / "mine" / "tables" / "extremes"
+    with (tables / "table1.csv").open(encoding="utf-8", newline="") as stream:
+        rows = {row["which"]: row for row in csv.DictReader(stream)}
+    scores = copy / "results" / "mine" / "tuned" / "mbert" / "ner-wikiann_en" / "ref" / "seed1" / "scores.json"
+    found = json.loads(scores.read_text(encoding="utf-8"))
+    languages = config["align-predict"]["languages"]
+    best = max(languages, key=lambda lang: found[f"ner/wikiann_{lang}/test"]["F1"])
+    assert rows["best"]["target"] == best
+    assert float(rows["best"]["mean"]) > float(rows["worst"]["mean"])
+    # The page, its claims and the verdicts know the paper, too.
+    told = merged(config, copy / "extremes.yaml")
+    (copy / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    places = ("--config", "told.json", "--results", "results/mine")
+    program(copy, "make_verdicts.py", *places, out=None)
+    page_file = copy / "page.html"
+    program(copy, "make_report.py", *places, out=page_file)
+    assert "Best and worst target languages" in page_file.read_text(encoding="utf-8")
 
 
 def test_the_differences_name_keys_that_exist(root):

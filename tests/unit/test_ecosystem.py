@@ -218,7 +218,7 @@ def test_the_changelog_and_the_citation_have_the_same_version(root):
 
 
 def test_the_citation_names_the_papers(root):
-    from crossalign.report.studies import STUDIES
+    from crossalign.catalog.papers import papers
 
     titles = [reference["title"] for reference in load(root / "CITATION.cff")["references"]]
-    assert all(any(title.startswith(paper) for title in titles) for paper, _ in STUDIES.values())
+    assert all(any(title.startswith(paper) for title in titles) for paper, _ in papers().values())

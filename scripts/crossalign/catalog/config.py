@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from crossalign.catalog.papers import papers
 from crossalign.catalog.targets import KINDS
 from crossalign.catalog.trained_models import trained_models, wrong_entries
 from crossalign.engine.hyperparameters import limits
@@ -301,7 +302,7 @@ def missing_treebanks(config: dict) -> Iterator[str]:
             yield f"talk.folded: '{treebank}' is not among talk.treebanks"
 
 
-STUDIES = ("", "unseen", "align-predict", "anc", "adjust", "talk")
+STUDIES = ("", "unseen", *papers())
 
 
 def wrong_presets(config: dict) -> Iterator[str]:

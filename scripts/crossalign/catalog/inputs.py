@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of, parse
+from crossalign.catalog.papers import papers
 from crossalign.catalog.runs import Catalog, covers_language
 from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
@@ -18,7 +19,7 @@ from crossalign.catalog.trained_models import texts_of, trained_model, trained_v
 from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
-PAPERS = {"align_predict": "align-predict", "anc": "anc", "adjust": "adjust", "talk": "talk"}
+PAPERS = {name.replace("-", "_"): name for name in papers()}
 TARGETS = ("all", *PAPERS, "grid", "data", "download")
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from crossalign.catalog.papers import papers
 from crossalign.engine import hyperparameters as engine
 from crossalign.engine import pretrain_settings as pretraining
 
@@ -47,7 +48,7 @@ Pairs = like("^[0-9]+k?$", "a number of sentence pairs such as 30k or 500")
 Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(**engine.RATE)]
 Seeds = Annotated[Some[Positive], Field(title="a list of whole numbers from 1, at least one")]
-Paper = Literal["align-predict", "anc", "adjust", "talk"]
+Paper = Literal[tuple(papers())]
 TextSource = Literal["mix", "cc100", "wikipedia"]
 
 
@@ -387,6 +388,13 @@ class Config(Section):
     pretrain: Pretrain
     bilstm: Bilstm
     similarity: Similarity
+
+
+# The section of a further paper is free: only its items read it.
+FREE = [name for name in papers() if name.replace("-", "_") not in Config.model_fields]
+if FREE:
+    sections = {name.replace("-", "_"): (dict[str, Any], Field(alias=name)) for name in FREE}
+    Config = create_model("Config", __base__=Config, **sections)
 
 
 class Plain(GenerateJsonSchema):

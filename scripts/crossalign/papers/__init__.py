@@ -1,7 +1,7 @@
 """One folder per paper: its items, tables, figures and claims.
 
-A paper is registered by its name in PAPERS. Its folder has the same name, with `_` for `-`, and holds items.py (ITEMS),
-tables.py (TABLES), figures.py (FIGURES) and claims.py (CLAIMS), as far as it has such.
+A folder has the name of its paper, with `_` for `-`, and holds items.py (ITEMS), tables.py (TABLES), figures.py
+(FIGURES) and claims.py (CLAIMS), as far as it has such; `catalog.papers` finds it.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from crossalign.catalog.code_hash import code_hash
+from crossalign.catalog.code_hash import SCRIPTS, code_hash
+from crossalign.catalog.papers import papers
 from crossalign.runtime.errors import UserError
 
-# In the order of the page.
-PAPERS = ("align-predict", "anc", "adjust", "talk")
+PAPERS = tuple(papers())
 
 
 def declared(paper: str, part: str) -> Any:
@@ -26,6 +26,12 @@ def declared(paper: str, part: str) -> Any:
 def paper_code(script: str, part: str) -> Callable[..., str]:
     """A param of a rule: the hash of a program and of the paper's module, which the program does not import by name."""
     return lambda wildcards: code_hash(script, f"crossalign/papers/{wildcards.paper.replace('-', '_')}/{part}.py")
+
+
+def claims_code(script: str) -> Callable[..., str]:
+    """Likewise, of a program and of the claims of all papers."""
+    modules = [f"crossalign/papers/{paper.replace('-', '_')}/claims.py" for paper in PAPERS]
+    return lambda wildcards: code_hash(script, *(file for file in modules if (SCRIPTS / file).is_file()))
 
 
 def all_of(part: str) -> dict[str, Callable[[Any], Any]]:

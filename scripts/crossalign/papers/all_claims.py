@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-from crossalign.papers.adjust import claims as adjust
-from crossalign.papers.align_predict import claims as align_predict
+from crossalign.papers import declared
 from crossalign.papers.all_items import PAPERS, catalog_of
-from crossalign.papers.anc import claims as anc
-from crossalign.papers.talk import claims as talk
 from crossalign.results.claims.claim import Claim, Judged, judge_all
 from crossalign.results.claims.evidence import Evidence
 
-CLAIMS: dict[str, dict[str, Claim]] = {module.PAPER: module.CLAIMS for module in (align_predict, anc, adjust, talk)}
+CLAIMS: dict[str, dict[str, Claim]] = {paper: claims for paper in PAPERS if (claims := declared(paper, "claims"))}
 
 
 def evidence_of(config: dict, folder: str | Path) -> Evidence:

@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from crossalign.catalog.papers import papers
 from crossalign.papers.all_items import ITEMS
-from crossalign.report.studies import STUDIES
 
 # The report sorts categories by name. Short names: the list of categories takes the width that the longest one needs.
 PAGE = "1. All on one page"
@@ -60,7 +60,7 @@ def judged(item: str, claims: Path) -> list[Verdict]:
 def caption_of(item: str, claims: Path) -> Caption:
     """All that a caption says, safe to stand in reStructuredText."""
     verdicts = [Verdict(*map(plain, each)) for each in judged(item, claims)]
-    study = STUDIES[item.partition("/")[0]]
+    study = papers()[item.partition("/")[0]]
     return Caption(name_of(item), plain(ITEMS[item].title), plain(study.title), plain(study.source), verdicts)
 
 
@@ -73,7 +73,7 @@ def labels_of(item: str, claims: Path) -> dict[str, str]:
 
 def category_of(paper: str) -> str:
     """A study's heading, in the order of the studies."""
-    return f"{list(STUDIES).index(paper) + 2}. {paper}"
+    return f"{list(papers()).index(paper) + 2}. {paper}"
 
 
 def plain(text: str) -> str:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from crossalign.catalog.papers import papers
 from crossalign.catalog.stand_in import artificial
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
 from crossalign.plan.measured import remarks
 from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
 from crossalign.report.gather import Report
 from crossalign.report.provenance import chosen_settings, summary
-from crossalign.report.studies import STUDIES
 from crossalign.results import names
 from crossalign.results.published import ROOT, languages
 from crossalign.results.verdict import ABSENT, LABELS, REPRODUCED, STAND_INS
@@ -184,7 +184,7 @@ def page(report: Report, going: bool = False) -> str:
     return render(
         "page.html",
         report=report,
-        studies=STUDIES,
+        studies=papers(),
         tasks=names.TASKS,
         policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; {allowed}",
         style=style,

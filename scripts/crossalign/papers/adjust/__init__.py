@@ -1,1 +1,5 @@
 """The paper `adjust`: items, tables, figures, claims."""
+
+PLACE = 3
+TITLE = "The Impact of Cross-Lingual Adjustment of Contextual Word Representations on Zero-Shot Transfer"
+SOURCE = "Efimov, Boytsov, Arslanova and Braslavski, ECIR 2023"

@@ -1,1 +1,5 @@
 """The paper `talk`: items, tables, figures, claims."""
+
+PLACE = 4
+TITLE = "Cross Lingual Transfer with Multilingual Language Models"
+SOURCE = "Muller, seminar talk, 2022"
