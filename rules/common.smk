@@ -52,6 +52,7 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_json
 from crossalign.runtime.workarounds import mend_status_queries, submits_as, survive_second_sigterm, use_one_timer
 from snakemake.exceptions import WorkflowError
 
@@ -137,9 +138,10 @@ def needed():
 
 
 def start_run():
-    """Before the first job: licences of what will be fetched, and no job of a killed run."""
+    """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
     if not config.get("world") and (absent := missing(needed(), DOWNLOADS)):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(absent)}")
+    write_json(INPUTS.config_file, config, sort_keys=True)
     use_one_timer(workflow.scheduler, logger.warning)
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
     if workflow.executor_plugin.name == "slurm":
