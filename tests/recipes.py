@@ -87,6 +87,7 @@ def apply(blocks: list[Block], root: Path) -> None:
             file.write_text(before + step.text, encoding="utf-8")
         elif step.do == "create":
             assert not file.exists(), f"{step.file} is there already"
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(step.text, encoding="utf-8")
         elif step.do == "change":
             file.write_text(changed(file.read_text(encoding="utf-8"), step), encoding="utf-8")

@@ -154,11 +154,13 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     # The page, its claims and the verdicts know the paper, too.
     told = merged(config, copy / "extremes.yaml")
     (copy / "told.json").write_text(json.dumps(told), encoding="utf-8")
-    places = ("--config", "told.json", "--results", "results/mine")
+    shutil.copytree(tables, copy / "results" / "alone" / "tables" / "extremes")
+    places = ("--config", "told.json", "--results", "results/alone")
     program(copy, "make_verdicts.py", *places, out=None)
-    page_file = copy / "page.html"
-    program(copy, "make_report.py", *places, out=page_file)
-    assert "Best and worst target languages" in page_file.read_text(encoding="utf-8")
+    program(copy, "make_report.py", *places, out="page.html")
+    shown = (copy / "page.html").read_text(encoding="utf-8")
+    assert "Best and worst target languages" in shown
+    assert "Best and worst target language of English models" in shown
 
 
 def test_the_differences_name_keys_that_exist(root):

@@ -192,6 +192,7 @@ def known_languages() -> list[str]:
 
 def meaning_problems(config: dict) -> Iterator[str]:
     """What fits the schema and is wrong all the same."""
+    yield from (f"the config: the key '{paper}' is missing" for paper in config["papers"] if paper not in config)
     yield from unknown_languages(config)
     yield from unknown_models(config)
     yield from layers_beyond(config)

@@ -390,10 +390,10 @@ class Config(Section):
     similarity: Similarity
 
 
-# The section of a further paper is free: only its items read it.
+# The section of a further paper is free: only its items read it, and where the paper is not chosen it may be absent.
 FREE = [name for name in papers() if name.replace("-", "_") not in Config.model_fields]
 if FREE:
-    sections = {name.replace("-", "_"): (dict[str, Any], Field(alias=name)) for name in FREE}
+    sections = {name.replace("-", "_"): (dict[str, Any], Field(alias=name, default={})) for name in FREE}
     Config = create_model("Config", __base__=Config, **sections)
 
 
