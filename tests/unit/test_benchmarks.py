@@ -71,7 +71,7 @@ def test_pretraining_and_its_peer_run_on_a_cpu(root, tmp_path):
 @pytest.mark.parametrize(
     ("says", "peak", "busy"), [("1234, 80", 1234, 80.0), ("1234, [N/A]", 1234, None), ("no such card", 0, None)]
 )
-def test_the_driver_is_asked_for_memory_and_for_how_busy_the_gpu_is(benchmarks, tmp_path, monkeypatch, says, peak, busy):
+def test_the_driver_is_asked_for_memory_and_utilisation(benchmarks, tmp_path, monkeypatch, says, peak, busy):
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\necho '{says}'\n")
     program.chmod(0o755)
