@@ -26,12 +26,7 @@ from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.nli import read_pairs
 from crossalign.data.qa import prepare_questions, read_questions
 from crossalign.data.report import Report
-from crossalign.data.text import (
-    Cleaning,
-    clean_sentences,
-    read_lines,
-    tokeniser,
-)
+from crossalign.data.text import Cleaning, clean_sentences, read_lines, tokeniser
 from crossalign.data.transliteration import transliterator
 
 Job = Callable[[str], str]

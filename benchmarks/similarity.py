@@ -28,7 +28,8 @@ import numpy as np
 from common import new_parser, print_row, print_table
 
 from crossalign.analysis.backends import TorchBackend, choose_backend
-from crossalign.analysis.similarity import ANC, INDEXES, Options, compare
+from crossalign.analysis.indexes import ANC, INDEXES
+from crossalign.analysis.similarity import Options, compare
 
 GROUPS = {
     "CKA": ("cka",),
