@@ -8,12 +8,12 @@ import pytest
 from crossalign.analysis import bootstrap
 from crossalign.analysis import moments as second_moments
 from crossalign.analysis.backends import NumpyBackend, TorchBackend
+from crossalign.analysis.indexes import RESAMPLED
 from crossalign.analysis.matrices import Lengths, Matrix, functions_of, strangers
 from crossalign.analysis.moments import accumulate
 from crossalign.analysis.similarity import Options, compare, similarity
 
-INDEXES = ("cka", "anc", "anc-signed", "matching")
-ASKED = Options(INDEXES, resample=True)
+ASKED = Options(RESAMPLED, resample=True)
 
 
 def in_blocks(backend):

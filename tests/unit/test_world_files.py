@@ -13,7 +13,7 @@ import pytest
 from world_for_tests import small_settings
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.makers import XNLI_COLUMNS
+from crossalign.world.files import XNLI_COLUMNS
 from crossalign.world.world import write_world
 
 PUD = ["ar", "cs", "de", "en", "es", "fi", "fr", "hi", "id", "it", "ja", "pl", "pt", "ru", "sv", "tr", "zh"]

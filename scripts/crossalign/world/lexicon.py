@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.concepts import Concept, Concepts
 from crossalign.world.dice import chance, dice, pick
+from crossalign.world.meanings import Concept, Concepts
 from crossalign.world.spelling import speller
 
 # Characters of Chinese words; Japanese borrows some of the words whole.
