@@ -99,14 +99,11 @@ def compare(
     wanted = set(options.indexes)
     resamples = bootstrap.resamples(first.sentences) if options.resample else None
     if wanted.intersection((*CKA, *ANC, *CCA)):
-        plain = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
-        for pair, one in zip(found, plain.pairs, strict=True):
-            pair.values, pair.neurons = one.values, one.neurons
-            pair.draws |= {("none", name): drawn for name, drawn in one.draws.items() if name in wanted}
+        found, moments, products = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
         if wanted.intersection(CCA).difference(ECCO):
-            _canonical([first, *rest], plain.moments, plain.products, options, found)
+            _canonical([first, *rest], moments, products, options, found)
         if wanted.intersection(ECCO):
-            values = canonical.ecco(plain.moments, plain.products, backend)
+            values = canonical.ecco(moments, products, backend)
             for pair, matrix, both in zip(found, rest, values, strict=True):
                 pair.values |= both
                 pair.saturated |= max(first.neurons, matrix.neurons) >= first.sentences
@@ -152,14 +149,14 @@ def _controlled(
 ) -> None:
     """The controls of `length` for every pair. A sentence is drawn with its translation and its stranger."""
     changed = [Reordered(matrix, own.strangers) for matrix, own in zip(rest, lengths[1:], strict=True)]
-    for pair, stranger in zip(found, linear(first, changed, wanted, resamples).pairs, strict=True):
+    for pair, stranger in zip(found, linear(first, changed, wanted, resamples)[0], strict=True):
         pair.controlled["strangers"] = {name: pair.values[name] - stranger.values[name] for name in wanted}
-        for name in wanted.intersection(stranger.draws):
-            pair.draws["strangers", name] = pair.draws["none", name] - stranger.draws[name]
+        for (_, name), drawn in stranger.draws.items():
+            pair.draws["strangers", name] = pair.draws["none", name] - drawn
     bare = [WithoutLength(matrix, own.functions) for matrix, own in zip([first, *rest], lengths, strict=True)]
-    for pair, left in zip(found, linear(bare[0], bare[1:], wanted, resamples).pairs, strict=True):
+    for pair, left in zip(found, linear(bare[0], bare[1:], wanted, resamples)[0], strict=True):
         pair.controlled["length"] = {name: left.values[name] for name in wanted}
-        pair.draws |= {("length", name): drawn for name, drawn in left.draws.items() if name in wanted}
+        pair.draws |= {("length", name): drawn for (_, name), drawn in left.draws.items()}
 
 
 def _canonical(
@@ -203,53 +200,42 @@ def similarity(index: str, x: np.ndarray, y: np.ndarray, **settings) -> float:
     return compare(x, [y], Options((index,), **settings))[0].values[index]
 
 
-@dataclass
-class Pair:
-    """Of two matrices: value by index, its values in the resamples, and the correlation of each neuron for ANC."""
-
-    values: dict[str, float] = field(default_factory=dict)
-    draws: dict[str, np.ndarray] = field(default_factory=dict)
-    neurons: np.ndarray | None = None
-
-
-@dataclass
-class Linear:
-    """Of the first matrix with each of the others; the moments serve further indexes."""
-
-    pairs: list[Pair]
-    moments: list[Moments]
-    products: list[Products]
-
-
 def linear(
-    first: Matrix,
-    rest: Sequence[Matrix],
-    wanted: Collection[str],
-    resamples: Resamples | None = None,
-    full: bool = False,
-) -> Linear:
-    """Those of `wanted` that are CKA or ANC; with `full` the moments are whole whatever is wanted."""
+    first: Matrix, rest: Sequence[Matrix], wanted: Collection[str], resamples: Resamples | None, full: bool = False
+) -> tuple[list[Similarity], list[Moments], list[Products]]:
+    """Those of `wanted` that are CKA or ANC, from second moments, which serve further indexes.
+
+    With `full` the moments are whole whatever is wanted.
+    """
     neuronwise = not set(ANC).isdisjoint(wanted)
     # Overlaps cost as much as the moments: only CKA, and only the centred one, is resampled by them.
     parts = resamples.parts if resamples and ("cka" in wanted or neuronwise) else 0
     full = full or not set(CKA).isdisjoint(wanted)
     moments, products = accumulate(first, rest, full, parts if "cka" in wanted else 0, parts if neuronwise else 0)
-    found = Linear([Pair() for _ in rest], moments, products)
+    pairs = [Similarity() for _ in rest]
     if neuronwise:
-        _anc(found, first.backend, resamples)
+        _anc(pairs, moments, products, first.backend, resamples)
     if "cka" in wanted:
-        _cka(found, first.backend, resamples)
+        _cka(pairs, moments, products, first.backend, resamples)
     if "cka-uncentred" in wanted:
-        _uncentred(found, first.backend)
-    return found
+        _uncentred(pairs, moments, products, first.backend)
+    for pair in pairs:
+        pair.draws = {key: drawn for key, drawn in pair.draws.items() if key[1] in wanted}
+    return pairs, moments, products
 
 
-def _anc(found: Linear, backend: Backend, resamples: Resamples | None) -> None:
-    left, *rights = found.moments
+def _anc(
+    pairs: list[Similarity],
+    moments: list[Moments],
+    products: list[Products],
+    backend: Backend,
+    resamples: Resamples | None,
+) -> None:
+    left, *rights = moments
     if resamples:
         weights = backend.load(resamples.weights)
         length = bootstrap.lengths(left, weights, backend)
-    for pair, right, product in zip(found.pairs, rights, found.products, strict=True):
+    for pair, right, product in zip(pairs, rights, products, strict=True):
         pair.neurons = backend.host(_neuron_correlations(left, right, product, backend))
         if np.isnan(pair.neurons).all():
             pair.values |= {"anc": float("nan"), "anc-signed": float("nan")}
@@ -258,26 +244,33 @@ def _anc(found: Linear, backend: Backend, resamples: Resamples | None) -> None:
         pair.values |= {"anc": float(np.abs(known).mean()), "anc-signed": float(known.mean())}
         if resamples:
             other = bootstrap.lengths(right, weights, backend)
-            pair.draws |= bootstrap.anc(product, length, other, weights, backend)
+            drawn = bootstrap.anc(product, length, other, weights, backend)
+            pair.draws |= {("none", name): values for name, values in drawn.items()}
 
 
-def _cka(found: Linear, backend: Backend, resamples: Resamples | None) -> None:
-    defined = [bool(moment.varies.any()) for moment in found.moments]
-    norms = [_norm(moment.gram, backend) for moment in found.moments]
-    own, mixed = (resamples.norms(one, backend) if resamples else None for one in (found.moments, found.products))
-    for place, (pair, product) in enumerate(zip(found.pairs, found.products, strict=True), 1):
+def _cka(
+    pairs: list[Similarity],
+    moments: list[Moments],
+    products: list[Products],
+    backend: Backend,
+    resamples: Resamples | None,
+) -> None:
+    defined = [bool(moment.varies.any()) for moment in moments]
+    norms = [_norm(moment.gram, backend) for moment in moments]
+    own, mixed = (resamples.norms(one, backend) if resamples else None for one in (moments, products))
+    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
         if not (defined[0] and defined[place]):
             pair.values["cka"] = float("nan")
             continue
         pair.values["cka"] = _ratio(_norm(product.cross, backend), norms[0], norms[place])
         if resamples:
-            pair.draws["cka"] = bootstrap.cka(mixed[place - 1], own[0], own[place])
+            pair.draws["none", "cka"] = bootstrap.cka(mixed[place - 1], own[0], own[place])
 
 
-def _uncentred(found: Linear, backend: Backend) -> None:
-    norms = [_norm(_raised(moment.gram, moment, moment, backend), backend) for moment in found.moments]
-    for place, (pair, product) in enumerate(zip(found.pairs, found.products, strict=True), 1):
-        cross = _raised(product.cross, found.moments[0], found.moments[place], backend)
+def _uncentred(pairs: list[Similarity], moments: list[Moments], products: list[Products], backend: Backend) -> None:
+    norms = [_norm(_raised(moment.gram, moment, moment, backend), backend) for moment in moments]
+    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
+        cross = _raised(product.cross, moments[0], moments[place], backend)
         pair.values["cka-uncentred"] = _ratio(_norm(cross, backend), norms[0], norms[place])
 
 

@@ -80,17 +80,7 @@ PENN = {
     "NOUN": "NN", "PROPN": "NNP", "VERB": "VBD", "ADJ": "JJ", "ADV": "RB", "PRON": "PRP", "DET": "DT", "ADP": "IN",
     "NUM": "CD", "AUX": "MD", "CCONJ": "CC", "SCONJ": "IN", "PART": "RB", "PUNCT": ".", "INTJ": "UH", "X": "FW",
 }  # fmt: skip
-CHUNKS = {
-    "NOUN": "NP",
-    "PROPN": "NP",
-    "ADJ": "NP",
-    "DET": "NP",
-    "NUM": "NP",
-    "PRON": "NP",
-    "VERB": "VP",
-    "AUX": "VP",
-    "ADP": "PP",
-}
+CHUNKS = dict.fromkeys(("NOUN", "PROPN", "ADJ", "DET", "NUM", "PRON"), "NP") | {"VERB": "VP", "AUX": "VP", "ADP": "PP"}
 
 
 def entity_sentence(rng: random.Random, grammar: Grammar) -> Sentence:

@@ -74,14 +74,10 @@ class Grammar:
         root.kids.append(Node(pick(rng, ["where", "when"]), "ADV", "advmod", [], "place"))
 
     def _tense(self, rng: random.Random) -> str:
-        draw = rng.random()
-        return (
-            "past"
-            if draw < self.domain["past"]
-            else "fut"
-            if draw < self.domain["past"] + self.domain["future"]
-            else "pres"
-        )
+        draw, past = rng.random(), self.domain["past"]
+        if draw < past:
+            return "past"
+        return "fut" if draw < past + self.domain["future"] else "pres"
 
     def clause(self, rng: random.Random, topic: str, rel: str, depth: int, subject: Node | None = None) -> Node:
         """A clause with its arguments. A given `subject` is understood and not said (relative clauses, control)."""
@@ -202,13 +198,10 @@ class Grammar:
         d = self.domain
         node = Node(self.concepts.noun(rng, group, topic).id, "NOUN", rel, [], group, plural=rng.random() < 0.3)
         draw = rng.random()
-        node.definite = (
-            "the"
-            if draw < 0.5
-            else "a"
-            if draw < 0.82
-            else pick(rng, ["this", "that", "every", "my", "his", "our", "their"])
-        )
+        if draw < 0.82:
+            node.definite = "the" if draw < 0.5 else "a"
+        else:
+            node.definite = pick(rng, ["this", "that", "every", "my", "his", "our", "their"])
         if node.definite == "every":
             node.plural = False
         if rng.random() < d["numbers"] and node.definite in ("the", "a"):
