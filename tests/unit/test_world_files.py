@@ -227,11 +227,7 @@ def _raw_pairs(made: Path, code: str) -> list[str]:
 
 def test_bitext_files_go_line_by_line(made: Path) -> None:
     for code in ("es", "ru", "vi", "hi"):
-        raw = (
-            gzip.decompress((made / f"bitext/wikimatrix/WikiMatrix.en-{code}.tsv.gz").read_bytes())
-            .decode()
-            .splitlines()
-        )
+        raw = _raw_pairs(made, code)
         split = (made / f"truth/bitext-{code}.tsv").read_text(encoding="utf-8").splitlines()
         links = (made / f"truth/links-{code}.txt").read_text().split("\n")[:-1]
         assert len(raw) == len(split) == len(links) == 60
