@@ -9,24 +9,19 @@ temporary folder. The original is used when `fast_align` is on PATH.
 """
 
 import argparse
-import gzip
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+from common import ROOT, Cost, cost_of, new_parser, print_row, print_table, shared_folder, text_of
+from link_scores import Score, parse_gold
 
-from link_scores import Score, parse_gold  # noqa: E402
-
-from crossalign.alignment.links import METHODS, LinkSet, parse_links, symmetrise  # noqa: E402
-from crossalign.runtime.errors import UserError, run_main  # noqa: E402
+from crossalign.alignment.links import METHODS, LinkSet, parse_links, symmetrise
+from crossalign.runtime.errors import UserError, run_main
 
 BUILTIN = [sys.executable, str(ROOT / "scripts" / "fast_align.py")]
 USUAL = ["-d", "-o", "-v"]
@@ -40,7 +35,7 @@ Pairs = list[tuple[str, str]]
 
 def data_folder() -> Path:
     """Where the real text is."""
-    folder = Path(os.environ.get("CROSSALIGN_SHARED", ROOT.parent / "shared")) / "data"
+    folder = shared_folder() / "data"
     if not folder.is_dir():
         raise UserError(f"no real text in {folder}; name the folder that holds data/ in CROSSALIGN_SHARED")
     return folder
@@ -48,8 +43,7 @@ def data_folder() -> Path:
 
 def lines(path: Path) -> list[str]:
     """The lines of a gzip file."""
-    with gzip.open(path, "rt", encoding="utf-8") as stream:
-        return stream.read().splitlines()
+    return text_of(path).splitlines()
 
 
 def words(text: str) -> str:
@@ -78,31 +72,9 @@ def write_bitext(path: Path, pairs: Pairs) -> int:
     return len(kept)
 
 
-@dataclass
-class Cost:
-    """What a command took: seconds by the clock and of all cores together, and peak memory in megabytes."""
-
-    wall: float
-    cpu: float
-    peak: float
-
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.wall + other.wall, self.cpu + other.cpu, max(self.peak, other.peak))
-
-    def columns(self) -> list[str]:
-        """For a table."""
-        return [f"{self.wall:.1f}", f"{self.cpu:.1f}", f"{self.peak:.0f}"]
-
-
 def measure(command: list[str], out: Path, **environment: str) -> Cost:
-    """Run a command with its output in a file."""
-    begin = time.perf_counter()
-    with out.open("wb") as stream, open(os.devnull, "wb") as nothing:  # noqa: PTH123
-        process = subprocess.Popen(command, stdout=stream, stderr=nothing, env={**os.environ, **environment})
-        _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise UserError(f"{' '.join(command)} ended with status {status}")
-    return Cost(time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    """What a command costs, with its output in a file."""
+    return cost_of(command, out, {**os.environ, **environment}, subprocess.DEVNULL)
 
 
 def read(path: Path) -> LinkSet:
@@ -117,18 +89,6 @@ def agreement(ours: LinkSet, theirs: LinkSet) -> float:
     for sentence in range(len(ours)):
         score.add(ours.pairs(sentence), theirs.pairs(sentence))
     return score.f1
-
-
-def print_row(row: list[str]) -> None:
-    """One row of a Markdown table, at once: rows of a long measurement are worth reading while it lasts."""
-    print("| " + " | ".join(row) + " |", flush=True)
-
-
-def print_table(header: list[str], rows: list[list[str]]) -> None:
-    """A Markdown table."""
-    for row in (header, ["---"] * len(header), *rows):
-        print_row(row)
-    print(flush=True)
 
 
 def quality(args: argparse.Namespace, folder: Path) -> None:
@@ -158,7 +118,7 @@ def quality(args: argparse.Namespace, folder: Path) -> None:
         measure([*BUILTIN, "-i", str(bitext), *USUAL, *turn, *threads], folder / "one", **cache)
         systems["builtin"].append(read(folder / "one"))
     if original:
-        cost, systems["fast_align"] = Cost(0.0, 0.0, 0.0), []
+        cost, systems["fast_align"] = Cost(), []
         for turn in ([], ["-r"]):
             cost += measure([original, "-i", str(bitext), *USUAL, *turn], folder / "one", OMP_NUM_THREADS="1")
             systems["fast_align"].append(read(folder / "one"))
@@ -255,7 +215,7 @@ def world_row(name: str, pool: str, truth: LinkSet, args: argparse.Namespace, fo
 
 def main() -> None:
     """Run one of the three measurements."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parts = parser.add_subparsers(dest="part", required=True)
     parts.add_parser("quality").set_defaults(run=quality)

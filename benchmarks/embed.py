@@ -15,7 +15,6 @@ DIR holds, anywhere below it, *pud*.conllu.gz (or .conllu) and mBERT's vocab.txt
 """
 
 import argparse
-import gzip
 import json
 import shutil
 import subprocess
@@ -24,10 +23,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
-
 import numpy as np
 import torch
+from common import find, new_parser, print_row, print_table, text_of
 
 _ENCODER = {"hidden_act": "gelu", "initializer_range": 0.02, "hidden_dropout_prob": 0.1}
 SHAPES = {
@@ -50,7 +48,7 @@ SHARD = 1 << 30
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
     parser.add_argument("--model-size", choices=list(SHAPES), help="default: mbert; with --quick tiny")
@@ -69,11 +67,6 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def read_text(path: Path) -> str:
-    """A text file, packed or not."""
-    return (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode("utf-8")
-
-
 def write_texts(data: Path, folder: Path, languages: int, sentences: int) -> None:
     """One file per language with its first sentences, from their beginning again if there are too few."""
     files = sorted(path for path in data.rglob("*pud*.conllu*") if path.suffix in (".gz", ".conllu"))[:languages]
@@ -81,7 +74,7 @@ def write_texts(data: Path, folder: Path, languages: int, sentences: int) -> Non
         sys.exit(f"error: {data} holds no *pud*.conllu.gz")
     folder.mkdir()
     for path in files:
-        lines = [line[9:] for line in read_text(path).split("\n") if line.startswith("# text = ")]
+        lines = [line[9:] for line in text_of(path).split("\n") if line.startswith("# text = ")]
         chosen = (lines * (-(-sentences // len(lines))))[:sentences]
         (folder / f"{path.name.split('_')[0]}.txt").write_text("\n".join(chosen) + "\n", encoding="utf-8")
 
@@ -95,11 +88,8 @@ def make_model(folder: Path, size: str, data: Path, device: str) -> None:
     from crossalign.engine.shape import EncoderConfig
     from crossalign.engine.tokenizer import wordpiece_tokenizer
 
-    found = sorted(data.rglob("vocab.txt*"))
-    if not found:
-        sys.exit(f"error: {data} holds no vocab.txt of mBERT")
     folder.mkdir()
-    (folder / "vocab.txt").write_text(read_text(found[0]), encoding="utf-8")
+    (folder / "vocab.txt").write_text(text_of(find(data, "vocab.txt*")), encoding="utf-8")
     wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps({**SHAPES[size], **_ENCODER}))
     model = empty_encoder(EncoderConfig.from_huggingface(SHAPES[size]))
@@ -141,7 +131,7 @@ def embed_ours(model: Path, texts: Path, out: Path, device: str, precision: str)
     loading = time.perf_counter() - start
     files = {path.stem: path for path in sorted(texts.glob("*.txt"))}
     short = out / "warm.txt"
-    short.write_text("\n".join(read_text(next(iter(files.values()))).splitlines()[:64]) + "\n", encoding="utf-8")
+    short.write_text("\n".join(text_of(next(iter(files.values()))).splitlines()[:64]) + "\n", encoding="utf-8")
     embed_files(loaded, {"warm": short}, out, Options(LENGTH, "include"))
     return timed(lambda: embed_files(loaded, files, out, Options(LENGTH, "include")), device, loading)
 
@@ -178,7 +168,7 @@ def embed_padded(model: Path, texts: Path, out: Path, device: str, precision: st
         for path in sorted(texts.glob("*.txt")):
             np.save(out / f"{path.stem}.npy", embed(path.read_text(encoding="utf-8").splitlines()))
 
-    embed(read_text(next(iter(sorted(texts.glob("*.txt"))))).splitlines()[:64])
+    embed(text_of(next(iter(sorted(texts.glob("*.txt"))))).splitlines()[:64])
     return timed(work, device, loading)
 
 
@@ -249,7 +239,7 @@ def main() -> None:
         print(f"weights made and written in {made:.0f} s\n", flush=True)
         columns = ["way", "precision", "sentences/s", "x fp32 loop", "x bf16 loop", "peak host MB", "peak GPU MB",
                    "loading s", "difference"]  # fmt: skip
-        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+        print_table(columns)
         rates: dict[str, float] = {}
         for way in ("padded loop", "ours"):
             for precision in precisions:
@@ -271,8 +261,7 @@ def main() -> None:
 def row(way: str, precision: str, rate: str, first: str, second: str, found: dict[str, float], gap: str) -> None:
     """A line of the table."""
     host, gpu = f"{found['host'] / 1e6:.0f}", f"{found['gpu'] / 1e6:.0f}"
-    print(f"| {way} | {precision} | {rate} | {first} | {second} | {host} | {gpu} | {found['loading']:.1f} | {gap} |")
-    sys.stdout.flush()
+    print_row([way, precision, rate, first, second, host, gpu, f"{found['loading']:.1f}", gap])
 
 
 if __name__ == "__main__":

@@ -10,32 +10,24 @@ Usage: python benchmarks/prepare.py [--rounds 5] [--shared FOLDER]
 
 import argparse
 import csv
-import gzip
 import io
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+from common import print_row, print_table, shared_folder, text_of
 
-from crossalign.data.bitext import Pool, read_scored  # noqa: E402
-from crossalign.data.conllu import read_sentences, write_sentences  # noqa: E402
-from crossalign.data.lines import write_rows  # noqa: E402
-from crossalign.data.ner import FORMATS, read_ner  # noqa: E402
-from crossalign.data.nli import read_pairs  # noqa: E402
-from crossalign.data.qa import prepare_questions, read_questions  # noqa: E402
-from crossalign.data.report import Report  # noqa: E402
-from crossalign.data.text import (  # noqa: E402
-    Cleaning,
-    clean_sentences,
-    read_lines,
-    tokeniser,
-)
-from crossalign.data.transliteration import transliterator  # noqa: E402
+from crossalign.data.bitext import Pool, read_scored
+from crossalign.data.conllu import read_sentences, write_sentences
+from crossalign.data.lines import write_rows
+from crossalign.data.ner import FORMATS, read_ner
+from crossalign.data.nli import read_pairs
+from crossalign.data.qa import prepare_questions, read_questions
+from crossalign.data.report import Report
+from crossalign.data.text import Cleaning, clean_sentences, read_lines, tokeniser
+from crossalign.data.transliteration import transliterator
 
 Job = Callable[[str], str]
 
@@ -180,16 +172,13 @@ def main() -> None:
     """Measure and print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--shared", type=Path, default=Path(os.environ.get("CROSSALIGN_SHARED", ROOT.parent / "shared"))
-    )
+    parser.add_argument("--shared", type=Path, default=shared_folder())
     args = parser.parse_args()
     if not (args.shared / "data").is_dir():
         sys.exit(f"error: no real data at {args.shared} (--shared or CROSSALIGN_SHARED names the folder)")
-    print("| format | sentences | sentences/s | peer | peer sentences/s | ratio |\n|---|---:|---:|---|---:|---:|")
+    print_table(["format", "sentences", "sentences/s", "peer", "peer sentences/s", "ratio"])
     for name, path, change, ours, plain, peer, mark in JOBS:
-        with gzip.open(args.shared / "data" / path, "rt", encoding="utf-8", newline="\n") as raw:
-            text = change(raw.read())
+        text = change(text_of(args.shared / "data" / path))
         count = text.count(mark)
         if plain and ours(text) != plain(text):
             sys.exit(f"error: {name}: the two programs write different text")
@@ -198,9 +187,8 @@ def main() -> None:
             best = min(best, seconds(ours, text))
             if plain:
                 best_plain = min(best_plain, seconds(plain, text))
-        row = f"| {name} | {count} | {count / best:,.0f} | "
-        row += f"{peer} | {count / best_plain:,.0f} | {best_plain / best:.1f} |" if plain else "– | – | – |"
-        print(row, flush=True)
+        theirs = [peer, f"{count / best_plain:,.0f}", f"{best_plain / best:.1f}"] if plain else ["–"] * 3
+        print_row([name, count, f"{count / best:,.0f}", *theirs])
 
 
 if __name__ == "__main__":

@@ -15,25 +15,16 @@ With --profile the kernels of three of our steps are listed, and nothing else is
 """
 
 import argparse
-import importlib.util
-import json
 import sys
 import tempfile
-import time
-import traceback
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 import numpy as np
-import pretrain_peer
-import pretrain_profile
+import peers
 import torch
-from torch.nn import functional
+from common import attempt, device_name, kernels, new_parser, now, write_results
 
-from crossalign.engine import attention
 from crossalign.engine.corpus import token_type
 from crossalign.engine.device import choose_device, choose_precision
 from crossalign.engine.pretrain import Pretraining, new_model
@@ -52,7 +43,7 @@ WARM = 3
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=[128, 512], choices=sorted(BATCH))
     parser.add_argument("--batch", type=int, help="blocks per step, for all lengths")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY)
@@ -78,7 +69,6 @@ class Bench:
         self.text = folder / f"random.{kind.name}"
         count = 100_000 if args.quick else 16_000_000
         np.random.default_rng(1).integers(4, self.vocabulary - 1, count).astype(kind).tofile(self.text)
-        self.started = time.monotonic()
 
     def batch(self, length: int) -> int:
         """Blocks per step."""
@@ -92,10 +82,6 @@ class Bench:
         """What the model needs per token, forward and backward."""
         share = max(1, round(0.15 * length)) / length
         return encoder_flops(self.shape, length) + share * head_flops(self.shape, self.vocabulary)
-
-    def say(self, text: str) -> None:
-        """Print with the time."""
-        print(f"[{time.monotonic() - self.started:6.1f} s] {text}", flush=True)
 
     def result(self, length: int, tokens: float, **more: Any) -> dict[str, Any]:
         """Speed, utilisation and memory."""
@@ -137,17 +123,13 @@ def begin(bench: Bench, length: int, steps: int) -> Pretraining:
     training = Pretraining(encoder, head, bench.tokenizer, {"random": bench.text}, settings, bench.device)
     for step in range(WARM):
         training.engine.step(training.store.members(step))
-    wait(bench.device)
     return training
 
 
-def profile(bench: Bench, length: int) -> dict[str, Any]:
-    """Print the kernels of a few steps."""
-    training = begin(bench, length, pretrain_profile.STEPS)
-    step = lambda number: training.engine.step(training.store.members(WARM + number))  # noqa: E731
-    lines = pretrain_profile.kernels(step, bench.device)
-    print("\n".join(lines), flush=True)
-    return {"kernels": lines}
+def profile(bench: Bench, length: int) -> list[str]:
+    """A table of the kernels of a few steps."""
+    training = begin(bench, length, 3)
+    return kernels(lambda number: training.engine.step(training.store.members(WARM + number)), bench.device)
 
 
 def ours(bench: Bench, length: int) -> dict[str, Any]:
@@ -155,11 +137,10 @@ def ours(bench: Bench, length: int) -> dict[str, Any]:
     batch, steps = bench.batch(length), bench.steps(length)
     training = begin(bench, length, steps)
     engine, store = training.engine, training.store
-    started = time.perf_counter()
+    started = now(bench.device)
     for step in range(WARM, WARM + steps):
         engine.step(store.members(step))
-    wait(bench.device)
-    seconds = time.perf_counter() - started
+    seconds = now(bench.device) - started
     losses = engine.losses.cpu()
     if not torch.isfinite(losses).all():
         raise RuntimeError(f"losses {losses.tolist()}")
@@ -170,36 +151,17 @@ def ours(bench: Bench, length: int) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def dense_attention(qkv, bounds, longest, heads, dropout, causal=False):
-    """cuDNN's kernel in place of FlashAttention 2; blocks are full, so that there is nothing to mask."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    grid = qkv.view(qkv.shape[0] // longest, longest, 3, heads, -1)
-    q, k, v = grid.permute(2, 0, 3, 1, 4).unbind(0)
-    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        out = functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
-    return out.transpose(1, 2).reshape(qkv.shape[0], heads, -1)
-
-
-def with_cudnn(bench: Bench, length: int) -> dict[str, Any]:
-    """Ours with cuDNN's attention, to see whether it would pay."""
-    plain, attention._long = attention._long, dense_attention
-    try:
-        return ours(bench, length)
-    finally:
-        attention._long = plain
-
-
 def peer(bench: Bench, length: int) -> dict[str, Any]:
     """Tokens per second of the library's trainer, in the largest pieces that fit."""
-    batch = bench.batch(length)
-    trainer = importlib.util.find_spec("accelerate") is not None
+    batch, warm = bench.batch(length), 1 if bench.args.quick else 2
+    steps = max(1, bench.steps(length) // 3)
     piece = min(batch, 4 if bench.args.quick else max(1, 16384 // length))
     while True:
         try:
-            tokens, losses = pretrain_peer.measure(
-                bench.shape, bench.vocabulary, length, batch, piece, bench.device, bench.precision,
-                1 if bench.args.quick else 2, max(1, bench.steps(length) // 3), bench.folder, trainer,
+            seconds = peers.train(
+                peers.language_model(bench.shape, bench.vocabulary),
+                peers.RandomBlocks((warm + steps) * batch, length, bench.vocabulary), peers.Masking(bench.vocabulary),
+                batch, batch // piece, bench.device, bench.precision, warm, warm + steps, bench.folder,
             )  # fmt: skip
             break
         except torch.OutOfMemoryError:
@@ -208,30 +170,8 @@ def peer(bench: Bench, length: int) -> dict[str, Any]:
         # Outside the handler, where the error no longer holds the tensors.
         piece //= 2
         torch.cuda.empty_cache()
-    return bench.result(
-        length, tokens, piece=piece, program="transformers.Trainer" if trainer else "plain loop like Trainer's",
-        first_loss=round(losses[0], 3), last_loss=round(losses[-1], 3),
-    )  # fmt: skip
-
-
-def wait(device: torch.device) -> None:
-    """For the device."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def attempt(bench: Bench, label: str, work, *args) -> dict[str, Any] | None:
-    """One measurement; an error is printed and the others go on."""
-    if bench.device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-    try:
-        result = work(bench, *args)
-    except Exception:
-        bench.say(f"{label} failed\n{traceback.format_exc()}")
-        return None
-    bench.say(f"{label}: {json.dumps({name: value for name, value in result.items() if name != 'kernels'})}")
-    return result
+    program = "transformers.Trainer" if peers.has_trainer() else "plain loop like Trainer's"
+    return bench.result(length, batch * length / seconds, piece=piece, program=program)
 
 
 def main() -> None:
@@ -240,27 +180,24 @@ def main() -> None:
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, Path(folder))
-        cuda = bench.device.type == "cuda"
-        name = torch.cuda.get_device_name() if cuda else "cpu"
-        bench.say(f"{name}, torch {torch.__version__}, {bench.precision}, vocabulary {bench.vocabulary:,}")
+        name = device_name(bench.device)
+        print(f"{name}, torch {torch.__version__}, {bench.precision}, vocabulary {bench.vocabulary:,}", flush=True)
         for length in args.lengths:
             if args.profile:
-                results[str(length)] = {"profile": attempt(bench, f"profile, {length}", profile, length)}
+                print("\n".join(profile(bench, length)), flush=True)
                 continue
-            found = {"ours": attempt(bench, f"ours, {length}", ours, length)}
-            if cuda and length > 128:
-                found["ours with cuDNN"] = attempt(bench, f"ours with cuDNN, {length}", with_cudnn, length)
+            found = {"ours": attempt(f"ours, {length}", ours, bench, length)}
             if not args.no_peer:
-                found["library"] = attempt(bench, f"library, {length}", peer, length)
+                found["library"] = attempt(f"library, {length}", peer, bench, length)
             if found["ours"] and found.get("library"):
                 ratio = found["ours"]["tokens_per_second"] / found["library"]["tokens_per_second"]
                 found["ratio"] = round(ratio, 2)
-                bench.say(f"{length} tokens: {ratio:.2f} x, utilisation {100 * found['ours']['utilisation']:.1f} %")
+                print(f"{length} tokens: {ratio:.2f} x, utilisation {100 * found['ours']['utilisation']:.1f} %")
             results[str(length)] = {"batch": bench.batch(length), "flops_per_token": bench.flops(length), **found}
+    failed = any(value is None for found in results.values() for value in found.values())
     results |= {"device": name, "torch": torch.__version__, "vocabulary": bench.vocabulary, "peak": PEAK}
-    if args.out:
-        args.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    if any(found is None for length in args.lengths for found in results[str(length)].values()):
+    write_results(args.out, results)
+    if failed:
         sys.exit("some measurements failed")
 
 

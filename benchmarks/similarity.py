@@ -18,20 +18,18 @@ On a CPU with 10,000 sentences one pair of published CKA takes some ten minutes 
 --quick takes 2,000 sentences. With --seconds no layer begins after so many; the table says how many there were.
 """
 
-import argparse
 import os
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+from common import new_parser, print_row, print_table
 
 from crossalign.analysis.backends import TorchBackend, choose_backend
-from crossalign.analysis.similarity import ANC, INDEXES, Options, compare
+from crossalign.analysis.indexes import ANC, INDEXES
+from crossalign.analysis.similarity import Options, compare
 
 GROUPS = {
     "CKA": ("cka",),
@@ -176,7 +174,7 @@ def keep_on_device(backend: TorchBackend, peer: Peer, arrays: list[np.ndarray]) 
 
 def main() -> None:
     """Measure and print a Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--sentences", type=int, help="default: 10000; with --quick 2000")
     parser.add_argument("--neurons", type=int, default=768)
     parser.add_argument("--layers", type=int, default=13)
@@ -238,15 +236,14 @@ def main() -> None:
     size = f"{args.sentences} sentences x {args.neurons} neurons, {args.layers} layers x {args.pairs} pairs"
     where = f"{args.device}, resident" if args.resident else args.device
     print(f"\n{size}, {where}, {'processor time' if args.cpu_time else 'wall clock'}\n")
-    print(
-        f"| index | ours, s | published way, s ({args.peer_pairs} of {cells} measured) | times | largest difference |"
-    )
-    print("|---|---|---|---|---|")
+    published = f"published way, s ({args.peer_pairs} of {cells} measured)"
+    print_table(["index", "ours, s", published, "times", "largest difference"])
     for group in args.groups:
         slow = theirs[group] * cells / args.peer_pairs
-        print(f"| {group} | {ours[group]:.2f} | {slow:.1f} | {slow / ours[group]:.1f} | {differences[group]:.0e} |")
+        times = slow / ours[group]
+        print_row([group, f"{ours[group]:.2f}", f"{slow:.1f}", f"{times:.1f}", f"{differences[group]:.0e}"])
     slow = sum(theirs[group] for group in args.groups if group not in SECOND) * cells / args.peer_pairs
-    print(f"| all in one job | {together:.2f} | {slow:.1f} | {slow / together:.1f} | |")
+    print_row(["all in one job", f"{together:.2f}", f"{slow:.1f}", f"{slow / together:.1f}", ""])
 
 
 if __name__ == "__main__":

@@ -24,10 +24,9 @@ import time
 from pathlib import Path
 
 import yaml
+from common import ROOT, cost_of, new_parser, print_table
 
-# Behind this folder: scripts/ has a plan.py too.
-sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "scripts"))
-sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(1, str(ROOT))
 
 from tests.slurm.cluster import Cluster, missing
 from tests.slurm.settings import ACCOUNT, PARTITION
@@ -37,7 +36,6 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
 from plan import PLANS, changes
 
-ROOT = Path(__file__).resolve().parent.parent
 # Stands before SLURM's own: notes the time, and asks for the files instead of the work.
 SBATCH = """\
 #!/bin/sh
@@ -50,7 +48,7 @@ printf '#!/bin/sh\\ntouch %s\\n' "$(echo $files)" | exec '{real}' "$@"
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("plan", help=f"{', '.join(PLANS)}, or a number of jobs")
     parser.add_argument("--jobs", type=int, default=1000, help="submissions that wait or run at the same time")
     parser.add_argument("--rate", default="10/1s", help="submissions per time, as in the profile; 0: no limit")
@@ -117,29 +115,17 @@ def measure(folder: Path, args: argparse.Namespace, environment: dict[str, str],
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "benchmarks" / "slurm_scale.snakefile")]
     command += ["--directory", str(folder), "--profile", str(folder / "profile")]
     output = folder / "output"
-    actions = [(os.POSIX_SPAWN_OPEN, 1, str(output), os.O_WRONLY | os.O_CREAT, 0o600), (os.POSIX_SPAWN_DUP2, 1, 2)]
-    started, clock = time.time(), time.perf_counter()
-    child = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
-    try:
-        _, status, used = os.wait4(child, 0)
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        raise
-    seconds, count = time.perf_counter() - clock, sum(map(len, plan.values()))
+    started, count = time.time(), sum(map(len, plan.values()))
+    cost = cost_of(command, output, environment)
     made = sum(1 for file in folder.glob("done/*/*"))
-    if status or made != count:
+    if made != count:
         sys.exit(f"{output.read_text(encoding='utf-8')[-5000:]}\nerror: {made} of {count} jobs are done")
     times = [float(line) for line in journal.read_text().split()]
     span = max(times[-1] - times[0], 1e-9)
-    print(
-        "| plan | jobs | submissions | s before the first | s to the last | per minute | s in all | CPU s | peak MB |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    print(
-        f"| {PLANS.get(args.plan, args.plan)} | {count:,} | {len(times):,} | {times[0] - started:.0f} | {span:.0f} | "
-        f"{60 * (len(times) - 1) / span:.0f} | {seconds:.0f} | {used.ru_utime + used.ru_stime:.0f} | "
-        f"{used.ru_maxrss / 1024:.0f} |"
-    )
+    header = ["plan", "jobs", "submissions", "s before the first", "s to the last", "per minute"]
+    numbers = [f"{times[0] - started:.0f}", f"{span:.0f}", f"{60 * (len(times) - 1) / span:.0f}", *cost.columns()]
+    row = [PLANS.get(args.plan, args.plan), f"{count:,}", f"{len(times):,}", *numbers]
+    print_table([*header, "s in all", "CPU s", "peak MB"], [row])
 
 
 def main() -> None:

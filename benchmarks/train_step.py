@@ -11,21 +11,15 @@ DIR holds, anywhere below it, *ewt*train.conllu[.gz], *ewt*dev.conllu[.gz] and v
 
 import argparse
 import copy
-import json
 import logging
-import sys
 import tempfile
-import time
-import traceback
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 import numpy as np
+import peers
 import torch
-import train_step_data
-import train_step_peer
+from common import attempt, device_name, find, kernels, new_parser, now, print_table, text_of, write_results
+from train_step_data import write_tasks
 
 from crossalign.engine.device import choose_device
 from crossalign.engine.finetune import FineTuning
@@ -42,7 +36,7 @@ TASKS = {"pos": (16, 256), "parsing": (32, 256), "ner": (16, 256), "nli": (32, 1
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--demo", action="store_true", help="12 layers of 64 neurons instead of 768")
@@ -64,9 +58,9 @@ class Bench:
         self.cuda = self.device.type == "cuda"
         limit = 400 if args.quick or not self.cuda else 12543
         vocabulary = folder / "vocab.txt"
-        vocabulary.write_text(train_step_data.text_of(train_step_data.find(args.data, "vocab.txt*")), encoding="utf-8")
+        vocabulary.write_text(text_of(find(args.data, "vocab.txt*")), encoding="utf-8")
         self.tokenizer = wordpiece_tokenizer(vocabulary)
-        self.files = {split: train_step_data.write_tasks(args.data, folder, split, limit) for split in ("train", "dev")}
+        self.files = {split: write_tasks(args.data, folder, split, limit) for split in ("train", "dev")}
         shape = {"hidden": 64, "heads": 4, "intermediate": 256} if args.demo else {}
         self.config = EncoderConfig(vocab_size=self.tokenizer.get_vocab_size(), **shape)
         self._encoder = None
@@ -103,13 +97,6 @@ class Bench:
             device=self.device, capture=capture,
         )  # fmt: skip
 
-    def now(self) -> float:
-        """Wall clock of the GPU's work; on the CPU seconds of this process, which neighbours disturb less."""
-        if not self.cuda:
-            return time.process_time()
-        torch.cuda.synchronize()
-        return time.perf_counter()
-
 
 def measure_ceilings(device: torch.device) -> dict[str, float]:
     """What this GPU does at best: bf16 products (FLOP/s) and copies (bytes/s, read and written)."""
@@ -141,28 +128,28 @@ def floor_ms(bench: Bench, tuning: FineTuning, tokens: float) -> float | None:
 
 def ours(bench: Bench, name: str, precision: str) -> dict:
     """Steps of our engine: the first pass captures graphs, the second is timed."""
-    started = bench.now()
+    started = now(bench.device)
     tuning = bench.tuning(name, precision)
-    prepared = bench.now()
+    prepared = now(bench.device)
     steps = (60 if bench.args.quick else 200) if bench.cuda else (3 if name == "qa" else 12)
     batches = tuning.stream.epoch(0)[:steps]
     engine = tuning.engine
     engine.losses = torch.zeros(10 * steps, device=bench.device)
     engine.numbers = engine.arena.numbers(np.full(10 * steps, 5e-5))
     engine.step(batches[0])
-    first = bench.now()
+    first = now(bench.device)
     for batch in batches[1:]:
         engine.step(batch)
-    captured = bench.now()
+    captured = now(bench.device)
     for batch in batches:
         engine.step(batch)
-    took = (bench.now() - captured) / len(batches)
+    took = (now(bench.device) - captured) / len(batches)
     store = tuning.train_store
     tokens = float(np.mean([store.lengths[b].sum() for b in batches]))
     shapes = [store.static_shape(b, tuning.settings.batch) if engine.static else store.exact_shape(b) for b in batches]
     floor = floor_ms(bench, tuning, tokens)
     if bench.args.profile and bench.cuda:
-        profile(engine, batches[:5], name)
+        print("\n".join([f"\nkernels of {name}", *kernels(lambda number: engine.step(batches[number]), bench.device)]))
     return {
         "ms": 1000 * took,
         "tokens_per_s": tokens / took,
@@ -178,26 +165,6 @@ def ours(bench: Bench, name: str, precision: str) -> dict:
     }
 
 
-def profile(engine, batches, name: str) -> None:
-    """Print the kernels of a few steps by their share of the time."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as profiler
-
-    with profiler(activities=[ProfilerActivity.CUDA]) as trace:
-        for batch in batches:
-            engine.step(batch)
-        torch.cuda.synchronize()
-    print(f"\nkernels of {len(batches)} steps of {name}")
-    rows = sorted(trace.key_averages(), key=lambda row: -row.self_device_time_total)
-    total = sum(row.self_device_time_total for row in rows)
-    print(
-        f"  all: {total / 1000 / len(batches):.3f} ms/step in {sum(r.count for r in rows) / len(batches):.0f} kernels"
-    )
-    for row in rows[:30]:
-        share = row.self_device_time_total / len(batches)
-        print(f"  {share:8.1f} us/step  {row.count / len(batches):6.1f} calls  {row.key[:110]}")
-
-
 def peer(bench: Bench, name: str, precision: str) -> float:
     """Milliseconds per step of the library's trainer."""
     batch, length = TASKS[name]
@@ -206,12 +173,10 @@ def peer(bench: Bench, name: str, precision: str) -> float:
     steps, warm = (16, 6) if bench.args.quick else (60, 15)
     if not bench.cuda:
         steps, warm = (4, 1) if name == "qa" else (14, 2)
-    # The optimiser and the schedule that the trainer has if nothing is said.
-    settings = Settings(batch=batch, warmup=0.0, betas=(0.9, 0.999))
-    pace = train_step_peer.Pace(bench.device, steps, warm)
-    return 1000 * train_step_peer.measure(
-        name, task, bench.config, examples, precision, pace, settings, steps, bench.folder / "trainer"
-    )
+    return 1000 * peers.train(
+        peers.task_model(name, task, bench.config), peers.rows_of(name, examples), peers.collate, batch, 1,
+        bench.device, precision, warm, steps, bench.folder / "trainer",
+    )  # fmt: skip
 
 
 def evaluation(bench: Bench) -> dict:
@@ -222,36 +187,20 @@ def evaluation(bench: Bench) -> dict:
     model.place(bench.device, "bf16" if bench.cuda else "fp32")
     tokens = sum(len(example["input_ids"]) for example in examples)
     for _ in range(2):
-        started = bench.now()
+        started = now(bench.device)
         predict_all(model, task, examples, bench.device)
-        took = bench.now() - started
+        took = now(bench.device) - started
     result = {"tokens": tokens, "ours_tokens_per_s": tokens / took}
     if not bench.args.no_peer:
-        result["padded_tokens_per_s"] = train_step_peer.padded_predictions(
-            "pos", task, bench.config, examples, bench.device
-        )
+        result["padded_tokens_per_s"] = peers.padded_predictions("pos", task, bench.config, examples, bench.device)
     return result
-
-
-def attempt(label: str, work, *args):
-    """Run one measurement; an error is printed and the others go on."""
-    try:
-        result = work(*args)
-        print(f"{label}: {json.dumps(result, default=str)}", flush=True)
-        return result
-    except Exception:
-        print(f"{label}: failed\n{traceback.format_exc()}", flush=True)
-        return None
-    finally:
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
 
 
 def table(results: dict[str, dict]) -> None:
     """Markdown for docs/performance.md."""
     columns = ["task", "batch", "ours ms", "Trainer fp32 ms", "Trainer bf16 ms", "faster than fp32, bf16"]
     columns += ["floor ms", "ours/floor", "tokens/s"]
-    print("\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
+    rows = []
     show = lambda value, form=".2f": "-" if value is None else format(value, form)  # noqa: E731
     for name, row in results.items():
         mine = row["ours"] or {}
@@ -263,7 +212,9 @@ def table(results: dict[str, dict]) -> None:
             name, TASKS[name][0], show(ms), show(row.get("trainer_fp32")), show(row.get("trainer_bf16")), ratios,
             show(floor), show(ms / floor if ms and floor else None), show(mine.get("tokens_per_s"), ",.0f"),
         ]  # fmt: skip
-        print("| " + " | ".join(map(str, cells)) + " |")
+        rows.append(cells)
+    print()
+    print_table(columns, rows)
 
 
 def main() -> None:
@@ -272,12 +223,12 @@ def main() -> None:
     args = parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, Path(folder))
-        name = torch.cuda.get_device_name() if bench.cuda else "cpu"
+        name = device_name(bench.device)
         print(f"{name}, torch {torch.__version__}, ceilings {bench.ceilings}", flush=True)
         if args.check:
             import train_step_checks
 
-            train_step_checks.run(bench, attempt)
+            train_step_checks.run(bench)
             return
         precision = "bf16" if bench.cuda else "fp32"
         results: dict[str, dict] = {}
@@ -290,8 +241,7 @@ def main() -> None:
                 results[task][f"trainer_{kind}"] = attempt(f"{task} Trainer {kind}", peer, bench, task, kind)
         table(results)
         scores = attempt("evaluation", evaluation, bench)
-        if args.out:
-            args.out.write_text(json.dumps({"device": name, "tasks": results, "evaluation": scores}, indent=2) + "\n")
+        write_results(args.out, {"device": name, "tasks": results, "evaluation": scores})
 
 
 if __name__ == "__main__":

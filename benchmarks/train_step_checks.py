@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import torch
+from common import attempt
 
 from crossalign.engine import attention, kernels
 from crossalign.engine.finetune import FineTuning
@@ -156,20 +157,7 @@ def dev_scores(bench, precision: str) -> dict:
     return {"dev accuracy": scores, "seconds": seconds}
 
 
-def whole_parsing_run(bench) -> dict:
-    """A parsing run as in align-predict, 15 epochs, start-up and dev scores included; the goal is 60 s."""
-    started = time.perf_counter()
-    tuning = bench.tuning("parsing", "bf16", epochs=15, dev=bench.records("parsing", "dev"))
-    ready = time.perf_counter() - started
-    tuning.run()
-    took = time.perf_counter() - started
-    return {
-        "steps": int(tuning.engine.step_number), "seconds": took, "ready": ready,
-        "dev": [round(row["LAS"], 2) for row in tuning.history.dev],
-    }  # fmt: skip
-
-
-def run(bench, attempt) -> None:
+def run(bench) -> None:
     """All checks; each prints what it found."""
     for task in ("pos", "parsing", "nli", "qa"):
         attempt(f"graph equals eager, {task}, fp32", graph_equals_eager, bench, task, "fp32")
@@ -184,5 +172,3 @@ def run(bench, attempt) -> None:
         attempt("packed equals padded", packed_equals_padded, bench)
         attempt("dev scores, bf16", dev_scores, bench, "bf16")
         attempt("out of memory", out_of_memory, bench)
-        if not bench.args.quick:
-            attempt("whole parsing run", whole_parsing_run, bench)

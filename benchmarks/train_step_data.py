@@ -4,27 +4,12 @@ Words, trees and lengths are real. Entities (runs of proper nouns), sentence pai
 what a step costs does not depend on what the labels mean.
 """
 
-import gzip
 import json
 from pathlib import Path
 
+from common import find, text_of
+
 LABELS = ("entailment", "neutral", "contradiction")
-
-
-def find(folder: Path, pattern: str) -> Path:
-    """The only file below `folder` that matches."""
-    found = sorted(folder.rglob(pattern))
-    if len(found) != 1:
-        names = ", ".join(map(str, found)) or "none"
-        raise SystemExit(f"error: one {pattern} was expected below {folder}; found: {names}")
-    return found[0]
-
-
-def text_of(path: Path) -> str:
-    """A text file, compressed or not."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as stream:
-        return stream.read()
 
 
 def sentences(path: Path) -> list[list[list[str]]]:

@@ -23,9 +23,9 @@ import numpy as np
 
 from crossalign.analysis.backends import choose_backend
 from crossalign.analysis.bootstrap import standard_errors
-from crossalign.analysis.embeddings import open_embeddings, read_lengths
-from crossalign.analysis.length import CONTROLLED, CONTROLS, Lengths
-from crossalign.analysis.similarity import ANC, CCA, INDEXES, PAIRWISE, Options, Similarity, compare
+from crossalign.analysis.indexes import ANC, CCA, CONTROLLED, INDEXES, PAIRWISE
+from crossalign.analysis.matrices import CONTROLS, Lengths, open_embeddings, read_lengths
+from crossalign.analysis.similarity import Options, Similarity, compare
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 

@@ -1,7 +1,7 @@
 """The demo's own language models: from resources/demo/models.yaml to settings, and both stages of their training.
 
 Most steps see short blocks, the last ones long blocks. tools/make_demo_models.py makes all of them from the demo
-world; benchmarks/demo_models.py tries and tests them on a GPU. Both read the same plan here.
+world; the plan is read here.
 """
 
 from __future__ import annotations

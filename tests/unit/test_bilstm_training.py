@@ -23,7 +23,7 @@ from crossalign.engine.hyperparameters import Settings
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
-from crossalign.world import makers
+from crossalign.world import files as makers
 from crossalign.world.settings import merge
 from crossalign.world.world import World
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
 
+from crossalign.analysis import metrics
 from crossalign.analysis.metrics import (
     EntityCounts,
     answer_scores,
     attachment,
-    entities,
     f1_scores,
     normalise_answer,
     token_counts,
@@ -23,6 +23,13 @@ from crossalign.analysis.metrics import (
 # I without B, I after another type, B after B: everything that IOB2 forbids or allows.
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
 sentence = st.lists(st.sampled_from(TAGS), min_size=1, max_size=12)
+
+
+def entities(tags):
+    """The entities of one sentence: type, first and last word."""
+    names = {}
+    found = metrics._entities([tags], names)
+    return [(list(names)[kind], first, last) for _, first, last, kind in found.tolist()]
 
 
 @st.composite

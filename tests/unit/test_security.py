@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from crossalign.alignment.parameters import load_parameters
-from crossalign.analysis.embeddings import open_embeddings
+from crossalign.analysis.matrices import open_embeddings
 from crossalign.embedding.model import load_model
 from crossalign.engine.folders import load_encoder
 from crossalign.runtime.errors import UserError

@@ -113,15 +113,15 @@ def test_hand_computed():
     x = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     y = np.array([[1.0, 1.0], [0.0, 1.0], [-1.0, -1.0], [0.0, -1.0]])
     # X^T Y = [[2, 2], [0, 2]], X^T X = 2 * identity, Y^T Y = [[2, 2], [2, 4]]
-    assert similarity.cka(x, y) == pytest.approx(12 / (np.sqrt(8) * np.sqrt(28)))
-    assert similarity.cka(x, y, centred=False) == pytest.approx(12 / (np.sqrt(8) * np.sqrt(28)))
-    assert similarity.neuron_correlations(x, y) == pytest.approx([1.0, 1 / np.sqrt(2)])
-    assert similarity.anc(x, -y) == pytest.approx((1 + 1 / np.sqrt(2)) / 2)
-    assert similarity.anc(x, -y, signed=True) == pytest.approx(-(1 + 1 / np.sqrt(2)) / 2)
+    assert similarity.similarity("cka", x, y) == pytest.approx(12 / (np.sqrt(8) * np.sqrt(28)))
+    assert similarity.similarity("cka-uncentred", x, y) == pytest.approx(12 / (np.sqrt(8) * np.sqrt(28)))
+    assert compare(x, [y], Options(("anc",)))[0].neurons == pytest.approx([1.0, 1 / np.sqrt(2)])
+    assert similarity.similarity("anc", x, -y) == pytest.approx((1 + 1 / np.sqrt(2)) / 2)
+    assert similarity.similarity("anc-signed", x, -y) == pytest.approx(-(1 + 1 / np.sqrt(2)) / 2)
     # Y = X [[1, 1], [0, 1]]: the same span.
-    assert similarity.cca(x, y) == pytest.approx(1.0)
+    assert similarity.similarity("cca", x, y) == pytest.approx(1.0)
     # Row 2 of X is closest to rows 1 and 2 of Y with cosines 0.71 and 1, row 1 to rows 1 (0.71) and others (0).
-    assert similarity.matching_accuracy(x, y) == 1.0
+    assert similarity.similarity("matching", x, y) == 1.0
 
 
 def test_anc_alone():
@@ -152,8 +152,8 @@ def test_scikit_learn_agrees():
     y = x @ rng.standard_normal((3, 3)) + 0.5 * rng.standard_normal((300, 3))
     left, right = SklearnCCA(n_components=3, max_iter=100_000, tol=1e-20).fit_transform(x, y)
     rho = [np.corrcoef(left[:, k], right[:, k])[0, 1] for k in range(3)]
-    assert similarity.cca(x, y) == pytest.approx(np.mean(rho), abs=CLOSE)
-    assert similarity.cca(x, y, squared=True) == pytest.approx(np.mean(np.square(rho)), abs=CLOSE)
+    assert similarity.similarity("cca", x, y) == pytest.approx(np.mean(rho), abs=CLOSE)
+    assert similarity.similarity("cca-squared", x, y) == pytest.approx(np.mean(np.square(rho)), abs=CLOSE)
 
 
 @pytest.mark.parametrize("variance", [0.5, 0.9, 0.99, 1.0])
@@ -165,7 +165,7 @@ def test_svcca_by_variance(variance):
         shares = np.cumsum(sigma**2) / np.sum(sigma**2)
         spaces.append(left[:, : np.searchsorted(shares, variance - 1e-12) + 1])
     rho = scipy.linalg.svdvals(spaces[0].T @ spaces[1])
-    assert similarity.svcca(x, y, variance=variance) == pytest.approx(rho.mean(), abs=CLOSE)
+    assert similarity.similarity("svcca", x, y, svcca_variance=variance) == pytest.approx(rho.mean(), abs=CLOSE)
 
 
 def conditioned(rng, sentences: int, neurons: int, spread: float) -> np.ndarray:
@@ -194,9 +194,9 @@ def test_second_orthogonalisation_matters(monkeypatch):
     x = conditioned(rng, 400, 30, 1e5)
     y = x @ rng.standard_normal((30, 30)) / 30 + 0.3 * conditioned(rng, 400, 30, 1e5)
     want = qr_correlations(x, y)[0].mean()
-    refined = abs(similarity.cca(x, y) - want)
+    refined = abs(similarity.similarity("cca", x, y) - want)
     monkeypatch.setattr(canonical, "GRAM_LIMIT", np.inf)
-    plain = abs(similarity.cca(x, y) - want)
+    plain = abs(similarity.similarity("cca", x, y) - want)
     assert refined < CLOSE
     assert plain > 10 * refined
 
@@ -205,8 +205,8 @@ def test_orthogonal_spaces_have_no_correlation():
     """Zeros among the correlations come out as zeros, not as the square root of the rounding error."""
     q = np.linalg.qr(centre(np.random.default_rng(3).standard_normal((200, 21))))[0]
     x, y = q[:, :11], np.hstack([q[:, :1], q[:, 11:]])
-    assert similarity.cca(x, y) == pytest.approx(1 / 11, abs=1e-13)
-    assert similarity.cca(x, q[:, 11:]) == pytest.approx(0.0, abs=1e-13)
+    assert similarity.similarity("cca", x, y) == pytest.approx(1 / 11, abs=1e-13)
+    assert similarity.similarity("cca", x, q[:, 11:]) == pytest.approx(0.0, abs=1e-13)
 
 
 def test_rbf_median_is_exact(monkeypatch):
@@ -286,10 +286,10 @@ def test_anc_ignores_affine_maps_of_neurons_only(seed):
     x, y = double(*related(seed))
     rng = np.random.default_rng(seed)
     mapped = y * rng.choice([-1, 1], 7) * rng.uniform(0.1, 10, 7) + rng.normal(0, 5, 7)
-    assert similarity.anc(x, mapped) == pytest.approx(similarity.anc(x, y), abs=CLOSE)
+    assert similarity.similarity("anc", x, mapped) == pytest.approx(similarity.similarity("anc", x, y), abs=CLOSE)
     rotation = np.linalg.qr(rng.standard_normal((7, 7)))[0]
-    assert similarity.anc(x, x @ rotation) < 0.999
-    assert similarity.cka(x, x @ rotation) == pytest.approx(1.0, abs=CLOSE)
+    assert similarity.similarity("anc", x, x @ rotation) < 0.999
+    assert similarity.similarity("cka", x, x @ rotation) == pytest.approx(1.0, abs=CLOSE)
 
 
 def test_all_orders_of_sentences_are_equal():

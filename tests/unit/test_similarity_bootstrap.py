@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from crossalign.analysis import bootstrap, parts
+from crossalign.analysis import bootstrap
+from crossalign.analysis import moments as second_moments
 from crossalign.analysis.backends import NumpyBackend, TorchBackend
-from crossalign.analysis.length import Lengths, functions_of, strangers
-from crossalign.analysis.matrices import Matrix
+from crossalign.analysis.indexes import RESAMPLED
+from crossalign.analysis.matrices import Lengths, Matrix, functions_of, strangers
 from crossalign.analysis.moments import accumulate
-from crossalign.analysis.similarity import Options, anc, cka, compare, matching_accuracy
+from crossalign.analysis.similarity import Options, compare, similarity
 
-INDEXES = ("cka", "anc", "anc-signed", "matching")
-ASKED = Options(INDEXES, resample=True)
+ASKED = Options(RESAMPLED, resample=True)
 
 
 def in_blocks(backend):
@@ -66,8 +66,8 @@ def weighted_anc(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> float:
 @pytest.mark.parametrize("room", [1 << 28, 8 * 7 * 6 * 2], ids=["at once", "two columns at a time"])
 def test_overlaps_of_parts(backend, cheaper, room, monkeypatch):
     """By their definition, where the sentences do not fill the last round."""
-    monkeypatch.setattr(parts, "by_sentences", lambda *_: cheaper)
-    monkeypatch.setattr(parts, "ROOM", room)
+    monkeypatch.setattr(second_moments, "by_sentences", lambda *_: cheaper)
+    monkeypatch.setattr(second_moments, "ROOM", room)
     (x, y), _ = pair(1, 131)
     x, y = x - x.mean(0), y - y.mean(0)
     moments, products = accumulate(*_matrices(backend(), x, y), full=True, parts=7, shares=7)
@@ -87,14 +87,14 @@ def _matrices(backend, x, y):
 
 def test_the_cheaper_way():
     """The demo and mBERT on PUD go by sentences, ten thousand sentences of a base model by neurons."""
-    assert parts.by_sentences(100, 64, 64, 50) and parts.by_sentences(1000, 768, 768, 50)
-    assert not parts.by_sentences(10_000, 768, 768, 50) and not parts.by_sentences(3000, 64, 64, 50)
+    assert second_moments.by_sentences(100, 64, 64, 50) and second_moments.by_sentences(1000, 768, 768, 50)
+    assert not second_moments.by_sentences(10_000, 768, 768, 50) and not second_moments.by_sentences(3000, 64, 64, 50)
 
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 @pytest.mark.parametrize("cheaper", [True, False], ids=["by sentences", "by neurons"])
 def test_draws_are_the_indexes_of_the_resampled_rows(backend, cheaper, monkeypatch):
-    monkeypatch.setattr(parts, "by_sentences", lambda *_: cheaper)
+    monkeypatch.setattr(second_moments, "by_sentences", lambda *_: cheaper)
     count = 183
     (x, y), lengths = pair(2, count)
     found = compare(x, [y], ASKED, backend(), lengths=[Lengths(own) for own in lengths])[0]
@@ -120,7 +120,7 @@ def test_all_sentences_once_give_the_value():
     (x, y), _ = pair(3, 90)
     moments, products = accumulate(*_matrices(NumpyBackend(), x, y), full=True, parts=50)
     sums = [one.overlaps.sum() for one in (products[0], *moments)]
-    assert bootstrap.cka(*sums) == pytest.approx(cka(x, y), abs=1e-12)
+    assert bootstrap.cka(*sums) == pytest.approx(similarity("cka", x, y), abs=1e-12)
 
 
 def plain_cka(x: np.ndarray, y: np.ndarray) -> float:
@@ -145,7 +145,7 @@ def plain_errors(x, y, lengths, rng, rounds: int = 200) -> dict[tuple[str, str],
             values.setdefault(("none", name), []).append(plain)
             values.setdefault(("strangers", name), []).append(plain - index(left, stranger))
             values.setdefault(("length", name), []).append(index(*bare))
-        values.setdefault(("none", "anc-signed"), []).append(anc(x[drawn], y[drawn], signed=True))
+        values.setdefault(("none", "anc-signed"), []).append(similarity("anc-signed", x[drawn], y[drawn]))
         values.setdefault(("none", "matching"), []).append(hits[drawn].mean())
     return {key: float(np.std(drawn, ddof=1)) for key, drawn in values.items()}
 
@@ -197,7 +197,10 @@ def test_the_lead_of_a_layer_has_its_own_standard_error():
         errors = bootstrap.standard_errors(values, [one.draws["none", "cka"] for one in drawn])
         assert errors[top][1] == 0.0
         places = (rng.integers(0, 300, 300) for _ in range(250))
-        leads = [cka(*(m[p] for m in layers[1 - top])) - cka(*(m[p] for m in layers[top])) for p in places]
+        leads = [
+            similarity("cka", *(m[p] for m in layers[1 - top])) - similarity("cka", *(m[p] for m in layers[top]))
+            for p in places
+        ]
         ratios.append(errors[1 - top][1] / np.std(leads, ddof=1))
         assert errors[1 - top][1] < 0.8 * errors[1 - top][0]
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.12)
@@ -253,5 +256,5 @@ def test_what_has_no_value_has_no_draws():
     (x, y), _ = pair(8, 60)
     flat = np.ones_like(y)
     good, bad = compare(x, [y, flat], ASKED)
-    assert ("none", "cka") in good.draws and matching_accuracy(x, y) > 0
+    assert ("none", "cka") in good.draws and similarity("matching", x, y) > 0
     assert ("none", "cka") not in bad.draws and ("none", "anc") not in bad.draws

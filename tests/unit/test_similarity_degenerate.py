@@ -144,19 +144,19 @@ def test_numbers_that_are_not_finite(backend, index, bad):
 def test_shapes_that_do_not_fit():
     x = normal(20, 30, 4)
     with pytest.raises(UserError, match="Y: 29 sentences, but X has 30; row n of both must be the same sentence"):
-        similarity.cka(x, x[:29])
+        similarity.similarity("cka", x, x[:29])
     with pytest.raises(UserError, match="Y: 3 neurons, but X has 4; anc compares neuron by neuron"):
-        similarity.anc(x, x[:, :3])
+        similarity.similarity("anc", x, x[:, :3])
     with pytest.raises(UserError, match="Y: 3 neurons, but X has 4; sentence matching needs the same number"):
-        similarity.matching_accuracy(x, x[:, :3])
+        similarity.similarity("matching", x, x[:, :3])
     with pytest.raises(UserError, match="X: at least two sentences and one neuron are needed, the array is 1 x 4"):
-        similarity.cka(x[:1], x[:1])
+        similarity.similarity("cka", x[:1], x[:1])
     with pytest.raises(UserError, match="X: at least two sentences and one neuron are needed, the array is 30 x 0"):
-        similarity.cka(x[:, :0], x)
+        similarity.similarity("cka", x[:, :0], x)
     with pytest.raises(UserError, match="X: an array of sentences x neurons is needed, this one has 1 dimensions"):
-        similarity.cka(x[0], x[0])
+        similarity.similarity("cka", x[0], x[0])
     with pytest.raises(UserError, match="X: floating-point numbers are needed, not int64"):
-        similarity.cka(np.ones((3, 3), dtype=np.int64), x)
+        similarity.similarity("cka", np.ones((3, 3), dtype=np.int64), x)
 
 
 def test_options_that_make_no_sense():

@@ -67,8 +67,8 @@ def test_equals_the_steps_of_the_library(backend, seed):
     assert found[0].values == pytest.approx(expected(x, y), abs=1e-8)
     assert found[1].values == pytest.approx(dict.fromkeys(ASKED.indexes, 1.0), abs=1e-4)
     # Neither is what the papers' definitions give.
-    assert found[0].values["cca-ecco"] > similarity.cca(x, y) + 0.01
-    assert abs(found[0].values["pwcca-ecco"] - similarity.pwcca(x, y)) > 0.01
+    assert found[0].values["cca-ecco"] > similarity.similarity("cca", x, y) + 0.01
+    assert abs(found[0].values["pwcca-ecco"] - similarity.similarity("pwcca", x, y)) > 0.01
 
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
@@ -112,7 +112,7 @@ def test_hand_computed_leading_mean():
     y = q[:, :3] * cosines + q[:, 3:] * np.sqrt(1 - cosines**2)
     found = compare(q[:, :3], [y], ASKED)[0].values
     assert found["cca-ecco"] == pytest.approx(0.75, abs=1e-8)
-    assert similarity.cca(q[:, :3], y) == pytest.approx(1.51 / 3, abs=1e-8)
+    assert similarity.similarity("cca", q[:, :3], y) == pytest.approx(1.51 / 3, abs=1e-8)
     # No means and no whitening to undo: every direction accounts for one neuron.
     assert found["pwcca-ecco"] == pytest.approx(1.51 / 3, abs=1e-8)
 
@@ -127,7 +127,7 @@ def test_svcca_is_that_of_the_library(seed):
         _, sizes, tokens = np.linalg.svd(centred, full_matrices=False)
         kept.append(np.diag(sizes[:20]) @ tokens[:20])
     _, rho = canonical(*kept)
-    assert similarity.svcca(x, y) == pytest.approx(rho.mean(), abs=1e-6)
+    assert similarity.similarity("svcca", x, y) == pytest.approx(rho.mean(), abs=1e-6)
 
 
 def test_too_few_sentences_are_told():

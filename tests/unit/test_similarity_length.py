@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossalign.analysis.backends import NumpyBackend, TorchBackend
-from crossalign.analysis.length import Lengths, functions_of, strangers
-from crossalign.analysis.similarity import Options, anc, cka, compare
+from crossalign.analysis.matrices import Lengths, functions_of, strangers
+from crossalign.analysis.similarity import Options, compare, similarity
 from crossalign.runtime.errors import UserError
 
 BOTH = Options(("cka", "anc"))
@@ -55,12 +55,12 @@ def test_controls_equal_their_definitions(backend):
     vectors, lengths = sentences(1)
     found = compare(vectors[0], vectors[1:], BOTH, backend(), lengths=[Lengths(own) for own in lengths])
     for pair, other, own in zip(found, vectors[1:], lengths[1:], strict=True):
-        for name, index in (("cka", cka), ("anc", anc)):
-            plain = index(vectors[0], other)
+        for name in ("cka", "anc"):
+            plain = similarity(name, vectors[0], other)
             assert pair.values[name] == pytest.approx(plain, abs=1e-12)
-            stranger = index(vectors[0], other[strangers(own)])
+            stranger = similarity(name, vectors[0], other[strangers(own)])
             assert pair.controlled["strangers"][name] == pytest.approx(plain - stranger, abs=1e-12)
-            left = index(residuals(vectors[0], lengths[0]), residuals(other, own))
+            left = similarity(name, residuals(vectors[0], lengths[0]), residuals(other, own))
             assert pair.controlled["length"][name] == pytest.approx(left, abs=1e-10)
             assert abs(left - plain) > 0.02
 
@@ -82,7 +82,7 @@ def test_with_few_lengths_each_loses_its_own_mean():
     x, y = (rng.normal(size=(40, 5)) + np.repeat([[0.0], [3.0]], 20, 0) for _ in range(2))
     means = [np.repeat([matrix[:20].mean(0), matrix[20:].mean(0)], 20, 0) for matrix in (x, y)]
     [pair] = compare(x, [y], BOTH, lengths=[Lengths(lengths)] * 2)
-    assert pair.controlled["length"]["cka"] == pytest.approx(cka(x - means[0], y - means[1]), abs=1e-12)
+    assert pair.controlled["length"]["cka"] == pytest.approx(similarity("cka", x - means[0], y - means[1]), abs=1e-12)
     # One length: nothing but the mean goes, which both indexes take out anyway.
     [pair] = compare(x, [y], BOTH, lengths=[Lengths(np.full(40, 9))] * 2)
     assert pair.controlled["length"] == pytest.approx(pair.values, abs=1e-12)
@@ -95,7 +95,7 @@ def test_a_neuron_that_tells_the_length_and_nothing_else_counts_as_constant(back
     x[:, 2], y[:, 2] = 5 + np.log(first), 1000 - 2.0 * second
     [pair] = compare(x, [y], BOTH, backend(), lengths=[Lengths(first), Lengths(second)])
     left = np.delete(residuals(x, first), 2, 1), np.delete(residuals(y, second), 2, 1)
-    assert pair.controlled["length"]["anc"] == pytest.approx(anc(*left) * 5 / 6, abs=1e-10)
+    assert pair.controlled["length"]["anc"] == pytest.approx(similarity("anc", *left) * 5 / 6, abs=1e-10)
     only = [np.log(own)[:, None] @ [[1.0, 2.0]] for own in (first, second)]
     [pair] = compare(only[0], [only[1]], BOTH, backend(), lengths=[Lengths(first), Lengths(second)])
     assert np.isnan(list(pair.controlled["length"].values())).all() and pair.values["cka"] > 0.9

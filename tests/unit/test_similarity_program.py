@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from crossalign.analysis.length import CONTROLS, Lengths
+from crossalign.analysis.matrices import CONTROLS, Lengths
 from crossalign.analysis.similarity import INDEXES, Options, compare
 
 

@@ -13,7 +13,7 @@ import pytest
 from world_for_tests import small_settings
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.makers import XNLI_COLUMNS
+from crossalign.world.files import XNLI_COLUMNS
 from crossalign.world.world import write_world
 
 PUD = ["ar", "cs", "de", "en", "es", "fi", "fr", "hi", "id", "it", "ja", "pl", "pt", "ru", "sv", "tr", "zh"]
@@ -227,11 +227,7 @@ def _raw_pairs(made: Path, code: str) -> list[str]:
 
 def test_bitext_files_go_line_by_line(made: Path) -> None:
     for code in ("es", "ru", "vi", "hi"):
-        raw = (
-            gzip.decompress((made / f"bitext/wikimatrix/WikiMatrix.en-{code}.tsv.gz").read_bytes())
-            .decode()
-            .splitlines()
-        )
+        raw = _raw_pairs(made, code)
         split = (made / f"truth/bitext-{code}.tsv").read_text(encoding="utf-8").splitlines()
         links = (made / f"truth/links-{code}.txt").read_text().split("\n")[:-1]
         assert len(raw) == len(split) == len(links) == 60

@@ -5,13 +5,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tools.measure_world import lexicon, similarity, uyghur_to_latin
 from world_for_tests import full_world
 
 from crossalign.world.dice import dice
 from crossalign.world.lexicon import Lexicons
-from crossalign.world.measure import lexicon, similarity, uyghur_to_latin
+from crossalign.world.render import text
 from crossalign.world.spelling import SPELLERS, alphabet, speller
-from crossalign.world.words import text
 
 SCRIPTS = {
     "CYRILLIC": "ru bg myv mhr bxr",

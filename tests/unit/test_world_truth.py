@@ -1,15 +1,14 @@
 """What the world says about itself is true: links, labels, answers."""
 
 import pytest
+from tools.measure_world import measure_inference, measure_tagging
 from world_for_tests import full_world
 
-from crossalign.world.bitext import Mining, links
+from crossalign.world.corpora import Mining, links
 from crossalign.world.dice import dice
-from crossalign.world.events import Event
-from crossalign.world.measure import measure_inference, measure_tagging
-from crossalign.world.nli import LABELS, judge
-from crossalign.world.qa import locate
-from crossalign.world.words import text, tokens
+from crossalign.world.reasoning import LABELS, judge, locate
+from crossalign.world.render import text, tokens
+from crossalign.world.sentences import Event
 
 
 @pytest.mark.parametrize("code", ["es", "ru", "vi", "hi", "ja", "ar", "fi"])

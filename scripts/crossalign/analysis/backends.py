@@ -12,8 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,46 +25,11 @@ SMALL = 2e10
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 
 
-class Backend(Protocol):
-    """What the indexes need beyond the common operators."""
-
-    xp: ModuleType
-    # Rows that lie in working memory as float64 at a time, and rows and columns of a tile of an n x n matrix.
-    block: int
-    tile: int
-
-    def load(self, array: np.ndarray) -> Array:
-        """The array as stored, where the arithmetic happens; the CPU keeps it on disk, a GPU copies it."""
-
-    def double(self, block: Array) -> Array:
-        """A new float64 array, which the caller may overwrite."""
-
-    def single(self, block: Array) -> Array:
-        """A new float32 array."""
-
-    def host(self, array: Array) -> np.ndarray:
-        """A numpy array."""
-
-    def zeros(self, *shape: int) -> Array:
-        """Zeros in float64."""
-
-    def inverse_factor(self, matrix: Array) -> Array | None:
-        """W with W^T matrix W = 1, upper triangular; None where the matrix is not positive definite."""
-
-    def products(self, left: Array, rights: Iterable[Array]) -> Iterator[tuple[Array, Array]]:
-        """Y^T Y and X^T Y of one X and every Y."""
-
-    def smallest(self, values: Array, places: Sequence[int]) -> list[float]:
-        """The values at those places of the sorted order, counted from zero."""
-
-    def eigh(self, matrices: Sequence[Array], top: int | None = None) -> list[tuple[Array, Array]]:
-        """Eigenvalues (ascending) and eigenvectors of symmetric matrices, at least the `top` largest of each."""
-
-
 class NumpyBackend:
-    """Float64 on the CPU."""
+    """Float64 on the CPU; the methods are what the indexes need beyond the operators that both libraries share."""
 
     xp = np
+    # Rows that lie in working memory as float64 at a time, and rows and columns of a tile of an n x n matrix.
     # Blocks of some megabytes stay in the cache, and memory of that size is used again instead of fetched anew.
     block = 4096
     tile = 2048
@@ -73,21 +37,27 @@ class NumpyBackend:
     small = 128
 
     def load(self, array: np.ndarray) -> np.ndarray:
+        """The array as stored, where the arithmetic happens; the CPU keeps it on disk, a GPU copies it."""
         return array
 
     def double(self, block: np.ndarray) -> np.ndarray:
+        """A new float64 array, which the caller may overwrite."""
         return np.array(block, dtype=np.float64, order="C")
 
     def single(self, block: np.ndarray) -> np.ndarray:
+        """A new float32 array."""
         return np.array(block, dtype=np.float32, order="C")
 
     def host(self, array: np.ndarray) -> np.ndarray:
+        """A numpy array."""
         return np.asarray(array)
 
     def zeros(self, *shape: int) -> np.ndarray:
+        """Zeros in float64."""
         return np.zeros(shape)
 
     def inverse_factor(self, matrix: np.ndarray) -> np.ndarray | None:
+        """W with W^T matrix W = 1, upper triangular; None where the matrix is not positive definite."""
         if len(matrix) <= self.small:
             try:
                 return _inverse_lower(np.linalg.cholesky(matrix)).T
@@ -102,13 +72,16 @@ class NumpyBackend:
         return None if failed else inverse
 
     def products(self, left: np.ndarray, rights: Iterable[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Y^T Y and X^T Y of one X and every Y."""
         for right in rights:
             yield right.T @ right, left.T @ right
 
     def smallest(self, values: np.ndarray, places: Sequence[int]) -> list[float]:
+        """The values at those places of the sorted order, counted from zero."""
         return np.partition(values, places)[list(places)].tolist()
 
     def eigh(self, matrices: Sequence[np.ndarray], top: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Eigenvalues (ascending) and eigenvectors of symmetric matrices, at least the `top` largest of each."""
         found = []
         for matrix in matrices:
             size = len(matrix)
@@ -143,7 +116,7 @@ def _inverse_lower(factor: np.ndarray) -> np.ndarray:
 
 
 class TorchBackend:
-    """Float64 through PyTorch, on any of its devices."""
+    """Float64 through PyTorch, on any of its devices: the same methods as `NumpyBackend`."""
 
     block = 16384
     tile = 8192
@@ -224,6 +197,9 @@ class TorchBackend:
             for row, place in enumerate(places):
                 found[place] = (values[row], vectors[row])
         return found
+
+
+Backend = NumpyBackend | TorchBackend
 
 
 def choose_backend(device: str = "cpu", work: float = float("inf")) -> Backend:

@@ -1,29 +1,18 @@
-"""Correlation of transfer with similarity (`align-predict`, section 7).
-
-Sign: the correlation is between similarity and the *negative* cross-language gap, score(source, X) - score(source,
-source), so that a positive value says "more similar, better transfer"; the signs that the paper prints need this
-reading.
-"""
+"""Rank correlations, and their values over resampled points (`align-predict`, section 7)."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from crossalign.analysis.intervals import CONFIDENCE, ITERATIONS, resamples
-from crossalign.analysis.significance import two_sided_p
+from crossalign.analysis.significance import CONFIDENCE, ITERATIONS, resamples, two_sided_p
 from crossalign.runtime.errors import UserError
 
 # How many resamples are drawn at most for each one that is kept: where hardly any can be kept, there is no bootstrap.
 _DRAWS = 100
-
-# pair -> layer -> value
-Layers = dict[str, dict[int, float]]
 
 
 @dataclass(frozen=True)
@@ -98,98 +87,3 @@ def spearman_interval(
         return None
     low, high = np.quantile(found[0], ((1.0 - confidence) / 2, (1.0 + confidence) / 2))
     return float(low), float(high)
-
-
-def gaps(scores: Mapping[str, float], source: str) -> dict[str, float]:
-    """Cross-language gap of every target: score(source, source) - score(source, target) (Hu et al. 2020)."""
-    if source not in scores:
-        raise UserError(f"no score for the source language '{source}'; there are {', '.join(scores) or 'none'}")
-    return {target: scores[source] - score for target, score in scores.items() if target != source}
-
-
-def correlate(
-    similarity: Mapping[str, float], scores: Mapping[str, float], source: str, with_source: bool = False
-) -> Correlation:
-    """Spearman between similarity to the source and the negative gap, over the targets that `similarity` names.
-
-    With `with_source` the source itself is one more point (gap 0, similarity 1).
-    """
-    gap = gaps(scores, source)
-    targets = [lang for lang in similarity if lang != source]
-    if missing := [lang for lang in targets if lang not in gap]:
-        raise UserError(f"no score for {', '.join(missing)}; correlate only languages that have both")
-    points = [(similarity[lang], -gap[lang]) for lang in targets]
-    if with_source:
-        points.append((1.0, 0.0))
-    return spearman([point[0] for point in points], [point[1] for point in points])
-
-
-def by_layer(
-    layers: Layers, scores: Mapping[str, float], source: str, with_source: bool = False
-) -> dict[int, Correlation]:
-    """`correlate` at every layer that all pairs have, layer 0 (embeddings) included."""
-    return {layer: correlate(at_layer(layers, source, layer), scores, source, with_source) for layer in _common(layers)}
-
-
-def over_layers(layers: Layers, scores: Mapping[str, float], source: str, with_source: bool = False) -> Correlation:
-    """`correlate` with the similarity averaged over layers 1 to the last: the embeddings are not counted."""
-    chosen = [layer for layer in _common(layers) if layer > 0]
-    if not chosen:
-        raise UserError("no layer above the embeddings to average over")
-    means = {
-        _target(pair, source): float(np.mean([values[layer] for layer in chosen])) for pair, values in layers.items()
-    }
-    return correlate(means, scores, source, with_source)
-
-
-def at_layer(layers: Layers, source: str, layer: int) -> dict[str, float]:
-    """Similarity of each target language with the source at one layer."""
-    return {_target(pair, source): values[layer] for pair, values in layers.items()}
-
-
-def mean_layers(runs: Iterable[Layers]) -> Layers:
-    """The mean over runs (seeds) of each pair and layer; all runs must have the same."""
-    runs = list(runs)
-    if not runs:
-        raise UserError("the mean of no similarities at all")
-    shape = [{pair: sorted(values) for pair, values in run.items()} for run in runs]
-    if any(other != shape[0] for other in shape[1:]):
-        raise UserError("similarities of different pairs or layers cannot be averaged over seeds")
-    return {
-        pair: {layer: float(np.mean([run[pair][layer] for run in runs])) for layer in values}
-        for pair, values in runs[0].items()
-    }
-
-
-def read_similarity(path: str | Path, index: str, control: str = "none") -> Layers:
-    """One index of a similarity file, as measured or under a control; a file without that column has no controls."""
-    layers: Layers = {}
-    others = set()
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                if row.get("control", "none") != control:
-                    continue
-                others.add(row["index"])
-                if row["index"] == index:
-                    layers.setdefault(row["pair"], {})[int(row["layer"])] = float(row["value"])
-    except OSError as error:
-        raise UserError(f"{path}: cannot read: {error.strerror}") from None
-    except (KeyError, ValueError, TypeError) as error:
-        raise UserError(f"{path}: no file with columns pair,layer,index,value ({error})") from None
-    if not layers:
-        which = "" if control == "none" else f" under control '{control}'"
-        raise UserError(f"{path}: no index '{index}'{which}; there are {', '.join(sorted(others)) or 'none'}")
-    return layers
-
-
-def _common(layers: Layers) -> list[int]:
-    found = [set(values) for values in layers.values()]
-    return sorted(set.intersection(*found)) if found else []
-
-
-def _target(pair: str, source: str) -> str:
-    left, _, right = pair.partition("-")
-    if left != source or not right:
-        raise UserError(f"pair '{pair}' does not begin with the source language: {source}-… expected")
-    return right

@@ -75,14 +75,6 @@ class EntityCounts:
         return scores
 
 
-def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """The entities of one sentence: type, first and last word."""
-    names: dict[str, int] = {}
-    found = _entities([tags], names)
-    types = list(names)
-    return [(types[kind], int(first), int(last)) for _, first, last, kind in found]
-
-
 def _entities(sentences: Tags, names: dict[str, int]) -> np.ndarray:
     """All entities as rows of sentence, first word, last word, type; new types are added to `names`."""
     kinds = {"O": (-1, False)}

@@ -3,18 +3,26 @@
 Everything rests on counts per example, so a test never decodes or scores twice. A table of counts has one row per
 example and two columns (right, total) for a share, or three (right, predicted, gold) for an F1; with seeds in front:
 seeds x examples x columns. `score` turns sums of such rows into percent.
+
+Intervals: a resample is a row of weights, how often each example was drawn, and its scores are one product of weights
+and counts. All sets of the same size share their resamples.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from crossalign.runtime.errors import UserError
+
+CONFIDENCE = 0.95
+ITERATIONS = 1000
+# Resamples at a time: the weights of so many and a few thousand examples stay in the cache.
+_BLOCK = 64
 
 
 class Counted(Protocol):
@@ -44,20 +52,6 @@ def example_counts(task: Counted, rows: Sequence[Mapping[str, Any]], metric: str
     if not rows:
         raise UserError(f"no predictions to take {task.name} {metric} from")
     return np.array([task.counts[metric](row) for row in rows], dtype=np.float64)
-
-
-def stack_seeds(task: Counted, runs: Sequence[Sequence[Mapping[str, Any]]], metric: str) -> np.ndarray:
-    """Counts of several runs over the same examples: seeds x examples x columns, in the order of the first run."""
-    if not runs:
-        raise UserError(f"no runs to take {task.name} {metric} from")
-    order = [row["id"] for row in runs[0]]
-    stacked = []
-    for place, rows in enumerate(runs):
-        by_id = {row["id"]: row for row in rows}
-        if len(by_id) != len(rows) or set(by_id) != set(order):
-            raise UserError(f"run {place + 1} predicts other examples than run 1; evaluate both on the same set")
-        stacked.append(example_counts(task, [by_id[name] for name in order], metric))
-    return np.stack(stacked)
 
 
 def score(sums: np.ndarray) -> np.ndarray:
@@ -112,13 +106,11 @@ def example_values(counts: np.ndarray) -> np.ndarray:
     return score(np.asarray(counts, dtype=np.float64))
 
 
-def permutation_test(
-    first: np.ndarray, second: np.ndarray, iterations: int = 1000, seed: int = 1, together: bool = False
-) -> Test:
+def permutation_test(first: np.ndarray, second: np.ndarray, iterations: int = 1000, seed: int = 1) -> Test:
     """Permutation test of the score over the concatenated predictions of all seeds (NER).
 
     In each iteration the two systems swap their predictions of a sentence with probability 1/2, each seed's
-    prediction for itself (`together`: all seeds of a sentence at once). p = (1 + hits) / (1 + iterations), a hit
+    prediction for itself. p = (1 + hits) / (1 + iterations), a hit
     being an absolute difference at least as large as the observed one. Both arrays are seeds x sentences x columns of
     whole numbers.
     """
@@ -131,7 +123,7 @@ def permutation_test(
     if iterations < 1:
         raise UserError(f"a permutation test of {iterations} iterations: at least 1 is needed")
     change = second - first
-    change = change.sum(axis=0) if together else change.reshape(-1, change.shape[-1])
+    change = change.reshape(-1, change.shape[-1])
     totals = [counts.sum(axis=(0, 1)) for counts in (first, second)]
     observed = float(score(totals[0]) - score(totals[1]))
     rng = np.random.default_rng(seed)
@@ -143,12 +135,7 @@ def permutation_test(
         differences = np.abs(score(totals[0] + swapped) - score(totals[1] - swapped))
         # Counts are whole numbers, so equal scores differ by rounding at most.
         hits += int((differences >= abs(observed) - 1e-9).sum())
-    return Test(observed, (1 + hits) / (1 + iterations), len(change), smallest_p_permutations(iterations))
-
-
-def smallest_p_permutations(iterations: int) -> float:
-    """The smallest p that a permutation test with so many iterations can give."""
-    return 1.0 / (1 + iterations)
+    return Test(observed, (1 + hits) / (1 + iterations), len(change), 1.0 / (1 + iterations))
 
 
 def smallest_p_paired_seeds(seeds: int) -> float:
@@ -156,7 +143,46 @@ def smallest_p_paired_seeds(seeds: int) -> float:
     return min(1.0, 2.0 / 2**seeds)
 
 
-def smallest_p_seeds(first: int, second: int | None = None) -> float:
-    """The smallest two-sided p of an exact test that deals the seeds of two systems anew: two of all ways to deal."""
-    second = first if second is None else second
-    return min(1.0, 2.0 / math.comb(first + second, first))
+def resamples(examples: int, iterations: int, seed: int) -> Iterator[np.ndarray]:
+    """Weights of resamples, some at a time: resamples x examples, how often each example was drawn."""
+    rng = np.random.default_rng(seed)
+    for start in range(0, iterations, _BLOCK):
+        size = min(_BLOCK, iterations - start)
+        drawn = rng.integers(0, examples, (size, examples))
+        drawn += examples * np.arange(size)[:, None]
+        yield np.bincount(drawn.reshape(-1), minlength=size * examples).reshape(size, examples).astype(np.float64)
+
+
+def score_intervals(
+    task: Counted,
+    sets: Mapping[str, Sequence[Mapping[str, Any]]],
+    confidence: float = CONFIDENCE,
+    iterations: int = ITERATIONS,
+    seed: int = 1,
+) -> dict[str, dict[str, float]]:
+    """By set: `<metric>_low` and `<metric>_high` of every metric of the task, from rows of predictions.
+
+    A set's interval depends on its own rows only, not on the sets beside it.
+    """
+    by_size: dict[int, list[str]] = {}
+    for name, rows in sets.items():
+        by_size.setdefault(len(rows), []).append(name)
+    found: dict[str, dict[str, float]] = {name: {} for name in sets}
+    for examples, names in by_size.items():
+        if not examples:
+            continue
+        cells = [(name, metric) for name in names for metric in task.counts]
+        tables = [example_counts(task, sets[name], metric) for name, metric in cells]
+        stops = np.cumsum([table.shape[1] for table in tables])[:-1]
+        everything = np.concatenate(tables, axis=1)
+        sums = np.concatenate([weights @ everything for weights in resamples(examples, iterations, seed)])
+        for (name, metric), part in zip(cells, np.split(sums, stops, axis=1), strict=True):
+            low, high = _edges(score(part), confidence)
+            found[name] |= {f"{metric}_low": low, f"{metric}_high": high}
+    return found
+
+
+def _edges(values: np.ndarray, confidence: float) -> tuple[float, float]:
+    share = (1.0 - confidence) / 2
+    low, high = np.quantile(values, (share, 1.0 - share))
+    return float(low), float(high)

@@ -1,7 +1,7 @@
 """Similarity of representations: CKA, ANC, the CCA family and sentence matching.
 
 X and Y are sentences x neurons, row i of both the same sentence. All arithmetic is float64. With the lengths of the
-sentences, cka and anc come a second and a third time with the length controlled for (`length`).
+sentences, cka and anc come a second and a third time with the length controlled for (`matrices`).
 
     cka             linear CKA, centred: |X^T Y|^2 / (|X^T X| |Y^T Y|), Frobenius norms (Kornblith et al. 2019)
     cka-uncentred   the same formula as `align-predict` prints it, without centring
@@ -11,7 +11,7 @@ sentences, cka and anc come a second and a third time with the length controlled
     cca             mean canonical correlation
     cca-squared     mean squared canonical correlation (equation 1 of `anc`)
     cca-ecco        mean of the leading canonical correlations, up to 98 % of their sum (ecco, the library that the
-                    authors of `anc` call; the module `ecco` says exactly what it does)
+                    authors of `anc` call; the module `canonical` says exactly what it does)
     svcca           mean canonical correlation of the leading directions: 20, or a share of the variance; as in ecco
     pwcca           canonical correlations weighted by what they account for in X (Morcos et al. 2018)
     pwcca-ecco      the same with ecco's weights: directions of the whitened neurons are applied to the neurons as they
@@ -31,22 +31,18 @@ Degenerate input:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from crossalign.analysis import bootstrap, canonical, ecco, pairwise
-from crossalign.analysis.backends import Backend, NumpyBackend
-from crossalign.analysis.length import CONTROLLED, Lengths, Reordered, WithoutLength
-from crossalign.analysis.linear import ANC, CKA, linear
-from crossalign.analysis.matrices import Matrix
-from crossalign.analysis.moments import Moments, Products
+from crossalign.analysis import bootstrap, canonical, pairwise
+from crossalign.analysis.backends import Array, Backend, NumpyBackend
+from crossalign.analysis.bootstrap import Resamples
+from crossalign.analysis.indexes import ANC, CCA, CKA, CONTROLLED, ECCO, INDEXES
+from crossalign.analysis.matrices import Lengths, Matrix, Reordered, WithoutLength
+from crossalign.analysis.moments import Moments, Products, accumulate
 from crossalign.runtime.errors import UserError
-
-CCA = ("cca", "cca-squared", "cca-ecco", "svcca", "pwcca", "pwcca-ecco")
-PAIRWISE = ("cka-rbf", "matching")
-INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
 
 
 @dataclass(frozen=True)
@@ -103,14 +99,11 @@ def compare(
     wanted = set(options.indexes)
     resamples = bootstrap.resamples(first.sentences) if options.resample else None
     if wanted.intersection((*CKA, *ANC, *CCA)):
-        plain = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
-        for pair, one in zip(found, plain.pairs, strict=True):
-            pair.values, pair.neurons = one.values, one.neurons
-            pair.draws |= {("none", name): drawn for name, drawn in one.draws.items() if name in wanted}
-        if wanted.intersection(CCA).difference(ecco.INDEXES):
-            _canonical([first, *rest], plain.moments, plain.products, options, found)
-        if wanted.intersection(ecco.INDEXES):
-            values = ecco.similarities(plain.moments, plain.products, backend)
+        found, moments, products = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
+        if wanted.intersection(CCA).difference(ECCO):
+            _canonical([first, *rest], moments, products, options, found)
+        if wanted.intersection(ECCO):
+            values = canonical.ecco(moments, products, backend)
             for pair, matrix, both in zip(found, rest, values, strict=True):
                 pair.values |= both
                 pair.saturated |= max(first.neurons, matrix.neurons) >= first.sentences
@@ -156,14 +149,14 @@ def _controlled(
 ) -> None:
     """The controls of `length` for every pair. A sentence is drawn with its translation and its stranger."""
     changed = [Reordered(matrix, own.strangers) for matrix, own in zip(rest, lengths[1:], strict=True)]
-    for pair, stranger in zip(found, linear(first, changed, wanted, resamples).pairs, strict=True):
+    for pair, stranger in zip(found, linear(first, changed, wanted, resamples)[0], strict=True):
         pair.controlled["strangers"] = {name: pair.values[name] - stranger.values[name] for name in wanted}
-        for name in wanted.intersection(stranger.draws):
-            pair.draws["strangers", name] = pair.draws["none", name] - stranger.draws[name]
+        for (_, name), drawn in stranger.draws.items():
+            pair.draws["strangers", name] = pair.draws["none", name] - drawn
     bare = [WithoutLength(matrix, own.functions) for matrix, own in zip([first, *rest], lengths, strict=True)]
-    for pair, left in zip(found, linear(bare[0], bare[1:], wanted, resamples).pairs, strict=True):
+    for pair, left in zip(found, linear(bare[0], bare[1:], wanted, resamples)[0], strict=True):
         pair.controlled["length"] = {name: left.values[name] for name in wanted}
-        pair.draws |= {("length", name): drawn for name, drawn in left.draws.items() if name in wanted}
+        pair.draws |= {("length", name): drawn for (_, name), drawn in left.draws.items()}
 
 
 def _canonical(
@@ -202,45 +195,102 @@ def _canonical(
             found[place].values["svcca"] = float(rho.mean())
 
 
-def _one(name: str, x: np.ndarray, y: np.ndarray, **settings) -> float:
-    return compare(x, [y], Options((name,), **settings))[0].values[name]
+def similarity(index: str, x: np.ndarray, y: np.ndarray, **settings) -> float:
+    """One index of two matrices; `settings` are those of `Options`."""
+    return compare(x, [y], Options((index,), **settings))[0].values[index]
 
 
-def cka(x: np.ndarray, y: np.ndarray, centred: bool = True) -> float:
-    """Linear CKA, centred (the standard) or not (the formula as printed)."""
-    return _one("cka" if centred else "cka-uncentred", x, y)
+def linear(
+    first: Matrix, rest: Sequence[Matrix], wanted: Collection[str], resamples: Resamples | None, full: bool = False
+) -> tuple[list[Similarity], list[Moments], list[Products]]:
+    """Those of `wanted` that are CKA or ANC, from second moments, which serve further indexes.
+
+    With `full` the moments are whole whatever is wanted.
+    """
+    neuronwise = not set(ANC).isdisjoint(wanted)
+    # Overlaps cost as much as the moments: only CKA, and only the centred one, is resampled by them.
+    parts = resamples.parts if resamples and ("cka" in wanted or neuronwise) else 0
+    full = full or not set(CKA).isdisjoint(wanted)
+    moments, products = accumulate(first, rest, full, parts if "cka" in wanted else 0, parts if neuronwise else 0)
+    pairs = [Similarity() for _ in rest]
+    if neuronwise:
+        _anc(pairs, moments, products, first.backend, resamples)
+    if "cka" in wanted:
+        _cka(pairs, moments, products, first.backend, resamples)
+    if "cka-uncentred" in wanted:
+        _uncentred(pairs, moments, products, first.backend)
+    for pair in pairs:
+        pair.draws = {key: drawn for key, drawn in pair.draws.items() if key[1] in wanted}
+    return pairs, moments, products
 
 
-def cka_rbf(x: np.ndarray, y: np.ndarray) -> float:
-    """CKA with a Gaussian kernel whose squared width is the median of the non-zero squared distances."""
-    return _one("cka-rbf", x, y)
+def _anc(
+    pairs: list[Similarity],
+    moments: list[Moments],
+    products: list[Products],
+    backend: Backend,
+    resamples: Resamples | None,
+) -> None:
+    left, *rights = moments
+    if resamples:
+        weights = backend.load(resamples.weights)
+        length = bootstrap.lengths(left, weights, backend)
+    for pair, right, product in zip(pairs, rights, products, strict=True):
+        pair.neurons = backend.host(_neuron_correlations(left, right, product, backend))
+        if np.isnan(pair.neurons).all():
+            pair.values |= {"anc": float("nan"), "anc-signed": float("nan")}
+            continue
+        known = np.nan_to_num(pair.neurons)
+        pair.values |= {"anc": float(np.abs(known).mean()), "anc-signed": float(known.mean())}
+        if resamples:
+            other = bootstrap.lengths(right, weights, backend)
+            drawn = bootstrap.anc(product, length, other, weights, backend)
+            pair.draws |= {("none", name): values for name, values in drawn.items()}
 
 
-def anc(x: np.ndarray, y: np.ndarray, signed: bool = False) -> float:
-    """Average neuron-wise correlation, of absolute values unless `signed`."""
-    return _one("anc-signed" if signed else "anc", x, y)
+def _cka(
+    pairs: list[Similarity],
+    moments: list[Moments],
+    products: list[Products],
+    backend: Backend,
+    resamples: Resamples | None,
+) -> None:
+    defined = [bool(moment.varies.any()) for moment in moments]
+    norms = [_norm(moment.gram, backend) for moment in moments]
+    own, mixed = (resamples.norms(one, backend) if resamples else None for one in (moments, products))
+    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
+        if not (defined[0] and defined[place]):
+            pair.values["cka"] = float("nan")
+            continue
+        pair.values["cka"] = _ratio(_norm(product.cross, backend), norms[0], norms[place])
+        if resamples:
+            pair.draws["none", "cka"] = bootstrap.cka(mixed[place - 1], own[0], own[place])
 
 
-def neuron_correlations(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The correlation of each neuron of X with the same neuron of Y; NaN where one of them is constant."""
-    return compare(x, [y], Options(("anc",)))[0].neurons
+def _uncentred(pairs: list[Similarity], moments: list[Moments], products: list[Products], backend: Backend) -> None:
+    norms = [_norm(_raised(moment.gram, moment, moment, backend), backend) for moment in moments]
+    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
+        cross = _raised(product.cross, moments[0], moments[place], backend)
+        pair.values["cka-uncentred"] = _ratio(_norm(cross, backend), norms[0], norms[place])
 
 
-def cca(x: np.ndarray, y: np.ndarray, squared: bool = False) -> float:
-    """Mean canonical correlation, or mean squared canonical correlation."""
-    return _one("cca-squared" if squared else "cca", x, y)
+def _neuron_correlations(left: Moments, right: Moments, product: Products, backend: Backend) -> Array:
+    xp = backend.xp
+    lengths = xp.sqrt(left.squares) * xp.sqrt(right.squares)
+    known = left.varies & right.varies
+    values = product.diagonal / xp.where(known, lengths, xp.ones_like(lengths))
+    return xp.where(known, xp.clip(values, -1.0, 1.0), xp.full_like(values, float("nan")))
 
 
-def svcca(x: np.ndarray, y: np.ndarray, directions: int = 20, variance: float | None = None) -> float:
-    """Mean canonical correlation of the leading directions of X and Y."""
-    return _one("svcca", x, y, svcca_directions=directions, svcca_variance=variance)
+def _raised(centred: Array, left: Moments, right: Moments, backend: Backend) -> Array:
+    """Products without centring. Adding the means to centred products loses nothing; the way back would."""
+    return centred + left.matrix.sentences * backend.xp.outer(left.matrix.mean, right.matrix.mean)
 
 
-def pwcca(x: np.ndarray, y: np.ndarray) -> float:
-    """Projection-weighted canonical correlation; the weights are those of X."""
-    return _one("pwcca", x, y)
+def _norm(matrix: Array, backend: Backend) -> float:
+    return float(backend.xp.linalg.norm(matrix))
 
 
-def matching_accuracy(x: np.ndarray, y: np.ndarray) -> float:
-    """Share of rows of X whose own row in Y has the highest cosine among all rows of Y."""
-    return _one("matching", x, y)
+def _ratio(cross: float, left: float, right: float) -> float:
+    # Divided one after the other: the squares of numbers far from one would overflow or vanish.
+    return (cross / left) * (cross / right) if left > 0.0 and right > 0.0 else float("nan")

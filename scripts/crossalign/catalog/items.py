@@ -3,15 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from crossalign.analysis.indexes import CKA
 from crossalign.catalog.addresses import Run
 from crossalign.catalog.sets import DataSet
 
-# Similarity indexes by family: what an item draws, and what its paper or its authors' code offers beside it.
-CKA = ("cka", "cka-uncentred")
-ANC = ("anc", "anc-signed")
-CCA = ("cca", "cca-squared", "cca-ecco", "svcca", "pwcca", "pwcca-ecco")
-# As in `analysis.similarity`, which would bring numpy along.
-INDEXES = (*CKA, "cka-rbf", *ANC, *CCA, "matching")
 # Stands for `similarity.index` of the config.
 CONFIGURED = "configured"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from crossalign.analysis.indexes import CONTROLLED
 from crossalign.catalog.addresses import Run, Tuned, is_continual
 from crossalign.catalog.code_hash import SCRIPTS, code_hash
 from crossalign.catalog.commands import continual_options, options
@@ -102,7 +103,7 @@ def compare_options(catalog: Catalog, run: Run, corpus: str) -> str:
     languages = [lang for lang in catalog.languages(run, corpus) if lang != "en"]
     chosen = options(
         svcca_directions=settings["svcca_directions"] if "svcca" in indexes else None,
-        control=settings["control"] if {"cka", "anc"} & set(indexes) else None,
+        control=settings["control"] if set(CONTROLLED).intersection(indexes) else None,
     )
     return f"--languages {shlex.join(languages)} --indexes {shlex.join(indexes)} {chosen}".rstrip()
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from crossalign.analysis.indexes import INDEXES
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
-from crossalign.catalog.items import CONFIGURED, INDEXES, Item, Needs
+from crossalign.catalog.items import CONFIGURED, Item, Needs
 from crossalign.catalog.sets import DataSet, pool_set, raw_files, text_set
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_models, trained_vocabulary

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from crossalign.analysis.indexes import LABELS
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, parse
 from crossalign.papers.common import colours
 from crossalign.results import names
@@ -83,7 +84,7 @@ def gather_curves(results: Path, known: Collection[Run], preferred: Iterable[str
     codes = sorted({pair.partition("-")[2] for pairs in curves for pair in pairs})
     return {
         "corpora": corpora,
-        "indexes": names.INDEXES,
+        "indexes": LABELS,
         "controls": names.CONTROLS,
         "preferred": list(preferred),
         "languages": {code: {"name": names.language(code), "colour": colours.language(code).colour} for code in codes},

@@ -42,21 +42,6 @@ PRINTED_MODELS = {
     "scale-normformer-v2": "scale_normformer-v2",
 }
 
-INDEXES = {
-    "cka": "CKA",
-    "cka-uncentred": "CKA, not centred",
-    "cka-rbf": "CKA, RBF kernel",
-    "anc": "ANC",
-    "anc-signed": "ANC, signed",
-    "cca": "CCA",
-    "cca-squared": "CCA, squared",
-    "svcca": "SVCCA",
-    "pwcca": "PWCCA",
-    "cca-ecco": "CCA (authors' library)",
-    "pwcca-ecco": "PWCCA (authors' library)",
-    "matching": "Matching accuracy",
-}
-
 # What was done about the length of sentences, which alone makes translations alike.
 CONTROLS = {
     "none": "as measured",

@@ -7,7 +7,7 @@ Beside each metric stand the ends of its bootstrap interval over the records: `L
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from crossalign.analysis.intervals import score_intervals
+from crossalign.analysis.significance import score_intervals
 from crossalign.tasks.base import Example, Record, Task
 from crossalign.tasks.predictions import Rows, Scores
 

@@ -3,12 +3,10 @@
 from typing import Any
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.concepts import Concept
 from crossalign.world.dice import chance
-from crossalign.world.letters import VOWELS
 from crossalign.world.lexicon import Lexicons
-from crossalign.world.names import Name
-from crossalign.world.spelling import script, speller
+from crossalign.world.meanings import Concept, Name
+from crossalign.world.spelling import VOWELS, script, speller
 
 DEFAULTS: dict[str, Any] = {
     "order": "SVO", "subordinate": "", "adjective": "before", "adposition": "before", "genitive": "after",

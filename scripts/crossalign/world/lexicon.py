@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.concepts import Concept, Concepts
 from crossalign.world.dice import chance, dice, pick
+from crossalign.world.meanings import Concept, Concepts
 from crossalign.world.spelling import speller
 
 # Characters of Chinese words; Japanese borrows some of the words whole.
@@ -39,11 +39,6 @@ class Branch:
         return [self.name] + (self.parent.lineage() if self.parent else [])
 
 
-def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Grammar of a child: its own settings over the parent's; `verb` endings are one system, taken whole."""
-    return {**old, **new}
-
-
 def build_branches(settings: dict[str, Any]) -> dict[str, Branch]:
     """All groups and languages, parents before children."""
     specs = {**settings["groups"], **settings["languages"]}
@@ -67,17 +62,10 @@ def build_branches(settings: dict[str, Any]) -> dict[str, Branch]:
         phonology = spec.get("phonology") or (parent.phonology if parent else None)
         if not phonology:
             raise UserError(f"{name}: phonology is missing (neither it nor its parents have one)")
-        grammar = _merge(parent.grammar if parent else {}, spec.get("grammar", {}))
-        branches[name] = Branch(
-            name,
-            parent,
-            spec.get("keep", 0.0),
-            laws,
-            phonology,
-            grammar,
-            spec.get("loans", {}),
-            spec.get("spelling", ""),
-        )
+        # A child's own settings over the parent's; `verb` endings are one system, taken whole.
+        grammar = (parent.grammar if parent else {}) | spec.get("grammar", {})
+        loans, spelling = spec.get("loans", {}), spec.get("spelling", "")
+        branches[name] = Branch(name, parent, spec.get("keep", 0.0), laws, phonology, grammar, loans, spelling)
         return branches[name]
 
     for name in specs:

@@ -1,11 +1,198 @@
 """From abstract trees to sentences of a language: function words, word order, agreement, written words and tokens."""
 
-from crossalign.world.concepts import PERSON
-from crossalign.world.language import Language
-from crossalign.world.name_words import name_words
-from crossalign.world.order import Order
-from crossalign.world.trees import Node, Sentence
-from crossalign.world.words import Word, is_under, join_words
+from dataclasses import dataclass, field
+from typing import Any
+
+from crossalign.world.language import ELIDING, Language
+from crossalign.world.meanings import PERSON, Node, Sentence
+from crossalign.world.spelling import VOWELS
+
+CLAUSES = {
+    "SVO": {"nsubj": -500, "iobj": 200, "obj": 300, "obl": 400, "xcomp": 350, "ccomp": 500, "advcl": 600},
+    "SOV": {"nsubj": -500, "obl": -400, "iobj": -350, "obj": -300, "xcomp": -150, "ccomp": -250, "advcl": -550},
+    "VSO": {"nsubj": 100, "iobj": 250, "obj": 300, "obl": 400, "xcomp": 350, "ccomp": 500, "advcl": 600},
+}
+QUESTION_WORDS = ("who", "what", "where", "when")
+
+
+class Order:
+    """Places for one language and one kind of clause."""
+
+    def __init__(self, grammar: dict[str, Any], clause: str) -> None:
+        def side(key: str, before: int, after: int) -> int:
+            return before if grammar[key] == "before" else after
+
+        self.clause = dict(CLAUSES[clause])
+        final = clause == "SOV"
+        if final and grammar["subordinator"] == "before":
+            # A conjunction at the front of the clause: the clause itself follows the verb.
+            self.clause |= {"ccomp": 500, "advcl": 600}
+        self.clause["advmod"] = -200 if final else side("adverb", -80, 250)
+        self.question_first = grammar["question"] == "initial"
+        self.adposition = side("adposition", -70, 22)
+        self.article = side("article_place", -60, 15)
+        self.demonstrative = side("demonstrative", -55, 16)
+        self.auxiliary = side("auxiliary", -150, 50)
+        self.negation = -100 if grammar["negation"] == "before" else 60
+        self.copula = 30 if final else -120
+        self.subordinator = side("subordinator", -900, 800)
+        self.infinitive = -160
+        self.conjunction = -950
+        self.relative_pronoun = -890
+        self.relative_mark = 850
+        self.question_particle = 850
+        self.noun = {
+            "amod": side("adjective", -20, 10),
+            "nummod": side("number", -40, 12),
+            "det": side("number", -40, 12),
+            "nmod": side("genitive", -50, 20),
+            "acl:relcl": side("relative", -65, 40),
+            "appos": 50,
+            "conj": 900,
+            "advmod": -30,
+        }
+
+    def place(self, kid: Node) -> int:
+        """Where a dependent stands."""
+        if kid.rel == "conj":
+            return 900
+        if kid.rel == "nmod" and kid.link != "of" and self.adposition < 0:
+            return 25
+        if kid.rel == "discourse":
+            return -970
+        if kid.rel in ("nsubj", "obj", "iobj", "obl", "xcomp", "ccomp", "advcl") or (
+            kid.rel == "advmod" and kid.group != "degree"
+        ):
+            asked = kid.concept in QUESTION_WORDS or any(child.concept == "how-many" for child in kid.kids)
+            if kid.front or (asked and self.question_first):
+                return -880
+            return self.clause[kid.rel]
+        return self.noun.get(kid.rel, 30)
+
+
+@dataclass(slots=True, eq=False)
+class Word:
+    """A syntactic word of a rendered sentence. `key` names the meaning it renders, in all languages alike."""
+
+    form: str
+    lemma: str
+    pos: str
+    rel: str
+    head: "Word | None"
+    key: tuple[int, str] = (-1, "")
+    concept: str = ""
+    feats: str = "_"
+    entity: tuple[str, int] | None = None
+    space: bool = True
+    # Words of one group are written together: `surface` stands at the first, the others have an empty one.
+    surface: str | None = None
+    node: Node | None = None
+
+
+@dataclass(slots=True)
+class Token:
+    """What is written between spaces and punctuation: one word, or several written together."""
+
+    form: str
+    words: list[Word] = field(default_factory=list)
+    space: bool = True
+
+
+def join_words(language: Language, words: list[Word]) -> None:
+    """Spaces, contractions, clitics, elision, capitals."""
+    g, lang = language.grammar, language
+    # A closing comma before another mark is dropped.
+    keep = [
+        w
+        for w, after in zip(words, [*words[1:], None], strict=True)
+        if not (w.key[1] == "comma" and after is not None and after.pos == "PUNCT")
+    ]
+    words[:] = keep[1:] if keep and keep[0].key[1] == "comma" else keep
+    for word, after in zip(words, words[1:], strict=False):
+        if after.pos == "PUNCT" or not lang.spaced:
+            word.space = False
+        if after.pos == "PUNCT" or word.surface is not None or not after.form[:1].isalpha():
+            continue
+        if word.pos == "ADP" and word.concept in g["contract"] and after.concept == "the":
+            base = word.form[:-1] if word.form[-1] in VOWELS and len(word.form) > 1 else word.form
+            word.surface, after.surface = base + after.form, ""
+        elif g["elision"] and word.concept == "the" and word.form[-1] in VOWELS and after.form[:1].lower() in ELIDING:
+            word.form, word.space = word.form[:-1] + "'", False
+    for i in range(len(words) - 2, -1, -1) if g["proclitic"] else ():
+        word, after = words[i], words[i + 1]
+        if word.concept in g["proclitic"] and word.pos in ("ADP", "CCONJ", "DET") and after.form[:1].isalpha():
+            word.surface, after.surface = word.form + (after.surface or after.form), ""
+    words[-1].space = False
+    if lang.cased:
+        first = next((word for word in words if word.pos != "PUNCT"), None)
+        if first is not None:
+            first.form = first.form[:1].upper() + first.form[1:]
+            first.surface = first.surface and first.surface[:1].upper() + first.surface[1:]
+
+
+def is_under(word: Word | None, top: Word) -> bool:
+    """Whether a word is `top` or depends on it, directly or not."""
+    while word is not None:
+        if word is top:
+            return True
+        word = word.head
+    return False
+
+
+def tokens(words: list[Word]) -> list[Token]:
+    """The written tokens of a sentence: contractions and clitics are one token."""
+    out: list[Token] = []
+    for word in words:
+        if word.surface == "" and out:
+            out[-1].words.append(word)
+            out[-1].space = word.space
+        else:
+            out.append(Token(word.surface or word.form, [word], word.space))
+    return out
+
+
+def text(words: list[Word]) -> str:
+    """The sentence as it is written."""
+    return "".join(token.form + (" " if token.space else "") for token in tokens(words)).strip()
+
+
+def _title(language: Language, form: str) -> str:
+    return form[:1].upper() + form[1:] if language.cased else form
+
+
+def name_words(language: Language, node: Node, head: Word | None, role: str) -> tuple[Word, list[Word]]:
+    """The head word of a name, and all its words in order; they form one entity."""
+    name, g, entity = node.name, language.grammar, (node.name.kind, node.id)
+
+    def word(form: str, rel: str, over: Word | None, kind: str, concept: str = "", pos: str = "PROPN") -> Word:
+        return Word(form, form, pos, rel, over, (node.id, kind), concept, "_", entity)
+
+    if name.place is not None:
+        top = word(_title(language, language.noun(name.word, False, False, role)), node.rel, head, "")
+        has_case = "of" in g["cases"]
+        place = word(
+            language.name_stem(name.place, name.place.parts[0], "of" if has_case else ""), "nmod", top, "place"
+        )
+        of = [] if has_case else [word(language.plain("of"), "case", place, "of", "of", "ADP")]
+        phrase = [place, *of] if g["adposition"] == "after" else [*of, place]
+        words = [*phrase, top] if g["genitive"] == "before" else [top, *phrase]
+    elif len(name.parts) == 2:
+        top = word(language.name_stem(name, name.parts[0]), node.rel, head, "")
+        last = word(language.name_stem(name, name.parts[1], role), "flat", top, "last")
+        last.lemma = language.name_stem(name, name.parts[1])
+        words = [top, last]
+    else:
+        top = word(language.name_stem(name, name.parts[0], role), node.rel, head, "")
+        words = [top]
+        if name.word:
+            rel = "amod" if name.word in ("new", "north") else "compound"
+            kind = word(_title(language, language.plain(name.word)), rel, top, "word", name.word)
+            # Lake Foo everywhere; Foo Company where adjectives precede, Compagnie Foo where they follow.
+            first = name.kind != "ORG" or g["adjective"] == "after"
+            words = [kind, top] if first else [top, kind]
+    top.node = node
+    return top, words
+
 
 FEATURES = {"past": "Tense=Past", "pres": "Tense=Pres", "fut": "Tense=Fut", "inf": "VerbForm=Inf"}
 CASE_NAMES = {"acc": "Acc", "dat": "Dat", "of": "Gen", "in": "Loc", "from": "Abl", "with": "Ins", "to": "Lat"}

@@ -8,15 +8,8 @@ import yaml
 from crossalign.runtime.errors import UserError
 
 SIZE, SHARE, CODES, NAME, RANGE, ANY = "size", "share", "codes", "name", "range", "any"
-BRANCH = {
-    "parent": NAME,
-    "keep": SHARE,
-    "changes": ANY,
-    "loans": ANY,
-    "phonology": ANY,
-    "grammar": ANY,
-    "spelling": NAME,
-}
+BRANCH = {"parent": NAME, "keep": SHARE, "changes": ANY, "loans": ANY, "phonology": ANY, "grammar": ANY}
+BRANCH |= {"spelling": NAME}
 # What the premise of an inference may change of its hypothesis.
 CHANGES = ("negate", "add", "drop", "verb", "object", "detail", "subject")
 SPLITS = {"train": SIZE, "dev": SIZE, "test": SIZE}

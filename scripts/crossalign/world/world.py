@@ -10,18 +10,15 @@ from typing import Any
 
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
-from crossalign.world import makers
-from crossalign.world.concepts import Concepts
-from crossalign.world.events import Events
+from crossalign.world import files as makers
+from crossalign.world.files import Part, WorldFile, plan
 from crossalign.world.formats import gzip_stored, parquet, tar_gz_stored, xz_stored, zip_stored
-from crossalign.world.grammar import Grammar
 from crossalign.world.language import Language
 from crossalign.world.lexicon import Lexicons
-from crossalign.world.names import Names
-from crossalign.world.nli import Inference
-from crossalign.world.plan import Part, WorldFile, plan
-from crossalign.world.qa import Reading
+from crossalign.world.meanings import Concepts, Names
+from crossalign.world.reasoning import Inference, Reading
 from crossalign.world.render import Renderer
+from crossalign.world.sentences import Events, Grammar
 
 
 class World:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from crossalign.analysis.indexes import LABELS
 from crossalign.catalog.addresses import Base, Run
 from crossalign.papers.align_predict.correlation import SOURCE, Correlations, similarity_targets
 from crossalign.papers.align_predict.items import BLOCKS, PAPER, TASKS, inits, tuned
@@ -11,8 +12,8 @@ from crossalign.papers.common.colours import TASKS as TASK_LOOKS
 from crossalign.papers.common.colours import language as language_look
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import Figure, Panel, Point, Series, curve
-from crossalign.results.names import INDEXES, init, language
 from crossalign.results.names import TASKS as TASK_NAMES
+from crossalign.results.names import init, language
 
 REFERENCE = Look(BLACK, "o", "-", 1.6)
 
@@ -25,7 +26,7 @@ def pair_curve(context: Context, label: str, look: Look, runs: Iterable[Run], la
 
 def panel(context: Context, title: str, series: list[Series]) -> Panel:
     """Similarities on one scale."""
-    return Panel(title, series, ylabel=INDEXES[context.config["similarity"]["index"]], ylim=(0, 1))
+    return Panel(title, series, ylabel=LABELS[context.config["similarity"]["index"]], ylim=(0, 1))
 
 
 def tuned_panel(context: Context, lang: str) -> Panel:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+from crossalign.analysis.indexes import LABELS
 from crossalign.catalog.addresses import Base, Run
 from crossalign.papers.anc.items import PAPER, normformer, xnli_tuned
 from crossalign.papers.common.colours import SCALING, Look
 from crossalign.papers.common.colours import language as language_look
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import Figure, Panel, Series, curve, with_readings
-from crossalign.results.names import INDEXES, PRINTED_MODELS, language, model
+from crossalign.results.names import PRINTED_MODELS, language, model
 
 CORPUS = "xnliext"
 
@@ -28,7 +29,7 @@ def panel(context: Context, name: str, runs: Sequence[Run], languages: list[str]
         series(context, f"English-{language(lang)}", language_look(lang), runs, [f"en-{lang}"], index, name)
         for lang in languages
     ]
-    return Panel(title, curves, ylabel=INDEXES[index] if title != INDEXES[index] else "similarity", ylim=(0, 1))
+    return Panel(title, curves, ylabel=LABELS[index] if title != LABELS[index] else "similarity", ylim=(0, 1))
 
 
 def models_figure(
@@ -55,7 +56,7 @@ def scaling_figure(key: str, columns: int) -> Callable[[Context], Figure]:
         for name in paper[key]:
             label = "mean over the language pairs"
             made = series(context, label, SCALING, [Base(name)], pairs, "anc", name)
-            panels.append(Panel(model(name), [made], ylabel=INDEXES["anc"], ylim=(0, 1)))
+            panels.append(Panel(model(name), [made], ylabel=LABELS["anc"], ylim=(0, 1)))
         notes = ["Bands: standard deviation over the language pairs."]
         return Figure(panels=panels, columns=columns, size=(2.1, 1.7), notes=notes)
 
@@ -72,7 +73,7 @@ def indexes_figure(
         panels = []
         for index in (*indexes, *variants):
             languages = config[PAPER]["norm_languages"]
-            made = panel(context, normformer(config), runs(config), languages, index, INDEXES[index])
+            made = panel(context, normformer(config), runs(config), languages, index, LABELS[index])
             # Results made before an index was added are no reason for an empty panel.
             if index in indexes or any(one.points for one in made.series):
                 panels.append(made)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
+from crossalign.analysis.indexes import ANC, CCA, CKA
 from crossalign.catalog.addresses import Base, Tuned
-from crossalign.catalog.items import ANC, CCA, CKA, Item, Needs, needs
+from crossalign.catalog.items import Item, Needs, needs
 from crossalign.catalog.sets import DataSet
 
 PAPER = "anc"

@@ -1,15 +1,19 @@
 """How hard and how related the world is, measured without any language model.
 
-    PYTHONPATH=scripts python -m crossalign.world.measure --settings resources/demo/world.yaml
+    python tools/measure_world.py --settings resources/demo/world.yaml
 
 Prints Markdown tables: kinship of the lexicons, part-of-speech tagging, natural language inference.
 """
 
 import argparse
 import difflib
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.runtime.errors import run_main
 from crossalign.world.dice import dice, shuffle
@@ -80,7 +84,7 @@ class Perceptron:
 
 
 def _tagged(world: World, name: str, split: str) -> list[list[tuple[str, str]]]:
-    from crossalign.world.makers import treebank
+    from crossalign.world.files import treebank
 
     sentences = []
     for block in treebank(world, name, split).strip().split("\n\n"):
@@ -141,7 +145,7 @@ def measure_tagging(world: World, name: str) -> dict[str, float]:
 
 def measure_inference(world: World, count: int = 3000, test: int = 600) -> dict[str, float]:
     """Accuracy of bag-of-words models that see the hypothesis, the premise or both."""
-    from crossalign.world.words import text
+    from crossalign.world.render import text
 
     english = world.renderer("en")
     sets: dict[str, list[Example]] = {"hypothesis only": [], "premise only": [], "both": []}

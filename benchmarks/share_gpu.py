@@ -1,16 +1,16 @@
-"""Several fine-tunings on one card at the same time against the same ones after each other.
+"""Several fine-tunings on one GPU at the same time against the same ones after each other.
 
 Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
-one card and share it by CROSSALIGN_GPU_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
+one GPU and share it by CROSSALIGN_GPU_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
 as long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend
 on them.
 
 Prints one Markdown row per way. The ratio is the time per fine-tuning of one after another over that of this way: above
 1, sharing pays. Busy is the mean of what nvidia-smi calls utilisation, from the first start to the last end. The last
 column checks that sharing changes no result.
-Usage: python benchmarks/share_card.py [--runs 4] [--at-once 1 2 4] [--card 0] [--device cuda|cpu]
+Usage: python benchmarks/share_gpu.py [--runs 4] [--at-once 1 2 4] [--gpu 0] [--device cuda|cpu]
 [--model-size mbert|small|tiny] [--out FILE.json]
-With --waves N each way makes N times as many fine-tunings as share the card, so that many ways take little time.
+With --waves N each way makes N times as many fine-tunings as share the GPU, so that many ways take little time.
 """
 
 import argparse
@@ -25,9 +25,7 @@ import time
 from pathlib import Path
 from random import Random
 
-ROOT = Path(__file__).resolve().parent.parent
-# Last: programs there have the names of benchmarks.
-sys.path.append(str(ROOT / "scripts"))
+from common import ROOT, new_parser, print_row, print_table, write_results
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]
@@ -43,11 +41,11 @@ NAMES = ("at_once", "runs", "seconds", "ratio", "training_seconds_of_one", "step
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--runs", type=int, default=4, help="fine-tunings of each way")
-    parser.add_argument("--waves", type=int, help="instead: so many times what share the card")
-    parser.add_argument("--at-once", type=int, nargs="+", default=[1, 2, 4], help="how many share the card; 1 is added")
-    parser.add_argument("--card", default="0", help="the card, as nvidia-smi numbers them")
+    parser.add_argument("--waves", type=int, help="instead: so many times what share the GPU")
+    parser.add_argument("--at-once", type=int, nargs="+", default=[1, 2, 4], help="how many share the GPU; 1 is added")
+    parser.add_argument("--gpu", default="0", help="the GPU, as nvidia-smi numbers them")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--model-size", default="mbert", choices=list(SIZES))
     parser.add_argument("--sentences", type=int, help="examples of a fine-tuning")
@@ -85,14 +83,14 @@ def make_data(file: Path, words: int, sentences: int) -> None:
             print(json.dumps({"id": str(number), "tokens": tokens, "tags": tags}), file=stream)
 
 
-class Card:
-    """The memory that is taken on a card, and how busy the driver says it is, looked at a few times a second."""
+class Watch:
+    """The memory that is taken on a GPU, and how busy the driver says it is, looked at a few times a second."""
 
     def __init__(self, number: str, device: str) -> None:
         self.number, self.peak, self.shares, self.over = number, 0, [], threading.Event()
         self.watcher = threading.Thread(target=self._watch) if device == "cuda" else None
 
-    def __enter__(self) -> "Card":
+    def __enter__(self) -> "Watch":
         if self.watcher:
             self.watcher.start()
         return self
@@ -125,8 +123,8 @@ def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs:
     out = folder / f"{share}-at-once" / f"seed{seed}"
     out.mkdir(parents=True)
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    environment |= {"CROSSALIGN_GPUS": args.card, "CROSSALIGN_GPU_SHARE": str(share), "OMP_NUM_THREADS": "1"}
-    # A benchmark inside of a job of a scheduler chooses its card all the same.
+    environment |= {"CROSSALIGN_GPUS": args.gpu, "CROSSALIGN_GPU_SHARE": str(share), "OMP_NUM_THREADS": "1"}
+    # A benchmark inside of a job of a scheduler chooses its GPU all the same.
     environment.pop("SLURM_JOB_ID", None)
     command = [
         *(sys.executable, str(ROOT / "scripts" / "finetune.py"), "--task", "ner", "--selection", "last"),
@@ -146,7 +144,7 @@ def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int, bat
     """All runs, `share` of them at the same time: what they took, and the checksums of the weights that they made."""
     runs = share * args.waves if args.waves else args.runs
     waiting, working, began = list(range(1, runs + 1)), {}, time.perf_counter()
-    with Card(args.card, args.device) as card:
+    with Watch(args.gpu, args.device) as watch:
         while waiting or working:
             while waiting and len(working) < share:
                 working[waiting[0]] = start(folder, waiting[0], args, share, epochs, batch)
@@ -167,8 +165,8 @@ def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int, bat
         "seconds": round(seconds, 2),
         "training_seconds_of_one": round(sum(report["seconds"] for report in reports) / len(reports), 2),
         "steps_of_one": reports[0]["steps"],
-        "busy": "not measured" if card.busy is None else card.busy,
-        "peak_mb": card.peak,
+        "busy": "not measured" if watch.busy is None else watch.busy,
+        "peak_mb": watch.peak,
         "device": reports[0]["device"],
     }
     return row, weights
@@ -180,8 +178,8 @@ def main() -> None:
     shape, words, sentences, epochs, batch = SIZES[args.model_size]
     sentences, epochs = args.sentences or sentences, args.epochs or epochs
     rows: list[dict] = []
-    print("| at once | runs | seconds | ratio | training of one, s | steps of one | busy, % | peak MB | same weights |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    header = ["at once", "runs", "seconds", "ratio", "training of one, s", "steps of one", "busy, %", "peak MB"]
+    print_table([*header, "same weights"])
     with tempfile.TemporaryDirectory() as name:
         folder, expected = Path(name), []
         make_model(folder / "model", shape, words)
@@ -196,9 +194,8 @@ def main() -> None:
             expected += weights[len(expected) :]
             alone, each = (way["seconds"] / way["runs"] for way in (rows[0], row))
             row |= {"ratio": round(alone / each, 2), "same_weights": same}
-            print("|", " | ".join(str(row[key]) for key in NAMES), "|", "yes" if same else "no", "|", flush=True)
-            if args.out:
-                args.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+            print_row([*(row[key] for key in NAMES), "yes" if same else "no"])
+            write_results(args.out, rows)
     print(f"\n{args.model_size}: {sentences:,} sentences, {epochs} epochs, batches of {batch}, on {rows[0]['device']}")
 
 

@@ -1,0 +1,108 @@
+"""The benchmarks: their counts are right, and on a CPU they run in their smallest form."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def benchmarks(root, monkeypatch):
+    """The folder of the benchmarks, to import from; it has names that the folder of the programs has too."""
+    monkeypatch.syspath_prepend(str(root / "benchmarks"))
+    monkeypatch.delitem(sys.modules, "pretrain", raising=False)
+    yield root / "benchmarks"
+    for name in ("pretrain", "common", "peers"):
+        sys.modules.pop(name, None)
+
+
+def run(root, program, *arguments):
+    command = [sys.executable, str(root / "benchmarks" / program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_operations_are_those_of_the_products_and_of_attention(benchmarks):
+    import pretrain
+
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 32, bias=False)
+    weights = sum(weight.numel() for weight in layer.parameters() if weight.dim() == 2)
+    shape = {"layers": 3, "hidden": 8, "intermediate": 32}
+    assert pretrain.encoder_flops(shape, 0) == 6 * 3 * weights
+    # Forward: scores and weighted means, a product of 2 x length x neurons each; backward twice as much.
+    assert pretrain.encoder_flops(shape, 5) - pretrain.encoder_flops(shape, 0) == 3 * 3 * (2 * 2 * 5 * 8)
+    assert pretrain.head_flops(shape, 100) == 6 * (8 * 8 + 8 * 100)
+
+
+def test_the_cost_of_a_command_and_what_a_failed_one_said(benchmarks, tmp_path):
+    from common import cost_of
+
+    work = "x = bytearray(60_000_000); sum(range(2_000_000))"
+    cost = cost_of([sys.executable, "-c", work], tmp_path / "out", dict(os.environ))
+    assert cost.peak > 57 and cost.cpu > 0 and cost.wall > 0
+    with pytest.raises(SystemExit, match="no luck(.|\n)*ended with status 3"):
+        cost_of(["sh", "-c", "echo no luck >&2; exit 3"], tmp_path / "out", dict(os.environ))
+
+
+def test_the_files_of_a_folder_are_found_or_named(benchmarks, tmp_path):
+    from common import find
+
+    with pytest.raises(SystemExit, match="one vocab.txt. was expected below .*; found: none"):
+        find(tmp_path, "vocab.txt*")
+    (tmp_path / "vocab.txt").touch()
+    assert find(tmp_path, "vocab.txt*") == tmp_path / "vocab.txt"
+
+
+@pytest.mark.slow
+def test_pretraining_and_its_peer_run_on_a_cpu(root, tmp_path):
+    done = run(root, "pretrain.py", "--quick", "--device", "cpu", "--lengths", 128, "--out", tmp_path / "out.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["128"]
+    assert found["ratio"] == pytest.approx(
+        found["ours"]["tokens_per_second"] / found["library"]["tokens_per_second"], abs=0.01
+    )
+    assert run(root, "pretrain.py", "--quick", "--device", "cpu", "--profile").stdout.count("| kernel |") == 2
+
+
+@pytest.mark.parametrize(
+    ("says", "peak", "busy"), [("1234, 80", 1234, 80.0), ("1234, [N/A]", 1234, None), ("no such card", 0, None)]
+)
+def test_the_driver_is_asked_for_memory_and_utilisation(benchmarks, tmp_path, monkeypatch, says, peak, busy):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho '{says}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    from share_gpu import Watch
+
+    with Watch("0", "cuda") as watch:
+        time.sleep(0.6)
+    assert (watch.peak, watch.busy) == (peak, busy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("flags", "runs"), [(["--runs", 2], (2, 2)), (["--waves", 1], (1, 2))])
+def test_fine_tunings_that_share_make_what_those_after_each_other_make(root, tmp_path, flags, runs):
+    file = tmp_path / "rows.json"
+    done = run(root, "share_gpu.py", "--model-size", "tiny", "--device", "cpu", *flags, "--at-once", 2, "--out", file)
+    assert done.returncode == 0, done.stderr
+    alone, shared = json.loads(file.read_text(encoding="utf-8"))
+    assert [(row["at_once"], row["runs"]) for row in (alone, shared)] == list(zip((1, 2), runs, strict=True))
+    assert alone["same_weights"] and shared["same_weights"]
+    assert done.stdout.count("| yes |") == 2
+    assert alone["steps_of_one"] == shared["steps_of_one"] > 1
+    each = [row["seconds"] / row["runs"] for row in (alone, shared)]
+    assert shared["ratio"] == round(each[0] / each[1], 2)
+    assert alone["busy"] == "not measured"
+
+
+def test_without_a_gpu_the_reason_is_given(root):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    done = run(root, "share_gpu.py", "--model-size", "tiny", "--runs", 1, "--at-once", 1)
+    assert done.returncode == 1
+    assert "PyTorch sees no CUDA device" in done.stderr
+    assert "Traceback" not in done.stderr
