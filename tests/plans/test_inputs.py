@@ -2,8 +2,11 @@
 
 import os
 import re
+import time
+from collections import Counter
 
 import pytest
+from tests.workflow import planned as counted
 from tests.workflow import snakemake
 
 from crossalign.catalog.config import load, merge
@@ -66,3 +69,25 @@ def test_every_job_reads_and_writes_what_the_catalog_says(root, tmp_path, monkey
     for name, job in expected.items():
         assert told[name] == job, name
     assert len(expected) > 20
+
+
+@pytest.mark.slow
+def test_what_is_left_is_what_a_dry_run_would_do(root, tmp_path, monkeypatch):
+    config = load([root / "config.demo.yaml"])
+    merge(config, {"items": ["anc/table1", "anc/figure4", "adjust/figure1", "talk/figure2"]})
+    monkeypatch.chdir(root)
+    graph = planned(catalog_of(config), ["all"])
+    # All models are scored but one; their weights and vectors are gone.
+    kept = ("evaluate", "train_bilstm", "measure_distances", "prepare_nli", "make_world", "compare_languages")
+    done = [job for job in graph.jobs.values() if job.rule in kept]
+    still_open = next(job for job in done if job.rule == "evaluate" and "/anc-nli-" in job.name)
+    now = time.time()
+    for file in (tmp_path / output for job in done if job != still_open for output in job.outputs):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        # All of one age: what is newer than what is Snakemake's to judge.
+        os.utime(file, (now, now))
+    left = graph.remaining(lambda path: (tmp_path / path).exists())
+    dry = snakemake(root, tmp_path, "--dry-run", "--cores", "2", "--quiet", "rules", "--", "all", config=config)
+    assert Counter(graph.jobs[name].rule for name in left) == counted(dry)
+    assert 0 < counted(dry)["evaluate"] < sum(job.rule == "evaluate" for job in graph.jobs.values())
