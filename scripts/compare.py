@@ -17,6 +17,7 @@ import argparse
 import csv
 import logging
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -95,40 +96,24 @@ def main() -> None:
         rows = csv.writer(stream, lineterminator="\n")
         rows.writerow(COLUMNS)
         for place, lang in enumerate(languages):
-            pair = [cells(found[place]) for found in layers]
-            errors = sampling(pair, [found[place] for found in layers])
-            for layer, values in enumerate(pair):
-                for (index, control), value in values.items():
-                    told = ("", "") if (error := errors[index, control][layer]) is None else map(number, error)
-                    rows.writerow((f"{args.reference}-{lang}", layer, index, control, number(value), *told))
+            rows.writerows(rows_of(f"{args.reference}-{lang}", [found[place] for found in layers]))
     if args.neurons:
         write_neurons(args, languages, layers)
 
 
-def number(value: float) -> str:
-    """A number as it is written."""
-    return f"{value:.10g}"
-
-
-def cells(pair: Similarity) -> dict[tuple[str, str], float]:
-    """The values of one pair and layer by index and control: as the papers measure first."""
-    found = {(index, "none"): value for index, value in pair.values.items()}
-    for control in CONTROLS:
-        values = pair.controlled.get(control, {})
-        found |= {(index, control): values[index] for index in CONTROLLED if index in values}
-    return found
-
-
-def sampling(
-    pair: list[dict[tuple[str, str], float]], layers: list[Similarity]
-) -> dict[tuple[str, str], list[tuple[float, float] | None]]:
-    """The standard errors of every curve of one pair, layer by layer."""
-    return {
-        (index, control): standard_errors(
-            [values[index, control] for values in pair], [layer.draws.get((control, index)) for layer in layers]
-        )
-        for index, control in pair[0]
-    }
+def rows_of(name: str, layers: list[Similarity]) -> Iterator[tuple]:
+    """One row per layer, index and control of a pair, with standard errors: as the papers measure first."""
+    keys = [("none", index) for index in layers[0].values]
+    keys += [(control, index) for control in CONTROLS for index in CONTROLLED if control in layers[0].controlled]
+    values = [{"none": layer.values} | layer.controlled for layer in layers]
+    keys = [(control, index) for control, index in keys if index in values[0][control]]
+    curves = {key: [layer[key[0]][key[1]] for layer in values] for key in keys}
+    errors = {key: standard_errors(curves[key], [layer.draws.get(key) for layer in layers]) for key in keys}
+    for layer in range(len(layers)):
+        for control, index in keys:
+            numbers = (curves[control, index][layer], *(errors[control, index][layer] or ()))
+            told = [f"{number:.10g}" for number in numbers]
+            yield name, layer, index, control, *told, *[""] * (3 - len(told))
 
 
 def multiplications(arrays: dict[str, np.ndarray], reference: str, options: Options) -> float:
