@@ -44,7 +44,7 @@ from crossalign.catalog.params import (
     trial_files,
 )
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.trained_models import trained_model, trained_models, trained_vocabularies
+from crossalign.catalog.trained_models import is_long, trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.papers import claims_code, paper_code
@@ -127,11 +127,6 @@ tuned_at = subject(f"{TUNED}/training.json")
 bilstm_at = subject(f"{BILSTM}/training.json")
 
 
-def fetching(output, path):
-    """The settings of a download; its folder is where Snakemake wants the file, which may be a copy of remote storage."""
-    return config["downloads"] | {"folder": output.removesuffix(f"/{path}")}
-
-
 def needed():
     """The registers' rows of all that the chosen items need from outside."""
     return [DATASETS[path] for path in CATALOG.files()] + [MODELS[name] for name in INPUTS.hub_models()]
@@ -141,7 +136,7 @@ def start_run():
     """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
     if not config.get("world") and (absent := missing(needed(), DOWNLOADS)):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(absent)}")
-    # The first time its rule does: Snakemake warns of outputs that are there before their job.
+    # A job makes the first one, since Snakemake warns of outputs that are there before their job.
     if Path(INPUTS.config_file).exists():
         write_json(INPUTS.config_file, config, sort_keys=True)
     use_one_timer(workflow.scheduler, logger.warning)

@@ -49,7 +49,7 @@ rule download_file:
         program=program("download_file.py"),
         row=lambda wildcards: file_options(DATASETS[wildcards.path]),
         # Derived from the output: another mirror or another number of attempts does not make the file another one.
-        way=lambda wildcards, output: way_options(fetching(output[0], wildcards.path)),
+        way=lambda wildcards, output: way_options(config["downloads"], output[0], wildcards.path),
         source=lambda wildcards, output: options(
             mirror=DATASETS[wildcards.path].mirror, licence=DATASETS[wildcards.path].licence
         ),
@@ -73,7 +73,9 @@ rule download_model:
         program=program("download_model.py"),
         hub=lambda wildcards: MODELS[wildcards.model].hub,
         revision=lambda wildcards: MODELS[wildcards.model].revision,
-        way=lambda wildcards, output: way_options(fetching(output[0], f"models/{wildcards.model}/complete.json")),
+        way=lambda wildcards, output: way_options(
+            config["downloads"], output[0], f"models/{wildcards.model}/complete.json"
+        ),
     shell:
         "{params.program} --name {wildcards.model:q} --hub {params.hub:q}"
         " --revision {params.revision:q} {params.way} > {log:q} 2>&1"

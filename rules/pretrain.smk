@@ -28,16 +28,6 @@ rule train_vocabulary:
         "{params.program} --texts {params.texts} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
 
 
-def gpus_of(wildcards):
-    return trained_model(config, wildcards.trained)["gpus"]
-
-
-def is_long(wildcards):
-    """Whether a training sees billions of tokens, as those of `anc` do."""
-    entry = trained_model(config, wildcards.trained)
-    return (entry.get("steps") or 0) * entry["batch"] * entry["block"] > 10**10
-
-
 rule pretrain:
     input:
         unpack(reads(f"{RESULTS}/models/{{trained}}/training.json")),
@@ -52,11 +42,13 @@ rule pretrain:
     conda:
         "../envs/torch.yaml"
     resources:
-        gpu=gpus_of,
-        mem_mb=lambda wildcards, attempt: (32000 if is_long(wildcards) else 16000) * attempt,
-        runtime=lambda wildcards, attempt: (2880 if is_long(wildcards) else 480) * attempt,
+        gpu=lambda wildcards: trained_model(config, wildcards.trained)["gpus"],
+        mem_mb=lambda wildcards, attempt: (32000 if is_long(config, wildcards.trained) else 16000) * attempt,
+        runtime=lambda wildcards, attempt: (2880 if is_long(config, wildcards.trained) else 480) * attempt,
     params:
-        program=lambda wildcards, output: program("pretrain.py", gpus_of(wildcards))(wildcards, output),
+        program=lambda wildcards, output: program("pretrain.py", trained_model(config, wildcards.trained)["gpus"])(
+            wildcards, output
+        ),
         code_hash=code("pretrain.py"),
         options=lambda wildcards: pretrain_options(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),

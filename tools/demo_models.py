@@ -97,7 +97,7 @@ def short_settings(plan: dict, model: dict, precision: str, factor: float = 1.0,
     """Settings of the short blocks of a model (an entry of the plan), its steps times `factor`."""
     values = {**plan["defaults"]["training"], **model.get("training", {}), **changes}
     # The plan has the name that the provenance of the tracked models compares with it.
-    values["epsilon"] = values.pop("eps")
+    values["epsilon"] = values.pop("eps", PretrainSettings.epsilon)
     return PretrainSettings(**{**values, "steps": max(3, round(values["steps"] * factor))}, precision=precision)
 
 

@@ -7,12 +7,9 @@ ROOT = Path(workflow.basedir).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
-from crossalign.runtime.workarounds import mend_status_queries, submits_as
+from crossalign.runtime.workarounds import mend_status_queries, submits_as, survive_second_sigterm
 
-
-include: ROOT / "rules" / "graceful.smk"
-
-
+survive_second_sigterm(logger.warning)
 mend_status_queries(ROOT / "profiles" / "slurm" / "bin", logger.warning)
 
 

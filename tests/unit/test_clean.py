@@ -32,10 +32,8 @@ def tree(root, tmp_path):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("x" * 5000)
     shutil.copy(root / "Makefile", tmp_path)
-    (tmp_path / "scripts" / "crossalign").mkdir(parents=True)
+    shutil.copytree(root / "scripts" / "crossalign" / "runtime", tmp_path / "scripts" / "crossalign" / "runtime")
     shutil.copy(root / "scripts" / "clean.py", tmp_path / "scripts")
-    for name in ("__init__", "errors", "files", "holders"):
-        shutil.copy(root / "scripts" / "crossalign" / f"{name}.py", tmp_path / "scripts" / "crossalign")
     return tmp_path
 
 

@@ -81,5 +81,6 @@ def test_what_a_file_is_and_how_it_comes_are_told_apart(config):
     assert shlex.split(file_options(row)) == [
         *("--url", "https://example.org/b.zip", "--bytes", "5", "--checksum", "git:" + "0" * 40, "--version", "1")
     ]
-    assert "--attempts 5" in way_options(config["downloads"])
-    assert "--base-mirror" not in way_options(config["downloads"])
+    assert "--downloads folder " in way_options(config["downloads"], "folder/some/file", "some/file") + " "
+    assert "--attempts 5" in way_options(config["downloads"], "folder/some/file", "some/file")
+    assert "--base-mirror" not in way_options(config["downloads"], "folder/some/file", "some/file")

@@ -126,7 +126,7 @@ RULES = rules(ROOT)
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_what_a_program_imports_is_in_its_environment(root, rule):
-    assert rule.programs, "every rule runs a program"
+    assert rule.programs or rule.name == "write_config", "every other rule runs a program"
     assert {name for name in missing(root, rule) if (rule.environment, name) not in NOT_CALLED} == set()
 
 

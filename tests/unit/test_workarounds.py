@@ -30,7 +30,7 @@ def pretend(monkeypatch):
 
 
 @pytest.fixture
-def try_all(root, tmp_path, monkeypatch):
+def try_all(tmp_path, monkeypatch):
     """Applies all workarounds, as rules do, to what can be put back; says which are on, and what the user was told."""
     original = JobScheduler.exit_gracefully
     monkeypatch.setattr(JobScheduler, "exit_gracefully", original)  # put back afterwards
@@ -40,8 +40,7 @@ def try_all(root, tmp_path, monkeypatch):
 
     def apply():
         warnings = []
-        rule = (root / "rules" / "graceful.smk").read_text(encoding="utf-8")
-        exec(compile(rule, "graceful.smk", "exec"), {"logger": SimpleNamespace(warning=warnings.append)})
+        workarounds.survive_second_sigterm(warnings.append)
         scheduler = SimpleNamespace(_open_jobs=SimpleNamespace(release=lambda: None))
         workarounds.use_one_timer(scheduler, warnings.append)
         workarounds.mend_status_queries("/shims", warnings.append)

@@ -82,14 +82,14 @@ def file_options(row: Dataset) -> str:
     return options(url=row.url, bytes=row.bytes, checksum=row.checksum, version=row.version)
 
 
-def way_options(settings: dict) -> str:
-    """How files are fetched; none of this changes what they are."""
+def way_options(settings: dict, output: str, path: str) -> str:
+    """How a file is fetched; none of this changes what it is. `output` may lie in a copy of remote storage."""
     return options(
         base_mirror=settings["mirror"],
         base_mirror_checksums=settings["mirror_checksums"] == "mirror",
         offline=settings["offline"],
         attempts=settings["attempts"],
-        downloads=settings["folder"],
+        downloads=output.removesuffix(f"/{path}"),
         lock=settings["lock"],
     )
 

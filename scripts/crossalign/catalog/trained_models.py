@@ -106,3 +106,9 @@ def _wrong_choices(config: dict, models: dict[str, dict], published: set[str]) -
     for name in trained_models(config):
         if name in published and name not in schemes and config["models"] != "hub":
             yield f"pretrain.models.{name}: a model of this name lies in the folder of `models` already"
+
+
+def is_long(config: dict, name: str) -> bool:
+    """Whether a training sees billions of tokens, as those of `anc` do."""
+    entry = trained_model(config, name)
+    return (entry.get("steps") or 0) * entry["batch"] * entry["block"] > 10**10

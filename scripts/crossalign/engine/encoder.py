@@ -32,7 +32,8 @@ class Embeddings(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None, dropout: float) -> Tensor:
         segment = self.segment.weight[0] if types is None else self.segment(types)
-        x = self.word(ids).float() + segment.float() + self.position(positions).float()
+        least = torch.promote_types(segment.dtype, torch.float32)  # fp64 stays: tests of gradients need it
+        x = self.word(ids).to(least) + segment.to(least) + self.position(positions).to(least)
         return ops.drop(x if self.norm is None else ops.layer_norm(x, self.norm), dropout)
 
 

@@ -55,8 +55,9 @@ class Evidence:
         An item without models speaks of its study, whose models are then all that its items have.
         """
         study = f"{item.partition('/')[0]}/"
-        runs = self.catalog.runs([item]) or self.catalog.runs(
-            [name for name in self.catalog.items if name.startswith(study)]
+        needs = self.catalog.needs
+        runs = needs(item).runs or set().union(
+            *(needs(name).runs for name in self.catalog.items if name.startswith(study))
         )
         # Models of one language are pretrained in every run.
         compared = [run for run in runs if not base_name(run).startswith(("mono-", "bilstm"))]
