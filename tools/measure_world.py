@@ -1,8 +1,9 @@
 """How hard and how related the world is, measured without any language model.
 
-    python tools/measure_world.py --settings resources/demo/world.yaml
-
 Prints Markdown tables: kinship of the lexicons, part-of-speech tagging, natural language inference.
+
+Example:
+    python tools/measure_world.py --settings resources/demo/world.yaml
 """
 
 import argparse
@@ -168,7 +169,7 @@ def _table(header: list[str], rows: list[list[Any]]) -> str:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description="Measure the demo world.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--settings", default="resources/demo/world.yaml")
     world = World(load_settings(parser.parse_args().settings))
     words = {code: lexicon(world, code) for code in world.settings["languages"]}
