@@ -1,0 +1,1 @@
+"""What a run has found: scores and similarities, printed numbers, verdicts."""

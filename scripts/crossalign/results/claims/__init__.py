@@ -1,0 +1,1 @@
+"""The vocabulary of claims: quantities, predicates and their noise."""
