@@ -7,6 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+# What a copy of the workflow is made of.
+PARTS = [
+    "Snakefile",
+    "rules",
+    "scripts",
+    "tools",
+    "resources",
+    "envs",
+    "profiles",
+    "config.yaml",
+    "config.demo.yaml",
+    "docs",
+]
 TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download")
 
 

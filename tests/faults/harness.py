@@ -16,21 +16,10 @@ from typing import NamedTuple
 
 import yaml
 from tests.unit.world_for_tests import SETTINGS, small_override
+from tests.workflow import PARTS
 
 from crossalign.world.settings import load_settings
 
-PARTS = (
-    "Snakefile",
-    "rules",
-    "scripts",
-    "tools",
-    "resources",
-    "envs",
-    "profiles",
-    "config.yaml",
-    "config.demo.yaml",
-    "docs",
-)
 # Few jobs, all kinds of them: data, a model that is kept and one that is not, scores, similarities, table and figure.
 SMALL = {
     "items": ["align-predict/table8", "align-predict/figure2"],

@@ -12,21 +12,10 @@ from pathlib import Path
 import yaml
 from tests.slurm.cluster import Cluster
 from tests.slurm.settings import ACCOUNT, PARTITION
+from tests.workflow import PARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = Path(__file__).with_name("launch.py")
-PARTS = (
-    "Snakefile",
-    "rules",
-    "scripts",
-    "tools",
-    "resources",
-    "envs",
-    "profiles",
-    "config.yaml",
-    "config.demo.yaml",
-    "docs",
-)
 
 
 def copy_project(folder: Path) -> None:

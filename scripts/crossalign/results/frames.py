@@ -4,7 +4,6 @@ Every table and figure reads its numbers through this module, from the files of 
 makes none of them again. The rule `gather_results` writes the frames of all runs for the user.
 """
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from crossalign.catalog.addresses import Run, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import KINDS
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic
+from crossalign.runtime.files import read_json, write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +32,7 @@ SIMILARITY = (
 # What a similarity file must have; those made before there were controls and resamples lack the other columns.
 NEEDED = ("pair", "layer", "index", "value")
 NUMBERS = ("layer", "value", "sampling", "lead_sampling")
+EXPECTED = "scores by set and metric, as in {'trees/en_pud/test': {'LAS': 81.2}}"
 # All other columns are text.
 TYPES = {"seed": "Int64", "n": "Int64", "layer": "int64"}
 TYPES |= dict.fromkeys(("value", "low", "high", "sampling", "lead_sampling"), "float64")
@@ -41,16 +41,6 @@ TYPES |= dict.fromkeys(("value", "low", "high", "sampling", "lead_sampling"), "f
 def set_key(data: DataSet) -> str:
     """The name of a set in scores.json: trees/en_pud/test."""
     return f"{data.kind}/{data.name}/{data.split}"
-
-
-def read_json(path: Path) -> Any | None:
-    """The content of a result; None when it is not there yet."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (ValueError, OSError) as error:
-        raise UserError(f"{path}: no JSON that can be read ({error}); delete it and make it again") from None
 
 
 def described(run: Run) -> dict[str, Any]:
@@ -71,11 +61,11 @@ def described(run: Run) -> dict[str, Any]:
 
 def score_rows(path: Path, run: Tuned) -> Iterator[dict[str, Any]]:
     """One record per set and metric; the ends of a metric's interval stand beside it."""
-    scores = read_json(path)
+    scores = read_json(path, EXPECTED)
     if scores is None:
         return
-    if not (isinstance(scores, dict) and all(isinstance(each, dict) for each in scores.values())):
-        raise UserError(f"{path}: expected scores by set and metric, as in {{'trees/en_pud/test': {{'LAS': 81.2}}}}")
+    if not all(isinstance(each, dict) for each in scores.values()):
+        raise UserError(f"{path}: expected {EXPECTED}")
     model = described(run)
     for name, metrics in scores.items():
         for metric, number in metrics.items():

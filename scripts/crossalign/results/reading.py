@@ -10,6 +10,7 @@ from crossalign.catalog.sets import DataSet
 from crossalign.results import frames
 from crossalign.results.frames import AS_MEASURED, set_key
 from crossalign.results.values import Sample, Value, deviation, known, mean, root_mean_square
+from crossalign.runtime.files import read_json
 
 if TYPE_CHECKING:
     from crossalign.analysis.distances import Panel
@@ -87,11 +88,11 @@ class Results:
     def training(self, run: Tuned) -> dict[str, Any] | None:
         """The record of a training: seconds, epochs, device."""
         self.asked.add(run)
-        return frames.read_json(self.folder / run.path() / "training.json")
+        return read_json(self.folder / run.path() / "training.json")
 
     def report(self, data: DataSet) -> dict[str, Any] | None:
         """The account of a prepared set."""
-        return frames.read_json((self.folder / data.path()).with_name(f"{data.split}.report.json"))
+        return read_json((self.folder / data.path()).with_name(f"{data.split}.report.json"))
 
     def size(self, data: DataSet) -> int | None:
         """Bytes of a prepared set."""

@@ -98,7 +98,7 @@ def read_csv(path: Path, columns: Sequence[str]) -> list[dict[str, str]] | None:
         raise UserError(f"{path}: no CSV that can be read ({error}); delete it and make it again") from None
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path, expected: str = "an object with named values") -> dict[str, Any] | None:
     """The object in a JSON file; None where there is no file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -107,5 +107,5 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: no JSON that can be read ({error}); delete it and make it again") from None
     if not isinstance(found, dict):
-        raise UserError(f"{path}: expected an object with named values; delete it and make it again")
+        raise UserError(f"{path}: expected {expected}; delete it and make it again")
     return found
