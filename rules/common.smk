@@ -24,7 +24,7 @@ from crossalign.catalog.commands import (
     way_options,
 )
 from crossalign.catalog.config import check
-from crossalign.catalog.inputs import PAPERS, Inputs, item_files, model_files, score_files, set_files, tuned_files
+from crossalign.catalog.inputs import PAPER_TARGETS, Inputs, item_files, model_files, score_files, set_files, tuned_files
 from crossalign.catalog.params import (
     aligner_options,
     code,
@@ -95,7 +95,7 @@ wildcard_constraints:
     seed=r"\d+",
     address=r"(models|tuned)/.+",
     corpus="pud|xnliext",
-    paper="|".join(PAPERS.values()),
+    paper="|".join(PAPER_TARGETS.values()),
 
 
 def reads(file):

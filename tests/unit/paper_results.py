@@ -18,7 +18,7 @@ from crossalign.catalog.addresses import Tuned
 from crossalign.papers.adjust.figures import models
 from crossalign.papers.common.context import Context
 from crossalign.results.names import PRINTED_MODELS, TASKS, language, model
-from crossalign.results.published import PAPERS, claim
+from crossalign.results.published import PRINTED, claim
 from crossalign.results.reading import Results
 
 # Figures without printed numbers or readings.
@@ -75,7 +75,7 @@ def read(path: Path) -> list[Row]:
 
 def write_paper(folder: Path, config: dict) -> None:
     """Everything that the claims look at."""
-    for path in sorted(PAPERS.glob("*/table*.csv")):
+    for path in sorted(PRINTED.glob("*/table*.csv")):
         item = f"{path.parent.name}/{path.stem}"
         write(folder / f"tables/{item}.csv", table_rows(item, read(path)))
     for item, rows in figures(config).items():
@@ -209,7 +209,7 @@ def readings() -> dict[str, list[Row]]:
     """What was read off the figures of `anc`."""
     ours = {printed: model(name) for name, printed in PRINTED_MODELS.items()}
     found: dict[str, list[Row]] = {}
-    for row in read(PAPERS / "anc/figure_readings.csv"):
+    for row in read(PRINTED / "anc/figure_readings.csv"):
         lang = row["pair"].partition("-")[2]
         series = "mean over the language pairs" if row["pair"] == "mean" else f"English-{language(lang)}"
         found.setdefault(f"anc/{row['figure']}", []).extend(

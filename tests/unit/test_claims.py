@@ -31,7 +31,7 @@ from crossalign.results.claims.claim import (
     read_claims,
     write_claims,
 )
-from crossalign.results.published import PAPERS
+from crossalign.results.published import PRINTED
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 
@@ -66,7 +66,7 @@ def render(config, folder):
 
 
 def test_every_claim_is_declared_once():
-    rows = [(path.parent.name, row["id"]) for path in sorted(PAPERS.glob("*/claims.csv")) for row in read_claims(path)]
+    rows = [(path.parent.name, row["id"]) for path in sorted(PRINTED.glob("*/claims.csv")) for row in read_claims(path)]
     assert len(rows) == len(set(rows)) == 210
     assert sorted(rows) == sorted(DECLARED)
 
@@ -94,7 +94,7 @@ def test_sentences_stand_in_the_papers(paper_name, shared):
 
     paths = (shared / "papers/sources").glob(SOURCES[paper_name])
     texts = [letters(path.read_text(encoding="utf-8")) for path in paths]
-    for row in read_claims(PAPERS / paper_name / "claims.csv"):
+    for row in read_claims(PRINTED / paper_name / "claims.csv"):
         parts = [letters(part) for part in row["sentence"].split("[…]") if letters(part)]
         assert all(any(stands(part, text) for text in texts) for part in parts), row["id"]
         assert parts or row["note"].startswith("shown only in "), row["id"]
@@ -293,7 +293,7 @@ def test_broken_numbers_are_named(paper, cell):
 
 
 def test_a_claim_without_a_declaration_is_told(tmp_path):
-    shutil.copytree(PAPERS / "talk", tmp_path / "talk")
+    shutil.copytree(PRINTED / "talk", tmp_path / "talk")
     path = tmp_path / "talk/claims.csv"
     with path.open("a", encoding="utf-8", newline="") as stream:
         csv.writer(stream, lineterminator="\n").writerow(["new-one", "A new claim", *[""] * 6])

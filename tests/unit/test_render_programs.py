@@ -11,7 +11,7 @@ import pytest
 from tests.unit.made_results import load, make_results
 
 from crossalign.papers.all_items import ITEMS
-from crossalign.results.published import PAPERS, published
+from crossalign.results.published import PRINTED, published
 from crossalign.results.verdict import LABELS
 
 
@@ -97,7 +97,7 @@ def test_items_that_were_not_made_are_not_run(program, root, tmp_path):
     assert done.returncode == 0, done.stderr
     printed = sum(len(published(item).rows) for item in ITEMS)
     assert done.stdout.startswith(f"numbers not run: {printed}\nclaims holds: 0\nclaims does not hold: 0\n")
-    lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in PAPERS.glob("*/table*.csv")]
+    lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in PRINTED.glob("*/table*.csv")]
     assert printed == sum(lines) - len(lines)
 
 

@@ -19,8 +19,8 @@ from crossalign.catalog.trained_models import texts_of, trained_model, trained_v
 from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
-PAPERS = {name.replace("-", "_"): name for name in papers()}
-TARGETS = ("all", *PAPERS, "grid", "data", "download")
+PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
+TARGETS = ("all", *PAPER_TARGETS, "grid", "data", "download")
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
 VERDICTS = {"numbers": "verdicts.csv", "claims": "claims.csv", "details": "claims.json"}
@@ -172,8 +172,8 @@ class Inputs:
         items = list(self.catalog.items)
         if target in ("all", "data", "download", self.page["page"]):
             return items
-        if target in PAPERS:
-            return [item for item in items if item.startswith(f"{PAPERS[target]}/")]
+        if target in PAPER_TARGETS:
+            return [item for item in items if item.startswith(f"{PAPER_TARGETS[target]}/")]
         path = target.removeprefix(f"{self.results}/tables/").removeprefix(f"{self.results}/figures/")
         item = "align-predict/table3" if target == "grid" else path.partition(".")[0]
         if item in items:

@@ -21,7 +21,7 @@ from crossalign.results.claims.claim import (
     Judged,
     in_short,
 )
-from crossalign.results.published import PAPERS as PRINTED
+from crossalign.results.published import PRINTED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_csv
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
-PAPERS = ROOT / "resources" / "papers"
+PRINTED = ROOT / "resources" / "papers"
 LANGUAGES = ROOT / "resources" / "languages.tsv"
 
 # What is printed; every other column says where.
@@ -99,14 +99,14 @@ def _read(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
 
 def published(item: str) -> Published:
     """The printed table of an item such as `align-predict/table1`; empty where the paper prints no numbers."""
-    path = PAPERS / f"{item}.csv"
+    path = PRINTED / f"{item}.csv"
     return Published(_read(path) if path.is_file() else [], str(path))
 
 
 def readings(item: str) -> Published:
     """Values read off the curves of a figure; empty where there are none."""
     paper, _, name = item.partition("/")
-    path = PAPERS / paper / "figure_readings.csv"
+    path = PRINTED / paper / "figure_readings.csv"
     rows = _read(path) if path.is_file() else []
     return Published([row for row in rows if row["figure"] == name], str(path))
 
@@ -114,7 +114,7 @@ def readings(item: str) -> Published:
 @cache
 def claim(paper: str, name: str) -> str | None:
     """The value of a claim, such as the standard deviations that a caption states."""
-    path = PAPERS / paper / "claims.csv"
+    path = PRINTED / paper / "claims.csv"
     rows = _read(path) if path.is_file() else []
     return next((row["value"] for row in rows if row["id"] == name), None)
 

@@ -17,7 +17,7 @@ from crossalign.results.claims.quantities import Quantity, examples, examples_of
 from crossalign.results.claims.tolerances import tolerance
 from crossalign.results.claims.values import Group, Value
 from crossalign.results.names import TASKS, language
-from crossalign.results.published import PAPERS
+from crossalign.results.published import PRINTED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -142,7 +142,7 @@ def read_claims(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PAPERS) -> list[tuple[dict[str, str], Claim]]:
+def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PRINTED) -> list[tuple[dict[str, str], Claim]]:
     """The rows of a paper's claims.csv, each with its declaration; neither may lack the other."""
     path = folder / paper / "claims.csv"
     rows = read_claims(path)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.results.published import PAPERS
+from crossalign.results.published import PRINTED
 from crossalign.runtime.errors import UserError
 
-PATH = PAPERS / "tolerances.yaml"
+PATH = PRINTED / "tolerances.yaml"
 
 
 @cache
