@@ -24,7 +24,15 @@ from crossalign.catalog.commands import (
     way_options,
 )
 from crossalign.catalog.config import check
-from crossalign.catalog.inputs import PAPER_TARGETS, Inputs, item_files, model_files, score_files, set_files, tuned_files
+from crossalign.catalog.inputs import (
+    PAPER_TARGETS,
+    Inputs,
+    item_files,
+    model_files,
+    score_files,
+    set_files,
+    tuned_files,
+)
 from crossalign.catalog.params import (
     aligner_options,
     code,
