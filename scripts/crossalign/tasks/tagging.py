@@ -42,10 +42,10 @@ class TaggingTask(Task):
     ) -> list[Example]:
         specials = Specials.of(tokenizer)
         room = specials.room(max_length)
-        table = word_pieces(tokenizer, (record[self.words_key] for record in records), room)
+        split = word_pieces(tokenizer, (record[self.words_key] for record in records), room)
         examples = []
         for index, record in enumerate(records):
-            pieces = [table[word] for word in record[self.words_key]]
+            pieces = split(record[self.words_key])
             labels = [self.numbers.get(tag, IGNORE) for tag in record[self.tags_key]]
             for window in windows([len(piece) for piece in pieces], room, training):
                 example = make_example(specials, pieces, *window)
@@ -183,10 +183,10 @@ def windows(lengths: list[int], room: int, training: bool) -> list[tuple[int, in
 
 def make_example(specials: Specials, pieces: list[list[int]], first: int, begin: int, stop: int, end: int) -> Example:
     """Tokens of words `first` to `end`, with the places of the words from `begin` to `stop`."""
-    ids = [specials.cls]
+    ids = list(specials.frame.before)
     places = []
     for piece in pieces[first:end]:
         places.append(len(ids))
         ids += piece
-    ids.append(specials.sep)
+    ids += specials.frame.after
     return {"input_ids": ids, "word_starts": places[begin - first : stop - first]}
