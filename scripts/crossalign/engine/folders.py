@@ -16,9 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
-from crossalign.engine.encoder import Encoder, empty_encoder
+from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
+from crossalign.engine.library import LibraryConfig, LibraryEncoder, library_config, load_library_encoder
 from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead
-from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig
+from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
@@ -84,6 +85,7 @@ _ARCHITECTURE = {
 # Bytes of a tensor that pass through the host at a time.
 _PIECE = 256 << 20
 _CPU = torch.device("cpu")
+BACKENDS = ("auto", "own", "library")
 
 
 def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
@@ -106,17 +108,30 @@ def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
+def choose_backend(folder: str | Path, backend: str = "auto") -> str:
+    """Who computes the model of a folder, `own` or `library`; `auto` is our encoder where it knows the shape."""
+    if backend not in BACKENDS:
+        raise UserError(f"backend '{backend}' is not one of {', '.join(BACKENDS)}")
+    return backend if backend != "auto" else "own" if knows_shape(_read_config(folder)) else "library"
+
+
+def load_encoder(folder: str | Path, backend: str = "auto") -> tuple[BaseEncoder, Tokenizer]:
     """The encoder and the tokenizer of a model folder."""
-    encoder = load_weights(folder)
+    encoder = load_weights(folder, backend=backend)
     return encoder, load_tokenizer(folder, encoder.config.vocab_size)
 
 
-def load_config(folder: str | Path) -> EncoderConfig:
+def load_config(folder: str | Path, backend: str = "auto") -> EncoderConfig | LibraryConfig:
     """The shape of the encoder in a folder."""
+    if choose_backend(folder, backend) == "library":
+        return library_config(folder)
+    return EncoderConfig.from_huggingface(_read_config(folder), str(Path(folder) / "config.json"))
+
+
+def _read_config(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / "config.json"
     try:
-        return EncoderConfig.from_huggingface(json.loads(path.read_text(encoding="utf-8")), str(path))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path} is missing: {folder} is not a model folder") from None
     except ValueError as error:
@@ -124,10 +139,14 @@ def load_config(folder: str | Path) -> EncoderConfig:
 
 
 def load_weights(
-    folder: str | Path, place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (_CPU, torch.float32)
-) -> Encoder:
+    folder: str | Path,
+    place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (_CPU, torch.float32),
+    backend: str = "auto",
+) -> BaseEncoder:
     """The encoder of a folder. `place` gives each parameter's device and precision: the host's memory and fp32."""
-    config = load_config(folder)
+    if choose_backend(folder, backend) == "library":
+        return load_library_encoder(folder, place)
+    config = load_config(folder, "own")
     tensors = Shards(folder)
     scale = f"encoder.layer.0.{_NORMFORMER['residual_scale'][0]}"
     if config.norm == "normformer" and not config.residual_scaling and scale in tensors.places:
@@ -172,9 +191,10 @@ def _head_names(config: EncoderConfig) -> dict[str, str]:
     return names | {"bias": library["bias"]}
 
 
-def save_encoder(folder: str | Path, encoder: Encoder, tokenizer: Tokenizer | None = None) -> None:
+def save_encoder(folder: str | Path, encoder: BaseEncoder, tokenizer: Tokenizer | None = None) -> None:
     """Write a folder that this module and the library can load."""
-    _save(Path(folder), _library_tensors(encoder), encoder.config.to_huggingface(), tokenizer)
+    tensors = encoder.tensors() if isinstance(encoder, LibraryEncoder) else _library_tensors(encoder)
+    _save(Path(folder), tensors, encoder.config.to_huggingface(), tokenizer)
 
 
 def save_language_model(
