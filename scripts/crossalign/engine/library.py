@@ -6,7 +6,6 @@ Slower than ours and general. Never remote code, never pickle: `transformers.Aut
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch.nn import functional
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.layout import Layout
 from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.weights import Shards, audit, check_finite, library_knows, plain_name, read_config
 from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ _DROPOUTS = ("hidden_dropout_prob", "dropout", "dropout_rate", "resid_pdrop", "h
 _DROPOUT = 0.1
 # Families with relative positions know no longest sequence; this one fits the memory.
 _LONGEST = 2048
-# Tensors of a published model that its base model may leave unused: heads, poolers, the decoder of an
-# encoder-decoder, buffers that old versions saved.
-_UNUSED = ("lm_head", "cls.", "pooler", "classifier", "predictions", "decoder.", "qa_outputs", "generator", "head.")
-_UNUSED += ("position_ids", "vocab_", "mask_predictions", "inv_freq", "masked_bias", "attn.bias")
+POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
 
 @dataclass(frozen=True)
@@ -230,70 +227,52 @@ def load_library_encoder(
     place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (torch.device("cpu"), torch.float32),
 ) -> LibraryEncoder:
     """The model of a folder. `place` gives each parameter's device and precision; all have one precision."""
-    from crossalign.engine.folders import Shards
-
     folder = Path(folder)
     config, raw = _read_config(folder)
-    tensors = Shards(folder)
     kind = _model_class(config, folder)
+    prefix = f"{kind.base_model_prefix}."
+    tensors = Shards(folder, (prefix,))
     # Its scores are capped, which PyTorch's fused attention leaves out.
     options = {"attn_implementation": "eager"} if getattr(config, "attn_logit_softcapping", None) else {}
     try:
         model, info = kind.from_pretrained(
-            folder, config=config, dtype=place("layers.0")[1], output_loading_info=True, use_safetensors=True,
-            local_files_only=True, trust_remote_code=False, **options, **_options(kind),
+            folder, config=config, dtype=place("layers.0")[1], output_loading_info=True, ignore_mismatched_sizes=True,
+            use_safetensors=True, local_files_only=True, trust_remote_code=False, **options, **_options(kind),
         )  # fmt: skip
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder}: the library cannot load this model: {str(error).splitlines()[0]}") from None
-    _check_weights(folder, info)
+    wrong = {name: (have, want) for name, have, want in info["mismatched_keys"]}
+    unused = [plain_name(name, (prefix,)) for name in info["unexpected_keys"]]
+    audit(folder, set(info["missing_keys"]) - wrong.keys(), unused, wrong, config.is_encoder_decoder)
     # Keys and values of earlier tokens are for writing text.
     model.config.use_cache = False
     encoder = LibraryEncoder(model, _shape(model, raw))
     for name, parameter in encoder.named_parameters():
+        check_finite(folder, name, parameter.data)
         parameter.data = parameter.data.to(*place(name))
     for name, buffer in encoder.named_buffers():
         buffer.data = buffer.data.to(place(name)[0])
-    encoder.pretrained = {
-        name: tensors.read(name) for name in ("pooler.dense.weight", "pooler.dense.bias") if name in tensors.places
-    }
+    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
     return encoder
-
-
-def _check_weights(folder: Path, info: dict[str, Any]) -> None:
-    if info["missing_keys"]:
-        raise UserError(f"{folder}: the weights lack {_named(info['missing_keys'])}")
-    if unused := [name for name in info["unexpected_keys"] if not any(part in name for part in _UNUSED)]:
-        raise UserError(f"{folder}: the model of config.json does not use {_named(unused)}")
-
-
-def _named(names: Any) -> str:
-    names = sorted(names)
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _read_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     """The library's configuration, and config.json; a UserError for what this backend does not serve."""
     from transformers import AutoConfig
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from transformers.utils import logging
 
     # What it warns about is an error here, and job logs have no use for bars.
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    path = folder / "config.json"
-    raw = json.loads(path.read_text(encoding="utf-8"))
-    family = raw.get("model_type")
-    if family not in CONFIG_MAPPING:
-        remote = "; it asks for code of its own, which is never run" if "auto_map" in raw else ""
-        raise UserError(f"{path}: the library has no model_type '{family}'{remote}")
-    if "quantization_config" in raw:
-        raise UserError(f"{path}: quantised weights are not read; take the model in fp32, fp16 or bf16")
+    path, raw = folder / "config.json", read_config(folder)
+    if not library_knows(raw["model_type"]):
+        raise UserError(f"{path}: the library has no model of type '{raw['model_type']}'")
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # the library's own checks of values have several types
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
     if config.get_text_config() is not config:
-        raise UserError(f"{path}: '{family}' is more than a text model; give a model of its text part alone")
+        raise UserError(f"{path}: '{config.model_type}' is more than a text model; give a model of its text part alone")
     return config, raw
 
 
