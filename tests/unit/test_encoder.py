@@ -193,7 +193,7 @@ def write_folder(folder, raw, tensors=None):
 def test_configs_that_are_refused(tmp_path, raw, message):
     write_folder(tmp_path, {"model_type": "bert"} | raw)
     with pytest.raises(UserError, match=message):
-        load_config(tmp_path)
+        load_config(tmp_path, "own")
 
 
 def test_folders_that_are_refused(pair, tmp_path):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crossalign.engine.batches import Stream
 from crossalign.engine.checkpoints import Checkpoints, Saver, Saving, check_losses
-from crossalign.engine.encoder import Encoder, slice_vocabulary
+from crossalign.engine.encoder import BaseEncoder, slice_vocabulary
 from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.heads import adopt_pooler
 from crossalign.engine.hyperparameters import Settings, fingerprint
@@ -37,7 +37,7 @@ class Auxiliary:
     batches: Stream
     loss: Loss
     weight: float
-    reference: Encoder | None = None
+    reference: BaseEncoder | None = None
 
 
 class FineTuning(EpochTraining):
@@ -45,7 +45,7 @@ class FineTuning(EpochTraining):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: BaseEncoder,
         tokenizer: Any,
         task: Any,
         train: Sequence[dict[str, Any]],
@@ -89,7 +89,7 @@ class FineTuning(EpochTraining):
         self.saver = Saver(self.checkpoints, saving, self.history)
         self.best: Tensor | None = None
 
-    def _slice(self, encoder: Encoder) -> None:
+    def _slice(self, encoder: BaseEncoder) -> None:
         """Train only the embedding rows that occur. With weight decay all rows change, so all are kept."""
         if self.settings.weight_decay > 0:
             return

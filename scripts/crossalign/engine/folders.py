@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.engine.encoder import Encoder, empty_encoder
+from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
+from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, library_config, load_library_encoder
 from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead
-from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig
+from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.engine.weights import Shards, audit, read_config
 from crossalign.runtime.errors import UserError
@@ -59,7 +60,6 @@ _XGLM = {
     "down": ("fc2",),
     "output_norm": ("final_layer_norm",),
 }
-_POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 # The parts of a language model's head, and what the library puts before the names of the encoder.
 _BERT_HEAD = {
     "dense": "cls.predictions.transform.dense",
@@ -87,6 +87,7 @@ _ARCHITECTURE = {
     XGLM: "XGLMForCausalLM",
 }
 _CPU = torch.device("cpu")
+BACKENDS = ("auto", "own", "library")
 
 
 def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
@@ -109,22 +110,35 @@ def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
+def choose_backend(folder: str | Path, backend: str = "auto") -> str:
+    """Who computes the model of a folder, `own` or `library`; `auto` is our encoder where it knows the shape."""
+    if backend not in BACKENDS:
+        raise UserError(f"backend '{backend}' is not one of {', '.join(BACKENDS)}")
+    return backend if backend != "auto" else "own" if knows_shape(read_config(folder)) else "library"
+
+
+def load_encoder(folder: str | Path, backend: str = "auto") -> tuple[BaseEncoder, Tokenizer]:
     """The encoder and the tokenizer of a model folder."""
-    encoder = load_weights(folder)
+    encoder = load_weights(folder, backend=backend)
     return encoder, load_tokenizer(folder, encoder.config.vocab_size)
 
 
-def load_config(folder: str | Path) -> EncoderConfig:
+def load_config(folder: str | Path, backend: str = "auto") -> EncoderConfig | LibraryConfig:
     """The shape of the encoder in a folder."""
+    if choose_backend(folder, backend) == "library":
+        return library_config(folder)
     return EncoderConfig.from_huggingface(read_config(folder), str(Path(folder) / "config.json"))
 
 
 def load_weights(
-    folder: str | Path, place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (_CPU, torch.float32)
-) -> Encoder:
+    folder: str | Path,
+    place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (_CPU, torch.float32),
+    backend: str = "auto",
+) -> BaseEncoder:
     """The encoder of a folder. `place` gives each parameter's device and precision: the host's memory and fp32."""
-    config = load_config(folder)
+    if choose_backend(folder, backend) == "library":
+        return load_library_encoder(folder, place)
+    config = load_config(folder, "own")
     tensors = Shards(folder)
     encoder = empty_encoder(config)
     _check(folder, encoder, tensors)
@@ -134,7 +148,7 @@ def load_weights(
         state[name] = parts[0] if len(parts) == 1 else torch.cat(parts)
     encoder.load_state_dict(state, assign=True)
     encoder.requires_grad_()
-    encoder.pretrained = {name: tensors.read(name) for name in _POOLER if name in tensors.places}
+    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
     return encoder
 
 
@@ -181,9 +195,10 @@ def _head_names(config: EncoderConfig) -> dict[str, str]:
     return names | {"bias": library["bias"]}
 
 
-def save_encoder(folder: str | Path, encoder: Encoder, tokenizer: Tokenizer | None = None) -> None:
+def save_encoder(folder: str | Path, encoder: BaseEncoder, tokenizer: Tokenizer | None = None) -> None:
     """Write a folder that this module and the library can load."""
-    _save(Path(folder), _library_tensors(encoder), encoder.config.to_huggingface(), tokenizer)
+    tensors = encoder.tensors() if isinstance(encoder, LibraryEncoder) else _library_tensors(encoder)
+    _save(Path(folder), tensors, encoder.config.to_huggingface(), tokenizer)
 
 
 def save_language_model(

@@ -56,6 +56,13 @@ _XGLM_KEYS = {
 _REQUIRED = {"vocab_size", "hidden", "layers", "heads", "intermediate"}
 
 
+def knows_shape(raw: dict[str, Any]) -> bool:
+    """Whether our encoder computes models with this config.json."""
+    family = raw.get("model_type")
+    activation = raw.get("activation_function" if family == XGLM else "hidden_act", "gelu")
+    return family in _FAMILIES and activation == "gelu" and raw.get("position_embedding_type", "absolute") == "absolute"
+
+
 @dataclass(frozen=True)
 class EncoderConfig:
     """Everything that decides the shape and the arithmetic of an `Encoder`."""
