@@ -180,7 +180,9 @@ class Adjusting:
         self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, identity, *content(self.store)))
+        self.checkpoints = Checkpoints(
+            checkpoints, fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
+        )
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
         self._full = encoder.word.weight.data
         used = torch.from_numpy(np.unique(self.store.ids))

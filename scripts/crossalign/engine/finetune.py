@@ -62,6 +62,7 @@ class FineTuning(EpochTraining):
     ) -> None:
         self.task, self.settings, self.dev_records = task, settings, dev
         self.device, self.auxiliary = torch.device(device), auxiliary
+        task.causal = encoder.config.causal
         random_init(encoder, init, settings.seed)
         with torch_seeded(settings.seed, "head"):
             head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
@@ -77,7 +78,7 @@ class FineTuning(EpochTraining):
             raise UserError("the training set has no examples")
         if settings.selection == "best" and len(self.dev_store) == 0:
             raise UserError("selection 'best' needs a development set; give --dev or use --selection last")
-        known = [init, task.name, list(task.labels), identity]
+        known = [init, task.name, list(task.labels), identity, encoder.backend]
         arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
         self._slice(encoder)

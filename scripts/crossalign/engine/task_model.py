@@ -166,6 +166,7 @@ def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskMod
     """Only the weights of a tuned model, laid over its base model."""
     info, tensors = read_info(folder, base), _read(Path(folder))
     encoder = load_weights(base, backend=info["backend"])
+    task.causal = encoder.config.causal
     model = TaskModel(encoder, task.make_head(encoder.config.hidden, encoder.config.hidden_dropout))
     _overlay(model, tensors, Path(folder))
     return model.eval()

@@ -64,7 +64,7 @@ class ParsingTask(Task):
             pieces = split(record["words"])
             for window in windows([len(piece) for piece in pieces], room, training=True):
                 kept = window[2]
-                example = make_example(specials, pieces, *window)
+                example = make_example(specials, pieces, *window, last=self.causal)
                 example["heads"] = [head if head <= kept else IGNORE for head in record["heads"][:kept]]
                 # The relation is learnt at the gold head; where that is cut off there is nothing to learn.
                 example["labels"] = [
