@@ -26,8 +26,9 @@ PAIR = {"id": "1", "premise": "the cat sat", "hypothesis": "John lives", "label"
 )
 def test_pairs_are_those_of_the_tokenizers_own_template(make, template, special):
     tokenizer = make()
+    numbers = [(token, tokenizer.token_to_id(token)) for token in special]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A", pair=template, special_tokens=[(token, tokenizer.token_to_id(token)) for token in special]
+        single=f"{special[0]} $A {special[1]}", pair=template, special_tokens=numbers
     )
     encoding = tokenizer.encode(PAIR["premise"], PAIR["hypothesis"])
     (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
@@ -83,5 +84,5 @@ def test_read(tmp_path):
 
 def test_tokenizer_without_special_tokens():
     tokenizer = Tokenizer(models.WordPiece({"[CLS]": 0, "a": 1, "[UNK]": 2}, unk_token="[UNK]"))
-    with pytest.raises(UserError, match=r"the tokenizer lacks \[SEP\], \[PAD\]"):
+    with pytest.raises(UserError, match=r"the tokenizer has no token that ends a text; one of \[SEP\], </s>"):
         Specials.of(tokenizer)

@@ -63,10 +63,13 @@ class NliTask(Task):
         return SequenceHead(hidden, len(self.labels), dropout)
 
     def loss(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
-        return mean_loss(head(states), batch["label"])
+        return mean_loss(self._scores(head, states, batch), batch["label"])
 
     def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
-        return {"label": head(states).argmax(dim=-1)}
+        return {"label": self._scores(head, states, batch).argmax(dim=-1)}
+
+    def _scores(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
+        return head(states, batch["attention_mask"] if self.causal else None)
 
     def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[int]:
         return [int(output["label"]) for output in outputs]
