@@ -43,6 +43,7 @@ from crossalign.catalog.params import (
     embed_options,
     item_settings,
     named_languages,
+    named_treebanks,
     named_sets,
     named_texts,
     parent,
@@ -52,9 +53,10 @@ from crossalign.catalog.params import (
     trial_files,
 )
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.studied import known_models
 from crossalign.catalog.trained_models import is_long, trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing, missing_message
-from crossalign.fetch.register import read_datasets, read_models
+from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
@@ -73,7 +75,7 @@ try:
     check(config)
     CATALOG = catalog_of(config)
     DATASETS = read_datasets(Path(workflow.basedir) / "resources" / "datasets.tsv")
-    MODELS = read_models(Path(workflow.basedir) / "resources" / "models.tsv")
+    MODELS = known_models(config)
     if unlisted := [path for path in CATALOG.files() if path not in DATASETS]:
         raise UserError(f"resources/datasets.tsv lacks files that the config asks for: {', '.join(unlisted)}")
 except UserError as error:

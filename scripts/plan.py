@@ -18,9 +18,10 @@ import yaml
 
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.studied import known_models
 from crossalign.embedding.placement import demand
 from crossalign.fetch.listing import missing
-from crossalign.fetch.register import Model, read_datasets, read_models
+from crossalign.fetch.register import Model, read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
@@ -150,10 +151,7 @@ def main() -> None:
     if given.measured:
         print("\n".join(taken(config["run"], measured(catalog, Path("results") / config["run"], given.gpus))))
         return
-    datasets, models = (
-        read_datasets(ROOT / "resources" / "datasets.tsv"),
-        read_models(ROOT / "resources" / "models.tsv"),
-    )
+    datasets, models = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(config)
     choice = chosen(given, config)
     estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())
     named = {item for target in choice.targets for item in Inputs(catalog).items_of(target)}

@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from crossalign.catalog.papers import papers
+from crossalign.catalog.studied import wrong_models
 from crossalign.catalog.targets import KINDS
 from crossalign.catalog.trained_models import trained_models, wrong_entries
 from crossalign.engine.hyperparameters import limits
@@ -198,6 +199,7 @@ def meaning_problems(config: dict) -> Iterator[str]:
     yield from layers_beyond(config)
     yield from missing_treebanks(config)
     yield from wrong_presets(config)
+    yield from wrong_models(config)
     yield from wrong_entries(config, set(known_languages()), set(read_models(MODELS)))
     if config["downloads"]["mirror_checksums"] == "mirror" and config["downloads"]["mirror"] is None:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
@@ -226,7 +228,7 @@ def unsafe_text(value: object, place: tuple = ()) -> Iterator[str]:
     elif isinstance(value, str):
         if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in value):
             yield f"{key_of(place)}: {value!r} has a line break or another control character, which is not allowed"
-        elif place in PATHS and (value.startswith(("-", "~")) or set("{}") & set(value)):
+        elif (place in PATHS or place[-1:] == ("folder",)) and (value.startswith(("-", "~")) or set("{}") & set(value)):
             expected = "a path without braces that does not begin with - or ~"
             yield f"{key_of(place)}: {value!r} is not allowed; expected {expected}"
 

@@ -14,6 +14,7 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, 
 from crossalign.catalog.papers import papers
 from crossalign.catalog.runs import Catalog, covers_language
 from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files
+from crossalign.catalog.studied import HUB, place_of
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.runtime.errors import UserError
@@ -151,6 +152,8 @@ class Inputs:
                 return self.compare_languages(parse("/".join(address)), stem)
             case ["distances", *address, _]:
                 return self.measure_distances(parse("/".join(address)), stem)
+            case ["tokenizers", _]:
+                return self.audit_tokenizer(name.removesuffix(".csv"))
             case ["tables" | "figures", paper, _]:
                 return self.make_item(f"{paper}/{stem}")
             case ["report", _]:
@@ -200,8 +203,8 @@ class Inputs:
         return files + [self._complete(name) for name in self.hub_models(items)]
 
     def hub_models(self, items: Iterable[str] | None = None) -> list[str]:
-        """The models to fetch: none where the models lie in a folder."""
-        return self.catalog.models(items) if self.config["models"] == "hub" else []
+        """The models to fetch: none of those that lie in a folder."""
+        return [name for name in self.catalog.models(items) if place_of(self.config, name) == HUB]
 
     def data(self, items: Iterable[str]) -> list[str]:
         """The prepared sets, word links, vocabularies and downloaded models behind items."""
@@ -245,7 +248,7 @@ class Inputs:
         if isinstance(start, Adapted) or self.catalog.made_here(start.name):
             files = model_files(self.at(start.path()))
             return [files["weights"], files["config"], files["tokenizer"]]
-        if self.config["models"] == "hub":
+        if place_of(self.config, start.name) == HUB:
             return [self._complete(start.name)]
         return self._folder_model(start.name)
 
@@ -255,7 +258,7 @@ class Inputs:
 
     def _folder_model(self, name: str) -> list[str]:
         if name not in self._model_folders:
-            place = Path(self.config["models"]) / name
+            place = Path(place_of(self.config, name))
             folder = place if place.is_absolute() else ROOT / place
             # Its own accounts say nothing that a job reads.
             names = {file.name for file in folder.glob("*") if file.is_file()} - {"provenance.json", "training.json"}
@@ -404,6 +407,12 @@ class Inputs:
         benchmark = f"embed_words/{run.path()}-{lang}.tsv"
         return Job("embed_words", outputs, inputs, run, lang, gpus=1, benchmark=benchmark)
 
+    def audit_tokenizer(self, model: str) -> Job:
+        """How a model's vocabulary cuts the words of the languages' treebanks."""
+        sets = sorted(data for data in self.catalog.sets_read("tokenizer", Base(model)) if data.kind == "trees")
+        inputs: Files = {"treebanks": list(map(self.set, sets)), "model": self.vocabulary_of(model)}
+        return Job("audit_tokenizer", (self.at("tokenizers", f"{model}.csv"),), inputs, model)
+
     def distances(self, run: Run, lang: str) -> list[str]:
         """Distances of linked words in one model: a histogram and its summary."""
         return [self.at("distances", run.path(), f"{lang}.{form}") for form in ("csv", "json")]
@@ -423,6 +432,8 @@ class Inputs:
         files = [self.at(run.path(), RUN_FILES[name]) for name in reads if name in RUN_FILES for run in tuned]
         if "model" in reads:
             files += [file for run in runs for file in self.model(run)]
+        if "tokenizer" in reads:
+            files += [self.at("tokenizers", f"{run.name}.csv") for run in runs]
         for data in sorted(needs.sets):
             if data.kind == "text":
                 files += [self.set(data)] * ("text" in reads) + [self.set_report(data)] * ("report" in reads)
@@ -430,7 +441,8 @@ class Inputs:
                 lang = data.languages[0]
                 files += [file for run in runs if covers_language(run, lang) for file in self.distances(run, lang)]
         for corpus in sorted({data.name for data in needs.sets if data.kind == "parallel"}):
-            files += [self.at("similarity", run.path(), f"{corpus}.csv") for run in runs]
+            compared = [run for run in runs if isinstance(run, self.catalog.known[item].compares)]
+            files += [self.at("similarity", run.path(), f"{corpus}.csv") for run in compared]
         return sorted(files)
 
     def printed_numbers(self, item: str) -> list[str]:
@@ -463,7 +475,11 @@ class Inputs:
             "texts": [self.set(data) for data in sets if data.kind == "text"],
             "distances": [file for file in self._all_results if file.startswith(distances)],
             "tolerances": tracked("resources/papers/tolerances.yaml"),
-            "claims": [tracked(f"resources/papers/{paper}/claims.csv") for paper in self.config["papers"]],
+            "claims": [
+                tracked(f"resources/papers/{name}")
+                for name in map("{}/claims.csv".format, self.config["papers"])
+                if (_PAPERS / name).is_file()
+            ],
             "config": self.config_file,
         }
         return Job("make_verdicts", tuple(self.verdicts.values()), inputs)

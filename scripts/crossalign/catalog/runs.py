@@ -25,10 +25,14 @@ class Catalog:
     @cached_property
     def items(self) -> dict[str, Item]:
         """The chosen tables and figures by name, `align-predict/table1`."""
-        chosen, left_out = self.config["items"], self.config.get("skip") or {}
+        chosen = self.config["items"]
         names = [name for paper in self.config["papers"] for name in self.known if name.startswith(f"{paper}/")]
-        wanted = [name for name in names if (chosen == "all" or name in chosen) and name not in left_out]
+        wanted = [name for name in names if (chosen == "all" or name in chosen) and not self.left_out(name)]
         return {name: self.known[name] for name in wanted}
+
+    def left_out(self, item: str) -> str:
+        """Why an item is not made, whatever else the config chooses; empty where nothing speaks against it."""
+        return (self.config.get("skip") or {}).get(item) or self.known[item].lacks(self.config)
 
     def needs(self, item: str) -> Needs:
         """What one item needs; worked out once."""
@@ -93,10 +97,17 @@ class Catalog:
         """The items that compare languages in a model, each with its sets of the corpus."""
         for name, item in self.items.items():
             needs = self.needs(name)
-            if run in needs.runs and (
-                sets := [data for data in needs.sets if data.kind == "parallel" and data.name == corpus]
+            if (
+                run in needs.runs
+                and isinstance(run, item.compares)
+                and (sets := [data for data in needs.sets if data.kind == "parallel" and data.name == corpus])
             ):
                 yield item, sets
+
+    def sets_read(self, what: str, run: Run) -> set[DataSet]:
+        """The sets beside the models of all items that read `what` of a run."""
+        asked = [self.needs(name) for name, item in self.items.items() if what in item.reads]
+        return set().union(*(needs.sets for needs in asked if run in needs.runs))
 
     def files(self, items: Iterable[str] | None = None) -> list[str]:
         """The register's paths of every file to download for the items."""

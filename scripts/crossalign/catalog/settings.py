@@ -218,6 +218,34 @@ class Talk(Section):
     )
 
 
+class StudiedModel(Section):
+    """A model of a study: in a folder, on the hub, or by a name of resources/models.tsv or `pretrain.models`."""
+
+    folder: Text = key("the folder with config.json, safetensors and tokenizer.json", default=None)
+    hub: like(r"^[\w.-]+/[\w.-]+$", "a repository such as Qwen/Qwen3-0.6B-Base") = key(
+        "the repository of the Hugging Face hub", default=None
+    )
+    revision: Text = key("the commit of the repository", default=None)
+    layers: Positive = key("how many layers it has; `make study` finds out", default=None)
+    neurons: Positive = key("how many neurons a layer has; `make study` finds out", default=None)
+    licence: Text = key("its licence", default=None)
+
+
+Studied = like(r"^[a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*$", "a name of small letters, digits, dots and dashes")
+
+
+class Study(Section):
+    """The same questions to any models (docs/study.md)."""
+
+    models: dict[Studied, StudiedModel] = key("the models, by the names that tables show")
+    languages: Some[Lang] = key("English and languages with a PUD treebank")
+    unseen: Distinct[Lang] = key("languages that the models have not seen, of talk.treebanks")
+    treebank: Treebank = key("the English treebank that taggers and parsers learn from")
+    tasks: Some[Literal["pos", "parsing", "ner"]] = key("tasks to fine-tune on")
+    layer_sets: Literal["quarters", "pairs"] = key("the sets of layers that RANDOM-INIT draws anew")
+    adjust: Distinct[Lang] = key("languages that the models are adjusted to on sentence pairs; none for no adjustment")
+
+
 class Aligner(Section):
     """Word alignment."""
 
@@ -381,6 +409,7 @@ class Config(Section):
     anc: Anc
     adjust: Adjust
     talk: Talk
+    study: Study = Field(default=None)
     aligner: Aligner
     finetune: Finetune
     adjustment: Adjustment

@@ -200,6 +200,17 @@ def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path
     return folder / MODEL_MARK
 
 
+def look_at(name: str, hub: str, revision: str, settings: Settings) -> tuple[str, list[str]]:
+    """Fetch a model's config.json alone; return the commit that its revision is, and the names of its files."""
+    offer = find_offer(name, hub, revision, settings)
+    names = [item.name for item in offer.items]
+    _check_names(name, hub, revision, names)
+    target = settings.downloads / "models" / name / "config.json"
+    (item,) = (item for item in offer.items if item.name == target.name)
+    _get(item, f"models/{name}/{item.name}", target, Expected(), offer, settings)
+    return offer.commit or revision, names
+
+
 def _check_names(name: str, hub: str, revision: str, names: list[str]) -> None:
     if not _has_weights(names):
         raise UserError(
