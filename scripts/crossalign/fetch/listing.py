@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crossalign.fetch.register import Dataset, Model
 
-MODEL_MARK = "complete.json"
+COMPLETE = "complete.json"
 NON_COMMERCIAL = "NON-COMMERCIAL"
 
 
@@ -41,7 +41,7 @@ def missing(rows: Iterable[Dataset | Model], downloads: str | Path) -> list[Data
     def there(row: Dataset | Model) -> bool:
         target = Path(downloads) / row.path
         if isinstance(row, Model):
-            return (target / MODEL_MARK).exists()
+            return (target / COMPLETE).exists()
         return target.exists() or place(row, downloads).exists()
 
     return [row for row in rows if not there(row)]
