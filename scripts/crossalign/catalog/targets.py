@@ -6,6 +6,7 @@ Test sets depend on the model alone, not on the table that asks: every model is 
 from dataclasses import replace
 
 from crossalign.catalog.addresses import Adjustment, Tuned, parse_adaptation, trial_init
+from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import declared
@@ -34,6 +35,8 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
         chosen = [DataSet(KINDS[run.task], run.source, "dev")]
     elif study == "unseen" or "+" in run.source:
         chosen = [DataSet(KINDS[run.task], run.source, "test")]
+    elif study in ("", "anc", "adjust") and (own := labelled(config, DataSet(KINDS[run.task], run.source, "train"))):
+        chosen = own.tests()
     elif study == "anc":
         chosen = [DataSet("nli", f"xnli_{lang}", "dev") for lang in config["anc"]["xnli_languages"]]
     elif study == "adjust":
