@@ -8,6 +8,7 @@ Example:
 """
 
 import argparse
+import os
 
 from crossalign.data.columns import COLUMNS
 from crossalign.data.command import parser, prepared
@@ -48,4 +49,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # The library reads it at its import: the files are here, and nothing is asked of the hub.
+    os.environ["HF_HUB_OFFLINE"] = "1"
     run_main(main)

@@ -4,6 +4,7 @@ An entry is a family of sets, one per language: `mine_wo` for entities, pairs an
 which lie among the treebanks. Such a set may stand wherever a prepared set may.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,8 @@ def wrong_datasets(config: dict, languages: set[str]) -> Iterator[str]:
     """What the keys of entries alone do not show."""
     for family, entry in (config.get("datasets") or {}).items():
         key = f"datasets.{family}"
+        if not re.fullmatch("[a-z0-9]+", family):
+            yield f"datasets: '{family}' is not a name of small letters and digits"
         if ("hub" in entry) == ("folder" in entry):
             yield f"{key}: give either 'hub' and 'revision', or 'folder'"
         elif ("hub" in entry) != ("revision" in entry):

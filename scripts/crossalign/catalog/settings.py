@@ -410,7 +410,7 @@ class Config(Section):
     skip: dict[str, Text] = key("items that are left out", title="for each item the reason why it cannot be made")
     seeds: Seeds = key("seeds of the runs whose mean is reported")
     downloads: Downloads
-    datasets: dict[like("^[a-z0-9]+$", "a name of small letters and digits"), LabelledSet] = key(
+    datasets: dict[str, LabelledSet] = key(
         "labelled data sets of your choice: the Wolof set of the entry `mine` is mine_wo (wo_mine for POS tags)",
         default={},
     )

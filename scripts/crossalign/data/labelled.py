@@ -5,7 +5,6 @@ Nothing is fetched and no code of a data set runs: the files are there, and thei
 
 import csv
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -56,11 +55,10 @@ class Table:
         self.rows = self.rows.select_columns(list(dict.fromkeys(self.columns.values())))
 
     def _read(self, files: list[Path], folder: Path) -> Any:
-        # Read at its import: nothing here may look at the hub.
-        os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
-        from datasets import Dataset, logging
+        from datasets import Dataset, disable_progress_bars, logging
         from datasets.exceptions import DatasetsError
 
+        disable_progress_bars()
         # What it would say of errors is said below.
         logging.set_verbosity(logging.CRITICAL)
         kinds = {format_of(file.name) for file in files}
@@ -70,23 +68,24 @@ class Table:
             if not file.is_file():
                 raise UserError(f"{file}: no such file")
         # The library takes names for patterns; these have no letter that means something else.
-        links = [folder / f"{number:05}{''.join(file.suffixes[-2:])}" for number, file in enumerate(files)]
+        links = [folder / f"{number:05}{_end(file)}" for number, file in enumerate(files)]
         for link, file in zip(links, files, strict=True):
             link.symlink_to(file.resolve())
         options: dict[str, Any] = {"cache_dir": str(folder / "cache")}
         if kinds == {"csv"}:
             # As text: pandas would make a number of 007, and nothing of the words null and NA.
-            options |= {"converters": dict.fromkeys(self.columns.values(), str), "na_filter": False}
-            if ".tsv" in files[0].suffixes:
+            options |= {"converters": dict.fromkeys(["id", *self.columns.values()], str), "na_filter": False}
+            if _end(files[0]).startswith(".tsv"):
                 options |= {"sep": "\t", "quoting": csv.QUOTE_NONE}
         reader = {"parquet": Dataset.from_parquet, "json": Dataset.from_json, "csv": Dataset.from_csv}[kinds.pop()]
         try:
-            return reader([str(link) for link in links], **options)
-        except (DatasetsError, ValueError, OSError, StopIteration) as error:
+            # Of files without rows it makes errors.
+            if links := [link for link in links if _has_rows(link)]:
+                return reader(list(map(str, links)), **options)
+        except (DatasetsError, ValueError, OSError) as error:
             cause = str(error.__cause__ or error).strip().split("\n")[0]
-            if isinstance(error, StopIteration) or "corresponds to no data" in cause:
-                raise UserError(f"{self.name}: nothing to keep (no rows in it)") from error
             raise UserError(f"{self.name}: cannot be read: {cause}") from error
+        raise UserError(f"{self.name}: nothing to keep (no rows in it)")
 
     def label_names(self, use: str) -> list[str] | None:
         """The names of labels that are numbers, where the files tell them."""
@@ -118,6 +117,18 @@ class Table:
             column = self.columns[use]
             raise self.wrong(number, f"{shown(str(value))} in column '{column}', where a list should stand")
         return value
+
+
+def _end(file: Path) -> str:
+    return Path(file.name.removesuffix(".gz")).suffix + ".gz" * (file.suffix == ".gz")
+
+
+def _has_rows(file: Path) -> bool:
+    if file.suffix != ".parquet":
+        return file.stat().st_size > 0
+    from pyarrow.parquet import read_metadata
+
+    return read_metadata(file).num_rows > 0
 
 
 class Labels:
