@@ -20,6 +20,7 @@ from crossalign.catalog.commands import (
     options,
     prepare_options,
     pretrain_options,
+    split_options,
     vocabulary_options,
     way_options,
 )
@@ -33,6 +34,7 @@ from crossalign.catalog.inputs import (
     set_files,
     tuned_files,
 )
+from crossalign.catalog.labelled import hub_split, labelled
 from crossalign.catalog.params import (
     aligner_options,
     code,
@@ -139,7 +141,8 @@ bilstm_at = subject(f"{BILSTM}/training.json")
 
 def needed():
     """The registers' rows of all that the chosen items need from outside."""
-    return [DATASETS[path] for path in CATALOG.files()] + [MODELS[name] for name in INPUTS.hub_models()]
+    files = [DATASETS[path] for path in CATALOG.files()] + CATALOG.hub_splits()
+    return files + [MODELS[name] for name in INPUTS.hub_models()]
 
 
 def start_run():
@@ -167,3 +170,16 @@ def start_run():
 def prepare_options_at(kind, wildcards):
     """The options of the program that prepares a set."""
     return prepare_options(config, DataSet(kind, wildcards.name, wildcards.get("split", "train")))
+
+
+def prepares(kind, usual, tables):
+    """The params of a job that prepares a set: the program of its kind, or that of tables for a set of `datasets`."""
+
+    def script(wildcards):
+        return tables if labelled(config, DataSet(kind, wildcards.name, wildcards.split)) else usual
+
+    return {
+        "program": lambda wildcards, output: program(script(wildcards))(wildcards, output),
+        "code_hash": lambda wildcards: code(script(wildcards))(wildcards),
+        "options": partial(prepare_options_at, kind),
+    }

@@ -18,6 +18,7 @@ import yaml
 
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.labelled import hub_split
 from crossalign.catalog.studied import known_models
 from crossalign.embedding.placement import demand
 from crossalign.fetch.listing import missing
@@ -136,6 +137,8 @@ def downloads(config: dict, estimate: Estimate, datasets: dict, models: dict[str
         return
     rows = {"download_file": datasets, "download_model": models}
     needed = [rows[job.rule][job.subject] for job in estimate.jobs.values() if job.rule in rows]
+    splits = (job.subject.split("/") for job in estimate.jobs.values() if job.rule == "download_labelled")
+    needed += [hub_split(config, *split) for split in splits]
     absent = missing(needed, config["downloads"]["folder"])
     yield f"To download: {len(absent)} of {len(needed)} files and models"
     if absent:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of, parse
+from crossalign.catalog.labelled import labelled
 from crossalign.catalog.papers import papers
 from crossalign.catalog.runs import Catalog, covers_language
 from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files
@@ -124,7 +125,12 @@ class Inputs:
     def _find_job(self, file: str) -> Job | None:
         if file.startswith(f"{self.downloads}/"):
             path = file.removeprefix(f"{self.downloads}/")
-            return self.download_model(path.split("/")[1]) if path.startswith("models/") else self.download_file(path)
+            match path.split("/"):
+                case ["models", model, _]:
+                    return self.download_model(model)
+                case ["datasets", name, split, _]:
+                    return self.download_labelled(name, split)
+            return self.download_file(path)
         if not file.startswith(f"{self.results}/"):
             return None
         path = file.removeprefix(f"{self.results}/")
@@ -200,6 +206,7 @@ class Inputs:
     def fetched(self, items: Iterable[str] | None = None) -> list[str]:
         """Every file and model that items need from outside."""
         files = [f"{self.downloads}/{path}" for path in self.catalog.files(items)]
+        files += [f"{self.downloads}/{split.complete}" for split in self.catalog.hub_splits(items)]
         return files + [self._complete(name) for name in self.hub_models(items)]
 
     def hub_models(self, items: Iterable[str] | None = None) -> list[str]:
@@ -307,12 +314,24 @@ class Inputs:
     def download_model(self, name: str) -> Job:
         return Job("download_model", (self._complete(name),), subject=name)
 
+    def download_labelled(self, name: str, split: str) -> Job:
+        """The files of one split of a labelled set of the hub."""
+        output = f"{self.downloads}/datasets/{name}/{split}/complete.json"
+        return Job("download_labelled", (output,), subject=f"{name}/{split}")
+
+    def _raw(self, data: DataSet) -> list[str]:
+        """The files that a set is prepared from; a download of several is named by the list of them."""
+        own = labelled(self.config, data)
+        if own and not own.on_hub:
+            return [os.path.relpath(file) for file in own.local_files()]
+        return [f"{self.downloads}/{path}" for path in ([own.on_hub.complete] if own else raw_files(data))]
+
     def prepare(self, data: DataSet) -> Job:
         """A prepared set."""
         if data.kind == "text":
             data = DataSet(data.kind, data.name, "train")
         outputs = tuple(set_files(self.results, data.kind, data.name, data.split).values())
-        inputs = {"source": [f"{self.downloads}/{path}" for path in raw_files(data)]}
+        inputs = {"source": self._raw(data)}
         measured = {"text": data.name, "bitext": f"{data.name}-{data.split}"}.get(data.kind)
         benchmark = f"prepare_{data.kind}/{measured}.tsv" if measured else ""
         return Job(f"prepare_{data.kind}", outputs, inputs, data, benchmark=benchmark)

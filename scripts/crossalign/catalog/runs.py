@@ -10,9 +10,11 @@ from functools import cached_property
 from crossalign.analysis.indexes import INDEXES
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
 from crossalign.catalog.items import CONFIGURED, Item, Needs
+from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet, pool_set, raw_files, text_set
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_models, trained_vocabulary
+from crossalign.fetch.labelled import HubSplit
 
 
 class Catalog:
@@ -111,7 +113,13 @@ class Catalog:
 
     def files(self, items: Iterable[str] | None = None) -> list[str]:
         """The register's paths of every file to download for the items."""
-        return sorted({path for data in self.sets(items) for path in raw_files(data)})
+        plain = (data for data in self.sets(items) if not labelled(self.config, data))
+        return sorted({path for data in plain for path in raw_files(data)})
+
+    def hub_splits(self, items: Iterable[str] | None = None) -> list[HubSplit]:
+        """The splits of labelled sets to download for the items."""
+        found = (labelled(self.config, data) for data in sorted(self.sets(items)))
+        return [split for one in found if one and (split := one.on_hub)]
 
     def models(self, items: Iterable[str] | None = None) -> list[str]:
         """The names of every model to download for the items."""

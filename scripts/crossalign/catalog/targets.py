@@ -6,6 +6,7 @@ Test sets depend on the model alone, not on the table that asks: every model is 
 from dataclasses import replace
 
 from crossalign.catalog.addresses import Adjustment, Tuned, parse_adaptation, trial_init
+from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import flat, study, targets
 from crossalign.runtime.errors import UserError
@@ -35,6 +36,8 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
         chosen = [DataSet(KINDS[run.task], run.source, "dev")]
     elif paper == "unseen" or "+" in run.source:
         chosen = [DataSet(KINDS[run.task], run.source, "test")]
+    elif paper in ("", "anc", "adjust") and (own := labelled(config, DataSet(KINDS[run.task], run.source, "train"))):
+        chosen = own.tests()
     elif paper == "anc":
         chosen = [DataSet("nli", f"xnli_{lang}", "dev") for lang in config["anc"]["xnli_languages"]]
     elif paper == "adjust":

@@ -62,7 +62,7 @@ class Estimate:
         self.works = Works(catalog, sizes, *registers)
         work = {name: self.works.of(job) for name, job in self.jobs.items()}
         table = dict(read_costs(root / "resources" / "costs.tsv"))
-        for rule in ("download_file", "download_model"):
+        for rule in ("download_file", "download_labelled", "download_model"):
             table[HOST, rule, ""] = replace(table[HOST, rule, ""], milliseconds=8000 / choice.mbit)
         measured = read_benchmarks(choice.benchmarks, self.jobs.values()) if choice.benchmarks else {}
         self.measured = len(measured)

@@ -172,7 +172,7 @@ class Works:
                 return self._vectors(job)
             case "embed_words":
                 return Work(job.rule, units=self._config["adjust"]["word_pairs"], shape=self.shape(job.subject))
-            case "download_file" | "download_model":
+            case "download_file" | "download_model" | "download_labelled":
                 return Work(job.rule, units=self.download_bytes(job.rule, job.subject) / 1e6)
         return Work(job.rule, units=self._sizes.of(job.subject) if isinstance(job.subject, DataSet) else 1)
 
@@ -258,6 +258,8 @@ class Works:
             return 0
         if rule == "download_file":
             return self._files[name].bytes or USUAL_BYTES
+        if rule == "download_labelled":
+            return USUAL_BYTES
         model = self._models[name]
         return model.bytes or 4 * (model.parameters or USUAL.parameters)
 

@@ -115,6 +115,7 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "write_config": lambda job: "writing the config",
     "make_world": lambda job: "generating the demo's languages",
     "download_file": lambda job: f"downloading {job['path']}",
+    "download_labelled": lambda job: f"downloading {job['name']} ({job['split']})",
     "download_model": lambda job: f"downloading the model {names.model(job['model'])}",
     "align_bitext": lambda job: f"aligning words of {bitext_words(job)}",
     "align_pieces": lambda job: f"aligning word pieces of {bitext_words(job)}",
