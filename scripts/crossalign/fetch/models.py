@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -58,8 +59,7 @@ def _has_weights(names: list[str]) -> bool:
 
 def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path:
     """Make sure that a model is complete in its folder; return the path of its `complete.json`, written last."""
-    by_hand = _brought if hub.startswith(BY_HAND) else None
-    model = Repository("model", name, hub, revision, wanted_names, by_hand)
+    model = _repository(name, hub, revision)
     folder = settings.downloads / model.path
     offer = find_offer(model, settings)
     names = [item.name for item in offer.items]
@@ -72,13 +72,16 @@ def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path
 
 def look_at(name: str, hub: str, revision: str, settings: Settings) -> tuple[str, list[str]]:
     """Fetch a model's config.json alone; return the commit that its revision is, and the names of its files."""
-    offer = find_offer(name, hub, revision, settings)
+    model = _repository(name, hub, revision)
+    offer = find_offer(model, settings)
     names = [item.name for item in offer.items]
     _check_names(name, hub, revision, names)
-    target = settings.downloads / "models" / name / "config.json"
-    (item,) = (item for item in offer.items if item.name == target.name)
-    _get(item, f"models/{name}/{item.name}", target, Expected(), offer, settings)
+    obtain_files(model, replace(offer, items=[item for item in offer.items if item.name == "config.json"]), settings)
     return offer.commit or revision, names
+
+
+def _repository(name: str, hub: str, revision: str) -> Repository:
+    return Repository("model", name, hub, revision, wanted_names, _brought if hub.startswith(BY_HAND) else None)
 
 
 def _check_names(name: str, hub: str, revision: str, names: list[str]) -> None:
