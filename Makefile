@@ -31,7 +31,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help:
 	@awk '!/^#/ { exit } { sub(/^# /, ""); print }' $(firstword $(MAKEFILE_LIST))
 
-# scripts/run.py starts Snakemake with a progress line (docs/progress.md) and tells this command where a run stops.
+# scripts/run.py starts Snakemake with a progress line (docs/use/run.md) and tells this command where a run stops.
 demo small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
 
 demo: environment

@@ -1,4 +1,4 @@
-"""The recipes of docs/extending.md: taking the blocks from the page, applying them to a copy of the repository."""
+"""The recipes of docs/extend/extending.md: taking the blocks from the page, applying them to a copy of the repository."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""docs/partial-reruns.md holds at paper scale: what runs again after a change, by dry run."""
+"""docs/use/partial-reruns.md holds at paper scale: what runs again after a change, by dry run."""
 
 import base64
 import os
@@ -53,7 +53,7 @@ def test_at_paper_scale(paper, change, where, jobs):
             assert would_run(paper) == stated(jobs)
     else:
         heading = re.fullmatch(r"\[(.+)\]\(extending\.md#[a-z-]+\)", where)[1]
-        steps = recipes((paper / "docs" / "extending.md").read_text(encoding="utf-8"))[heading]
+        steps = recipes((paper / "docs" / "extend" / "extending.md").read_text(encoding="utf-8"))[heading]
         files = {paper / step.file for step in steps if step.file}
         with as_before(*sorted(files)):
             apply(steps, paper)

@@ -1,4 +1,4 @@
-"""The recipes of docs/extending.md, each done to a copy of the repository: what the page says happens does happen."""
+"""The recipes of docs/extend/extending.md, each done to a copy of the repository: what the page says happens does happen."""
 
 import csv
 import gzip
@@ -20,7 +20,7 @@ from crossalign.world.settings import load_settings
 
 @pytest.fixture(scope="module")
 def page(root):
-    return recipes((root / "docs" / "extending.md").read_text(encoding="utf-8"))
+    return recipes((root / "docs" / "extend" / "extending.md").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
 
 def test_the_differences_name_keys_that_exist(root):
     config = load([])
-    lines = (root / "docs" / "differences.md").read_text(encoding="utf-8").splitlines()
+    lines = (root / "docs" / "understand" / "differences.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     rows = [row for row in rows if row[-1] != "key"]
     assert len(rows) > 50
@@ -175,7 +175,7 @@ def test_the_differences_name_keys_that_exist(root):
         assert key.startswith("`") and key.endswith("`"), key
         value = config
         for part in key.strip("`").split("."):
-            assert part in value, f"docs/differences.md names {key}, which is not in config.yaml"
+            assert part in value, f"docs/understand/differences.md names {key}, which is not in config.yaml"
             value = value[part]
 
 
