@@ -9,6 +9,7 @@
 # make small-mirror      a mirror for make small from a folder of samples: FROM=folder
 # make demo-models       pretrain the demo's models again, on a GPU or the CPU
 # make test              linters and all tests
+# make docs              the documents as a site, offline: site/index.html
 # make test-slow         also the tests that take many minutes
 # make lint              linters only
 # make bench             measure the workflow against its peers
@@ -23,7 +24,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan small paper slurm report publish snakemake-report small-mirror demo-models test test-slow lint bench clean help \
+.PHONY: demo plan small paper slurm report publish snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
 	environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -82,6 +83,12 @@ snakemake-report: environment
 
 demo-models: environment
 	python tools/make_demo_models.py --out resources/demo/models
+
+# Strict: a dead link or anchor fails.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: dev-environment
+	mkdocs build --quiet
+	@echo "site/index.html opens from disk"
 
 bench: dev-environment
 	python benchmarks/plan.py

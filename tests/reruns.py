@@ -1,4 +1,4 @@
-"""What the tests of partial re-runs share: the tables of docs/use/partial-reruns.md, changes to a project, and its runs."""
+"""What the tests of partial re-runs share: tables of docs/use/partial-reruns.md, changes to a project, its runs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The recipes of docs/extend/extending.md, each done to a copy of the repository: what the page says happens does happen."""
+"""The recipes of docs/extend, each done to a copy of the repository: what the pages say happens does happen."""
 
 import csv
 import gzip
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import yaml
-from tests.recipes import Block, apply, changed, commands, copy_repository, plan, recipes, run
+from tests.recipes import Block, apply, changed, commands, copy_repository, plan, recipes, recipes_of, run
 from tests.unit.made_results import make_results
 from tests.unit.world_for_tests import SETTINGS, small_override
 from tests.workflow import planned
@@ -20,15 +20,16 @@ from crossalign.world.settings import load_settings
 
 @pytest.fixture(scope="module")
 def page(root):
-    return recipes((root / "docs" / "extend" / "extending.md").read_text(encoding="utf-8"))
+    return recipes_of(root)
 
 
 @pytest.fixture(scope="module")
 def finished(root, page, tmp_path_factory):
     """A copy of the repository in which the small run of the page is complete, with empty files for results."""
     folder = copy_repository(root, tmp_path_factory.mktemp("finished"))
-    apply(page[""], folder)
-    (command,) = commands(page[""])
+    first = page["Try it on a small run first"]
+    apply(first, folder)
+    (command,) = commands(first)
     done = run(command, folder, stand_in=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder

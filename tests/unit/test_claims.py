@@ -299,7 +299,7 @@ def test_a_claim_without_a_declaration_is_told(tmp_path):
         csv.writer(stream, lineterminator="\n").writerow(["new-one", "A new claim", *[""] * 6])
     header = "id,statement,sentence,where,quantity,value,unit,note\n"
     for text, message in (
-        (path.read_text(encoding="utf-8"), "no predicate and no reason is declared for new-one; see docs/understand/verdicts.md"),
+        (path.read_text(encoding="utf-8"), "no predicate and no reason is declared for new-one; see docs/extend/"),
         ("id,statement\nx,y\n", "line 2: the columns id, statement, sentence, where, .* are needed"),
         (header, "no row for languages-world, .*which the paper's claims.py declares"),
     ):

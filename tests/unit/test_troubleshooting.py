@@ -1,4 +1,4 @@
-"""Every message that docs/use/troubleshooting.md quotes is one that somebody says: our code, Snakemake, or the system."""
+"""Every message that docs/use/troubleshooting.md quotes is said by our code, by Snakemake, or by the system."""
 
 import ast
 import errno

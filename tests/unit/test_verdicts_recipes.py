@@ -1,4 +1,4 @@
-"""The recipes of docs/understand/verdicts.md, run as they stand in a copy of the repository."""
+"""The recipes of docs/extend/claim.md, run as they stand in a copy of the repository."""
 
 import json
 import os
@@ -19,9 +19,9 @@ from crossalign.results.claims.tolerances import tolerances
 
 def recipe(root, name):
     """The shell commands of a recipe, in their order."""
-    text = (root / "docs/understand/verdicts.md").read_text(encoding="utf-8")
+    text = (root / "docs/extend/claim.md").read_text(encoding="utf-8")
     blocks = re.findall(rf"<!-- recipe: {name} -->\n```bash\n(.*?)```", text, re.DOTALL)
-    assert blocks, f"docs/understand/verdicts.md has no recipe '{name}'"
+    assert blocks, f"docs/extend/claim.md has no recipe '{name}'"
     return "".join(blocks)
 
 
