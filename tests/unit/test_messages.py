@@ -17,8 +17,8 @@ from tests.workflow import snakemake
 from crossalign.data.lines import Source
 from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.folders import Shards
 from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.weights import Shards
 from crossalign.fetch import transfer
 from crossalign.fetch.retry import SourceError
 from crossalign.runtime.errors import UserError

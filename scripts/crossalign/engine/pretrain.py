@@ -77,7 +77,7 @@ class DevLoss:
         for piece in np.split(members, range(step, len(members), step)):
             with engine.mixed():
                 batch, states = run_encoder(encoder, store, piece, engine.device)
-                loss = masked_loss(head, states, encoder.embeddings.word.weight, batch["places"], batch["truth"])
+                loss = masked_loss(head, states, encoder.word.weight, batch["places"], batch["truth"])
             losses.append(loss)
             counts.append(int(store.targets[piece].sum()))
         return float(torch.stack(losses).double().cpu() @ torch.tensor(counts).double()), sum(counts)
@@ -153,7 +153,7 @@ class Pretraining:
         settings, head, encoder, team = self.settings, self.head, self.encoder, self.team
 
         def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-            value = masked_loss(head, encode(), encoder.embeddings.word.weight, batch["places"], batch["truth"])
+            value = masked_loss(head, encode(), encoder.word.weight, batch["places"], batch["truth"])
             # Each process counts by its share of the targets: the sum over the team is the mean over the batch.
             return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
 

@@ -83,6 +83,7 @@ def starting_point(
     shape: dict[str, Any],
     seed: int,
     objective: str | None = None,
+    backend: str = "auto",
 ) -> Start:
     """An existing model, or a new one of the given shape; its family says whether it is masked or causal."""
     if init is None:
@@ -90,7 +91,9 @@ def starting_point(
     elif tokenizer is not None or shape:
         raise UserError("--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out")
     else:
-        encoder = load_weights(init)
+        encoder = load_weights(init, backend=backend)
+        if encoder.backend == "library":
+            raise UserError(f"--init {init}: language modelling goes on with models of our own encoder only")
         # A folder without the head (an encoder only) gets a new one.
         head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
         start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
