@@ -276,7 +276,7 @@ Studied = like(r"^[a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*$", "a name of small letters
 
 
 class Study(Section):
-    """The same questions to any models (docs/study.md)."""
+    """The same questions to any models (docs/use/study.md)."""
 
     models: dict[Studied, StudiedModel] = key("the models, by the names that tables show")
     languages: Some[Lang] = key("English and languages with a PUD treebank")
