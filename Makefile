@@ -1,5 +1,6 @@
 # make demo              the default: everything on artificial languages, ends with the page; no download, no GPU
 # make plan              what the papers need: jobs, time, disk, downloads, licences; PLAN_ARGS=--help lists its options
+# make study             your models: MODEL="folder owner/name"; RUN, LANGUAGES, SEEDS, MIRROR, CONFIGS (docs/study.md)
 # make small             real languages, small models pretrained here, one GPU; MIRROR=folder reads data from a mirror
 # make paper             the papers at full scale on this machine; TARGETS=anc for one study
 # make slurm             the same on a cluster
@@ -23,7 +24,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan small paper slurm report publish snakemake-report small-mirror demo-models test test-slow lint bench clean help \
+.PHONY: demo plan study small paper slurm report publish snakemake-report small-mirror demo-models test test-slow lint bench clean help \
 	environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -32,7 +33,7 @@ help:
 	@awk '!/^#/ { exit } { sub(/^# /, ""); print }' $(firstword $(MAKEFILE_LIST))
 
 # scripts/run.py starts Snakemake with a progress line (docs/progress.md) and tells this command where a run stops.
-demo small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
+demo study small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
 
 demo: environment
 	@python scripts/run.py --warm --after "make small (real languages, one GPU) or make plan (what the papers need)" \
@@ -63,6 +64,16 @@ small: environment
 	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
 	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
 		-- --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
+
+# A run of its own name for each study: make study RUN=mine MODEL=models/mine LANGUAGES="de ru" SEEDS="1 2"
+study: export CROSSALIGN_GPU_SHARE ?= 4
+study: STUDY = $(if $(filter file,$(origin RUN)),study,$(RUN))
+study: environment
+	@python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or hub id" is needed)) --out results/$(STUDY)/models.yaml \
+		--configs config.study.yaml $(CONFIGS) $(if $(filter-out file,$(origin RUN)),--run $(RUN)) \
+		$(if $(LANGUAGES),--languages $(LANGUAGES)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
+	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
+		-- --profile profiles/study --configfile config.study.yaml $(CONFIGS) results/$(STUDY)/models.yaml $(STUDY_ARGS) -- $(TARGETS)
 
 small-mirror: environment
 	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml

@@ -5,8 +5,9 @@ Only one layer's states are in memory at a time, whatever the depth of the model
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -62,6 +63,10 @@ def _send(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
+class _Enough(Exception):
+    """The last layer that is wanted has run."""
+
+
 class States:
     """Runs batches through a model that may lie on several devices or partly in the host's memory."""
 
@@ -84,6 +89,23 @@ class States:
             if index == last - 1 and encoder.final_norm is not None:
                 x = ops.layer_norm(x, encoder.final_norm)
             yield x
+
+    def run(self, batch: Batch, see: Callable[[int, Tensor], None], stop: int | None = None) -> None:
+        """Show `see` the number and the packed state of the embeddings and of each layer, up to layer `stop`."""
+        encoder = self.model.encoder
+        if encoder.backend == "own":
+            for number, state in enumerate(self.layers(batch, stop)):
+                see(number, state)
+            return
+
+        def until(number: int, state: Tensor) -> None:
+            see(number, state)
+            if number == stop:
+                raise _Enough
+
+        views, layout, _ = batch.on(self.model.placement.main)
+        with contextlib.suppress(_Enough):
+            see(len(encoder.layers), encoder.visit(views["ids"], None, layout, until))
 
     def _layer(self, index: int) -> Layer:
         layer, device = self.model.encoder.layers[index], self.model.placement.layers[index]
@@ -120,11 +142,14 @@ def embed(
             for members in by_length(store.lengths, model.budget):
                 batch = Batch(store, members, spans)
                 rows = _send(torch.from_numpy(members), device)
-                for number, state in enumerate(states.layers(batch, layer)):
+
+                def pool(number: int, state: Tensor, batch: Batch = batch, rows: Tensor = rows) -> None:
                     if number in wanted:
                         cls = last_first and number == config.layers
                         pooled = batch.first(state) if cls else batch.average(state)
                         out[number - wanted[0]].index_copy_(0, rows, pooled.to(device))
+
+                states.run(batch, pool, layer)
     except torch.OutOfMemoryError:
         raise UserError(
             f"a batch of {model.budget} tokens does not fit beside the weights; use a smaller --token-budget"

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
-from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, library_config, load_library_encoder
+from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, empty_library_encoder, load_library_encoder
 from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead
 from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
@@ -126,8 +126,15 @@ def load_encoder(folder: str | Path, backend: str = "auto") -> tuple[BaseEncoder
 def load_config(folder: str | Path, backend: str = "auto") -> EncoderConfig | LibraryConfig:
     """The shape of the encoder in a folder."""
     if choose_backend(folder, backend) == "library":
-        return library_config(folder)
+        return empty_library_encoder(folder).config
     return EncoderConfig.from_huggingface(read_config(folder), str(Path(folder) / "config.json"))
+
+
+def load_empty(folder: str | Path, backend: str = "auto") -> BaseEncoder:
+    """The modules of the encoder in a folder, without memory and without weights."""
+    if choose_backend(folder, backend) == "library":
+        return empty_library_encoder(folder)
+    return empty_encoder(load_config(folder, "own"))
 
 
 def load_weights(

@@ -120,7 +120,7 @@ class LibraryEncoder(BaseEncoder):
         if see is not None:
             # Each module once: ALBERT runs the same one again and again.
             modules = dict.fromkeys(self.layers)
-            handles = [layer.register_forward_pre_hook(note, with_kwargs=True) for layer in modules]
+            handles = [layer.register_forward_pre_hook(note, with_kwargs=True, prepend=True) for layer in modules]
         try:
             # The weights' own types decide the precision.
             with torch.autocast(ids.device.type, enabled=False):
@@ -212,14 +212,15 @@ def find_layers(model: PreTrainedModel) -> nn.ModuleList:
     return nn.ModuleList(groups[index * len(groups) // depth] for index in range(depth))
 
 
-def library_config(folder: str | Path) -> LibraryConfig:
-    """The shape of the model in a folder, without its weights."""
+def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
+    """The modules of the model in a folder, without memory and without weights."""
     from transformers import initialization
 
     config, raw = _read_config(Path(folder))
+    kind = _model_class(config, folder)
     with torch.device("meta"), initialization.no_init_weights():
-        kind = _model_class(config, folder)
-        return _shape(kind(config, **_options(kind)), raw)
+        model = kind(config, **_options(kind))
+    return LibraryEncoder(model, _shape(model, raw))
 
 
 def load_library_encoder(

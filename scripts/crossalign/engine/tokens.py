@@ -55,15 +55,14 @@ class Frame:
             known = begin is not None and end is not None
             return cls((begin,), (end,) * (1 if bert else 2), (end,), bert) if known else cls((), (), ())
         size = len(tokenizer.encode("a", add_special_tokens=False).ids)
-        pair = tokenizer.encode("a", "a")
-        words = [place for place, special in enumerate(pair.special_tokens_mask) if not special]
-        if not size or len(words) != 2 * size:
+        single, pair = tokenizer.encode("a"), tokenizer.encode("a", "a")
+        # Places of the words in one text and in two.
+        alone, both = ([i for i, special in enumerate(e.special_tokens_mask) if not special] for e in (single, pair))
+        if not size or len(alone) != size or len(both) != 2 * size:
             raise UserError("the tokenizer gives nothing for the letter a, or something else each time; it is damaged")
-        first, second = words[:size], words[size:]
-        between = pair.ids[first[-1] + 1 : second[0]]
-        single = tokenizer.encode("a").ids
-        begin = first[0]
-        return cls(tuple(pair.ids[:begin]), tuple(between), tuple(single[begin + size :]), 1 in pair.type_ids)
+        before, after = single.ids[: alone[0]], single.ids[alone[-1] + 1 :]
+        between = pair.ids[both[size - 1] + 1 : both[size]]
+        return cls(tuple(before), tuple(between), tuple(after), 1 in pair.type_ids)
 
     @property
     def size(self) -> int:
