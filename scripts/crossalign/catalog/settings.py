@@ -443,7 +443,9 @@ class Config(Section):
     )
     skip: dict[str, Text] = key("items that are left out", title="for each item the reason why it cannot be made")
     reasons: dict[like("^[a-z-]+/[a-z0-9*-]+$", "a claim such as anc/anc-deep, or a pattern"), Text] = key(
-        "why claims do not come out in this run", title="for each claim, or pattern such as anc/cka-*, the reason"
+        "why claims do not come out in this run",
+        title="for each claim, or pattern such as anc/cka-*, the reason",
+        default={},
     )
     seeds: Seeds = key("seeds of the runs whose mean is reported")
     downloads: Downloads
