@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.studied import layer_sets, place_of, studied, study, targets
+from crossalign.catalog.studied import layer_sets, place_of, shape_of, studied, study, targets
 from crossalign.catalog.targets import tested_on
 from crossalign.papers.align_predict.correlation import Correlations
 from crossalign.papers.align_predict.tables import p_cell
@@ -31,7 +31,9 @@ def table1(context: Context) -> Table:
     heads = {"layers": "layers", "neurons_per_layer": "neurons per layer", "parameters": "parameters"}
     rows = []
     for name, entry in studied(context.config).items():
-        facts = measured_model(context.config, name)
+        shape = shape_of(context.config, name)
+        facts = {"layers": shape["layers"], "neurons_per_layer": shape["neurons"]} if len(shape) == 2 else {}
+        facts |= measured_model(context.config, name)
         told = {field: f"{facts[field]:,}" if field in facts else "" for field in heads}
         cells = [
             Cell({"model": name, "field": field}, Value(facts.get(field)), told[field], fact=True) for field in heads
