@@ -220,6 +220,7 @@ def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
     kind = _model_class(config, folder)
     with torch.device("meta"), initialization.no_init_weights():
         model = kind(config, **_options(kind))
+    model.tie_weights()
     return LibraryEncoder(model, _shape(model, raw))
 
 
