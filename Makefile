@@ -1,6 +1,6 @@
 # make demo              the default: everything on artificial languages, ends with the page; no download, no GPU
 # make plan              what the papers need: jobs, time, disk, downloads, licences; PLAN_ARGS=--help lists its options
-# make study             your models: MODEL="folder owner/name"; RUN, LANGUAGES, SEEDS, MIRROR, CONFIGS (docs/study.md)
+# make study             your models: MODEL="folder owner/name"; RUN, LANGUAGES, SEEDS, MIRROR, CONFIGS (docs/use/study.md)
 # make small             real languages, small models pretrained here, one GPU; MIRROR=folder reads data from a mirror
 # make paper             the papers at full scale on this machine; TARGETS=anc for one study
 # make slurm             the same on a cluster
@@ -10,6 +10,7 @@
 # make small-mirror      a mirror for make small from a folder of samples: FROM=folder
 # make demo-models       pretrain the demo's models again, on a GPU or the CPU
 # make test              linters and all tests
+# make docs              the documents as a site, offline: site/index.html
 # make test-slow         also the tests that take many minutes
 # make lint              linters only
 # make bench             measure the workflow against its peers
@@ -24,7 +25,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan study small paper slurm report publish snakemake-report small-mirror demo-models test test-slow lint bench clean help \
+.PHONY: demo plan study small paper slurm report publish snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
 	environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -32,7 +33,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help:
 	@awk '!/^#/ { exit } { sub(/^# /, ""); print }' $(firstword $(MAKEFILE_LIST))
 
-# scripts/run.py starts Snakemake with a progress line (docs/progress.md) and tells this command where a run stops.
+# scripts/run.py starts Snakemake with a progress line (docs/use/run.md) and tells this command where a run stops.
 demo study small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
 
 demo: environment
@@ -93,6 +94,12 @@ snakemake-report: environment
 
 demo-models: environment
 	python tools/make_demo_models.py --out resources/demo/models
+
+# Strict: a dead link or anchor fails.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: dev-environment
+	mkdocs build --quiet
+	@echo "site/index.html opens from disk"
 
 bench: dev-environment
 	python benchmarks/plan.py

@@ -512,7 +512,7 @@ class Inputs:
             "results": self._all_results,
             "training": sorted(self.at(run.path(), "training.json") for run in made),
             "assets": [tracked(f"resources/report/{name}") for name in assets],
-            "differences": tracked("docs/differences.md"),
+            "differences": tracked("docs/understand/differences.md"),
             "config": self.config_file,
         }
         return Job("make_report", tuple(self.page.values()), inputs)

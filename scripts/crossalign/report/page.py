@@ -26,7 +26,7 @@ from crossalign.results.verdict import JUDGED as NUMBERS_JUDGED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 
-DIFFERENCES = ROOT / "docs" / "differences.md"
+DIFFERENCES = ROOT / "docs" / "understand" / "differences.md"
 STYLES = ("table.css", "base.css", "layout.css", "items.css", "chart.css", "print.css")
 SCRIPTS = (
     *("core.js", "theme.js", "views.js", "sort.js", "tips.js", "filter.js", "jump.js"),
@@ -160,7 +160,7 @@ def inline(markdown: str) -> list[str]:
 
 
 def differences(path: Path) -> list[dict]:
-    """What differs from the papers by design: the sections of docs/differences.md that have a table."""
+    """What differs from the papers by design: the sections of docs/understand/differences.md that have a table."""
     if not path.is_file():
         return []
     sections = []

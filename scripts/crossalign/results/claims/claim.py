@@ -149,7 +149,7 @@ def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PRINTED) ->
     names = [row["id"] for row in rows]
     if lacking := [name for name in names if name not in claims]:
         raise UserError(
-            f"{path}: no predicate and no reason is declared for {', '.join(lacking)}; see docs/verdicts.md"
+            f"{path}: no predicate and no reason is declared for {', '.join(lacking)}; see docs/extend/claim.md"
         )
     if unknown := [name for name in claims if name not in names]:
         raise UserError(f"{path}: no row for {', '.join(unknown)}, which the paper's claims.py declares")
