@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import importlib
 import json
+import re
 import sys
 from dataclasses import replace
 from io import StringIO
@@ -13,6 +14,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+import yaml
 from tests.unit.made_results import load
 
 from crossalign.catalog.addresses import Tuned
@@ -430,6 +432,38 @@ def test_an_item_tests_on_a_set_by_its_name(root):
     assert not any("mine" in path for path in catalog.files())
     fetched = Inputs(catalog).fetched()
     assert f"{config['downloads']['folder']}/datasets/mine_wo/test/complete.json" in fetched
+
+
+def test_a_study_takes_its_entities_from_an_entry(root):
+    from crossalign.catalog.config import load as merged
+
+    config = merged([root / "config.study.yaml"])
+    run = Tuned("mbert", "study-ner", "mine_en", "ref", 1)
+    config["datasets"] = {"mine": ENTRY | ON_HUB | {"languages": {"en": "eng", "de": "deu", "wo": "wol"}}}
+    config["study"]["ner"] = "mine"
+    check(config)
+    assert [data.name for data in evaluation_sets(config, run)] == ["mine_de", "mine_en", "mine_wo"]
+    assert labelled(config, DataSet("ner", "mine_wo", "test")).files == "wol/test*"
+    wrong = {"mine": ENTRY | ON_HUB | {"languages": ["de", "wo"]}}
+    with pytest.raises(UserError, match="study.ner: 'mine' of `datasets` lacks the language 'en'"):
+        check(config | {"datasets": wrong})
+    with pytest.raises(UserError, match="study.ner: 'mine' is neither wikiann nor an entry of `datasets`"):
+        check(config | {"datasets": {}})
+    with pytest.raises(UserError, match="study.ner: 'mine' of `datasets` has the task pos"):
+        check(config | {"datasets": {"mine": config["datasets"]["mine"] | {"task": "pos"}}})
+
+
+def test_the_entries_of_the_documents_are_right(root):
+    page = next((root / "docs").rglob("data.md")).read_text(encoding="utf-8")
+    section = page.split("## Any labelled data set\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```yaml\n(.*?)```", section, flags=re.DOTALL)
+    entries = {name: entry for block in blocks for name, entry in yaml.safe_load(block)["datasets"].items()}
+    assert {entry["task"] for entry in entries.values()} == {"ner", "nli", "qa"}
+    for name, entry in entries.items():
+        # Its folder is the reader's own; that it is looked into is another test's.
+        entry = entry | ({"hub": "own/set", "revision": "main"} if entry.pop("folder", None) else {})
+        check(config_with(root, **{name: entry}))
+        assert f"{name}_{next(iter(entry['languages']))}" in section
 
 
 def test_a_folder_is_read_where_it_lies(root, tmp_path):

@@ -30,8 +30,10 @@ class LabelledSet:
     @property
     def files(self) -> str:
         """The pattern of its files."""
+        languages = self.entry["languages"]
+        theirs = languages[self.lang] if isinstance(languages, dict) else self.lang
         try:
-            return self.entry["splits"][self.data.split].replace("{lang}", self.lang)
+            return self.entry["splits"][self.data.split].replace("{lang}", theirs)
         except KeyError:
             raise UserError(
                 f"datasets.{self.family}.splits: no '{self.data.split}', which is needed of {self.data.name}; "
@@ -98,7 +100,7 @@ def wrong_datasets(config: dict, languages: set[str]) -> Iterator[str]:
             yield f"{key}.columns: '{unread[0]}' is nothing that {task} reads; it reads {', '.join(COLUMNS[task])}"
         if "labels" in entry and task not in LABELLED:
             yield f"{key}.labels: {task} has no labels"
-        if _is_built_in(set_of(task, family, entry["languages"][0], "test")):
+        if _is_built_in(set_of(task, family, next(iter(entry["languages"])), "test")):
             yield f"{key}: this is the name of a set that the workflow has already; choose another"
         for split, files in entry["splits"].items():
             if len(entry["languages"]) > 1 and "{lang}" not in files:

@@ -94,7 +94,10 @@ class LabelledSet(Section):
     )
     licence: Text = key("short name of its licence", default="not-stated")
     task: Literal["ner", "pos", "nli", "qa"] = key("the task that it is for")
-    languages: Some[Lang] = key("its languages")
+    languages: Some[Lang] | Annotated[dict[Lang, Text], Field(min_length=1)] = key(
+        "its languages; a mapping says what {lang} stands for where it is not the code",
+        title="a list of codes of resources/languages.tsv, or for each code what the set itself calls the language",
+    )
     splits: Annotated[dict[Literal["train", "dev", "test"], Pattern], Field(min_length=1)] = key(
         "the files of each split: parquet, JSON lines, CSV or TSV",
         title="for some of train, dev, test a pattern of files",
@@ -280,6 +283,9 @@ class Study(Section):
     unseen: Distinct[Lang] = key("languages that the models have not seen, of talk.treebanks")
     treebank: Treebank = key("the English treebank that taggers and parsers learn from")
     tasks: Some[Literal["pos", "parsing", "ner"]] = key("tasks to fine-tune on")
+    ner: like("^[a-z0-9]+$", "`wikiann`, or an entry of `datasets`") = key(
+        "the sets of named entities, one per language", default="wikiann"
+    )
     layer_sets: Literal["quarters", "pairs"] = key("the sets of layers that RANDOM-INIT draws anew")
     adjust: Distinct[Lang] = key("languages that the models are adjusted to on sentence pairs; none for no adjustment")
 

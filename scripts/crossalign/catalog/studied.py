@@ -125,8 +125,27 @@ def wrong_models(config: dict) -> Iterator[str]:
     yield from _wrong_languages(config)
 
 
+def ner_sets(config: dict) -> tuple[str, list[str] | None]:
+    """The family of the sets of named entities, and its languages where `datasets` describes it."""
+    family = study(config).get("ner", "wikiann")
+    entry = (config.get("datasets") or {}).get(family)
+    return family, list(entry["languages"]) if entry else None
+
+
+def _wrong_ner_sets(config: dict) -> Iterator[str]:
+    family, languages = ner_sets(config)
+    if languages is None and family != "wikiann":
+        yield f"study.ner: '{family}' is neither wikiann nor an entry of `datasets`"
+    elif languages is not None and config["datasets"][family]["task"] != "ner":
+        yield f"study.ner: '{family}' of `datasets` has the task {config['datasets'][family]['task']}"
+    elif languages is not None and (lacking := [la for la in ["en", *study(config)["adjust"]] if la not in languages]):
+        yield f"study.ner: '{family}' of `datasets` lacks the language '{lacking[0]}'"
+
+
 def _wrong_languages(config: dict) -> Iterator[str]:
     section, talk = study(config), config["talk"]
+    if section:
+        yield from _wrong_ner_sets(config)
     if section and "en" not in section["languages"]:
         yield "study.languages: 'en' is missing, the language that models are fine-tuned in"
     for lang in section.get("unseen", ()):
@@ -139,8 +158,12 @@ def _wrong_languages(config: dict) -> Iterator[str]:
 def targets(config: dict, task: str) -> dict[str, list[str]]:
     """The languages that a task is tested in: the `source`, the `seen` ones with parallel sentences, the `unseen`."""
     section = study(config)
-    unseen = [lang for lang in section["unseen"] if task != "ner" or lang in config["talk"]["ner"]]
-    return {"source": ["en"], "seen": [lang for lang in section["languages"] if lang != "en"], "unseen": unseen}
+    seen, unseen = [lang for lang in section["languages"] if lang != "en"], section["unseen"]
+    if task == "ner":
+        languages = ner_sets(config)[1]
+        unseen = [lang for lang in unseen if lang in (config["talk"]["ner"] if languages is None else languages)]
+        seen = [lang for lang in seen if languages is None or lang in languages]
+    return {"source": ["en"], "seen": seen, "unseen": unseen}
 
 
 def flat(groups: dict[str, Iterable[str]]) -> list[str]:

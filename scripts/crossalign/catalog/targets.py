@@ -8,7 +8,7 @@ from dataclasses import replace
 from crossalign.catalog.addresses import Adjustment, Tuned, parse_adaptation, trial_init
 from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.studied import flat, study, targets
+from crossalign.catalog.studied import flat, ner_sets, study, targets
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import declared
 
@@ -114,9 +114,9 @@ def _study_sets(config: dict, run: Tuned) -> list[DataSet]:
 
 
 def tested_on(config: dict, task: str, lang: str) -> DataSet:
-    """The set that a language of a study is tested on: WikiANN, PUD, or the treebank of an unseen language."""
+    """The set that a language of a study is tested on: of `study.ner`, PUD, or the treebank of an unseen language."""
     if task == "ner":
-        return DataSet("ner", f"wikiann_{lang}", "test")
+        return DataSet("ner", f"{ner_sets(config)[0]}_{lang}", "test")
     return DataSet(
         "trees", config["talk"]["treebanks"][lang] if lang in study(config)["unseen"] else f"{lang}_pud", "test"
     )

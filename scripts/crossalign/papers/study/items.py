@@ -4,7 +4,7 @@ from crossalign.analysis.indexes import VARIANCE
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Tuned
 from crossalign.catalog.items import Item, Needs, needs
 from crossalign.catalog.sets import DataSet, pool_set
-from crossalign.catalog.studied import layer_sets, studied, study
+from crossalign.catalog.studied import layer_sets, ner_sets, studied, study
 from crossalign.catalog.targets import tested_on
 
 PAPER = "study"
@@ -13,7 +13,7 @@ CORPUS = "pud"
 
 def train_set(config: dict, task: str) -> str:
     """The English set that a task is learnt from."""
-    return {"ner": "wikiann_en", "nli": "multinli_en"}.get(task) or study(config)["treebank"]
+    return {"ner": f"{ner_sets(config)[0]}_en", "nli": "multinli_en"}.get(task) or study(config)["treebank"]
 
 
 def tuned(config: dict, model: str, task: str, init: str = "ref") -> list[Tuned]:
