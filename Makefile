@@ -1,6 +1,6 @@
 # make demo              the default: everything on artificial languages, ends with the page; no download, no GPU
 # make plan              what the papers need: jobs, time, disk, downloads, licences; PLAN_ARGS=--help lists its options
-# make study             your models: MODEL="folder owner/name"; RUN, LANGUAGES, SEEDS, MIRROR, CONFIGS (docs/use/study.md)
+# make study             your models: MODEL="folder owner/name"; also RUN, LANGUAGES, SEEDS, MIRROR (docs/use/study.md)
 # make small             real languages, small models pretrained here, one GPU; MIRROR=folder reads data from a mirror
 # make paper             the papers at full scale on this machine; TARGETS=anc for one study
 # make slurm             the same on a cluster
