@@ -112,8 +112,17 @@ def test_hooks_have_the_versions_of_the_linters(root, precommit):
     revisions = {entry["repo"].rpartition("/")[2]: entry["rev"] for entry in precommit["repos"]}
     assert revisions["ruff-pre-commit"] == f"v{pins['ruff']}"
     assert revisions["snakefmt"] == f"v{pins['snakefmt']}"
+    assert revisions["codespell"] == f"v{pins['codespell']}"
     hooks = {hook["id"] for entry in precommit["repos"] for hook in entry["hooks"]}
-    assert {"ruff-check", "ruff-format", "snakefmt", "check-yaml", "trailing-whitespace", "end-of-file-fixer"} <= hooks
+    assert {
+        "ruff-check",
+        "ruff-format",
+        "snakefmt",
+        "codespell",
+        "check-yaml",
+        "trailing-whitespace",
+        "end-of-file-fixer",
+    } <= hooks
 
 
 def test_hooks_leave_the_tracked_files_as_they_are(root, precommit):

@@ -1,4 +1,4 @@
-"""Messages of docs/troubleshooting.md that no other test brings about: what has to go wrong goes wrong here."""
+"""Messages of docs/use/troubleshooting.md that no other test brings about: what has to go wrong goes wrong here."""
 
 import contextlib
 import http.server
@@ -44,7 +44,7 @@ def test_a_certificate_that_nobody_vouches_for(tmp_path, monkeypatch):
         transfer.trust.cache_clear()
         with pytest.raises(SourceError, match=untrusted), transfer.open_url(url, {}, 10):
             pass
-        # What docs/troubleshooting.md advises.
+        # What docs/use/troubleshooting.md advises.
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         transfer.trust.cache_clear()
         with transfer.open_url(url, {}, 10) as answer:

@@ -59,7 +59,7 @@ def test_a_small_vocabulary_is_cheaper():
 
 @pytest.mark.parametrize(("layers", "neurons", "pieces", "milliseconds"), [(12, 64, 900, 6.2), (12, 768, 37500, 30.3)])
 def test_pretraining_steps_that_were_measured_come_out(root, layers, neurons, pieces, milliseconds):
-    # docs/performance.md, Planning: 16,384 tokens a step.
+    # docs/notes/performance.md, Planning: 16,384 tokens a step.
     row = read_costs(root / "resources" / "costs.tsv")["h200", "pretrain", ""]
     price = row.price(Work("pretrain", units=16.384, shape=(layers, neurons), pieces=pieces), gpu=True)
     assert 1000 * (price.seconds - price.idle) == pytest.approx(milliseconds, rel=0.2)

@@ -7,6 +7,7 @@ import pytest
 
 from crossalign.analysis import backends, similarity
 from crossalign.analysis.backends import NumpyBackend, TorchBackend, choose_backend
+from crossalign.analysis.indexes import VARIANCE
 from crossalign.analysis.similarity import INDEXES, Options, compare
 from crossalign.runtime.errors import UserError
 
@@ -83,7 +84,7 @@ def test_dependent_neurons_count_once(backend):
     exact = np.hstack([x, x[:, :3]])
     assert compare(exact, [y], asked, backend)[0].values == pytest.approx(plain, abs=1e-8)
     # All but the index whose weights count directions that neurons do not have.
-    whole = [name for name in INDEXES if name != "pwcca-ecco"]
+    whole = [name for name in INDEXES if name not in ("pwcca-ecco", *VARIANCE)]
     assert compare(exact, [exact], Options(whole), backend)[0].values == pytest.approx(
         dict.fromkeys(whole, 1.0), abs=1e-8
     )

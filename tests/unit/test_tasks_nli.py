@@ -77,9 +77,23 @@ def test_read(tmp_path):
     pair = PAIR | {"premise": "one\u2028two\x0bthree"}
     path.write_text(json.dumps(pair, ensure_ascii=False) + "\n", encoding="utf-8")
     assert get_task("nli").read(path) == [pair]
-    path.write_text(json.dumps(PAIR | {"label": "contradictory"}) + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match="line 1: label 'contradictory' is none of entailment, neutral, contradiction"):
+    strange = json.dumps(PAIR | {"label": "contradictory"}) + "\n"
+    path.write_text(json.dumps(PAIR) + "\n" + strange, encoding="utf-8")
+    with pytest.raises(UserError, match="line 2: label 'contradictory' is none of entailment, neutral, contradiction"):
         get_task("nli").read(path)
+
+
+def test_pairs_of_another_kind_have_their_own_labels(tmp_path):
+    path = tmp_path / "paraphrases.jsonl"
+    pairs = [PAIR | {"id": label, "label": label} for label in ("same", "other")]
+    path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    task = get_task("nli")
+    task = task.with_labels_of(task.read(path))
+    assert task.labels == ("other", "same")
+    assert [example["label"] for example in task.examples(task.read(path), bert_tokenizer(), 32)] == [1, 0]
+    assert get_task("nli").with_labels_of([PAIR]).labels == ("entailment", "neutral", "contradiction")
+    with pytest.raises(UserError, match="line 1: label 'same' is none of entailment, neutral, contradiction"):
+        get_task("nli", ["entailment", "neutral", "contradiction"]).read(path)
 
 
 def test_tokenizer_without_special_tokens():

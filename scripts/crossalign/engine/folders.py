@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from crossalign.engine import library_heads
 from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
 from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, empty_library_encoder, load_library_encoder
-from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead
+from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead, fresh_head
 from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.engine.weights import Shards, audit, read_config
@@ -179,6 +180,14 @@ def _check(folder: str | Path, encoder: Encoder, tensors: Shards) -> None:
     audit(folder, wanted.keys() - have.keys(), have.keys() - wanted.keys(), wrong)
 
 
+def load_language_model(folder: str | Path, seed: int, backend: str = "auto") -> tuple[BaseEncoder, Head]:
+    """An encoder and its language model's head; a folder of our encoder without one gets a new one."""
+    if choose_backend(folder, backend) == "library":
+        return library_heads.load_language_model(folder)
+    encoder = load_weights(folder, backend="own")
+    return encoder, load_head(folder, encoder.config) or fresh_head(encoder.config, seed)
+
+
 def load_head(folder: str | Path, config: EncoderConfig) -> Head | None:
     """The language model's head in a model folder, or None where it has none."""
     if config.causal:
@@ -209,18 +218,21 @@ def save_encoder(folder: str | Path, encoder: BaseEncoder, tokenizer: Tokenizer 
 
 
 def save_language_model(
-    folder: str | Path, encoder: Encoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
+    folder: str | Path, encoder: BaseEncoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
 ) -> None:
     """Write a folder that the library loads as a language model, and this project as an encoder.
 
     With `store` bf16 the matrices take half the space; all computing is still done in fp32 or as the run says.
     """
-    config = encoder.config
+    config, low = encoder.config, store == "bf16"
+    if isinstance(encoder, LibraryEncoder):
+        _save(Path(folder), head.tensors(encoder), config.to_huggingface(), tokenizer, low)
+        return
     prefix, own = _PREFIX.get(config.family, "roberta."), dict(head.named_parameters())
     tensors = {prefix + name: value for name, value in _library_tensors(encoder).items()}
     tensors |= {name: own[ours].detach() for ours, name in _head_names(config).items()}
     raw = {"architectures": [_ARCHITECTURE[config.family]], "tie_word_embeddings": True}
-    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, low=store == "bf16")
+    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, low)
 
 
 def _library_tensors(encoder: Encoder) -> dict[str, Tensor]:

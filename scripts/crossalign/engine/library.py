@@ -216,12 +216,12 @@ def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
     """The modules of the model in a folder, without memory and without weights."""
     from transformers import initialization
 
-    config, raw = _read_config(Path(folder))
-    kind = _model_class(config, folder)
+    config, raw = read_library_config(Path(folder))
+    kind = model_class(config, folder)
     with torch.device("meta"), initialization.no_init_weights():
         model = kind(config, **_options(kind))
     model.tie_weights()
-    return LibraryEncoder(model, _shape(model, raw))
+    return LibraryEncoder(model, shape_of(model, raw))
 
 
 def load_library_encoder(
@@ -230,27 +230,10 @@ def load_library_encoder(
 ) -> LibraryEncoder:
     """The model of a folder. `place` gives each parameter's device and precision; all have one precision."""
     folder = Path(folder)
-    config, raw = _read_config(folder)
-    kind = _model_class(config, folder)
-    prefix = f"{kind.base_model_prefix}."
-    tensors = Shards(folder, (prefix,))
-    # Its scores are capped, which PyTorch's fused attention leaves out.
-    options = {"attn_implementation": "eager"} if getattr(config, "attn_logit_softcapping", None) else {}
-    try:
-        model, info = kind.from_pretrained(
-            folder, config=config, dtype=place("layers.0")[1], output_loading_info=True, ignore_mismatched_sizes=True,
-            use_safetensors=True, local_files_only=True, trust_remote_code=False, **options, **_options(kind),
-        )  # fmt: skip
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{folder}: the library cannot load this model: {str(error).splitlines()[0]}") from None
-    wrong = {name: (have, want) for name, have, want in info["mismatched_keys"]}
-    unused = [plain_name(name, (prefix,)) for name in info["unexpected_keys"]]
-    audit(folder, set(info["missing_keys"]) - wrong.keys(), unused, wrong, config.is_encoder_decoder)
-    # Keys and values of earlier tokens are for writing text.
-    model.config.use_cache = False
-    encoder = LibraryEncoder(model, _shape(model, raw))
+    config, raw = read_library_config(folder)
+    model, tensors = load_pretrained(folder, config, model_class(config, folder), place("layers.0")[1])
+    encoder = LibraryEncoder(model, shape_of(model, raw))
     for name, parameter in encoder.named_parameters():
-        check_finite(folder, name, parameter.data)
         parameter.data = parameter.data.to(*place(name))
     for name, buffer in encoder.named_buffers():
         buffer.data = buffer.data.to(place(name)[0])
@@ -258,7 +241,32 @@ def load_library_encoder(
     return encoder
 
 
-def _read_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
+def load_pretrained(
+    folder: Path, config: PreTrainedConfig, kind: type[PreTrainedModel], dtype: torch.dtype
+) -> tuple[PreTrainedModel, Shards]:
+    """A model with all its weights and none left over, and the tensors of the folder."""
+    prefix = f"{kind.base_model_prefix}."
+    tensors = Shards(folder, (prefix,))
+    # Its scores are capped, which PyTorch's fused attention leaves out.
+    options = {"attn_implementation": "eager"} if getattr(config, "attn_logit_softcapping", None) else {}
+    try:
+        model, info = kind.from_pretrained(
+            folder, config=config, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
+            use_safetensors=True, local_files_only=True, trust_remote_code=False, **options, **_options(kind),
+        )  # fmt: skip
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{folder}: the library cannot load this model: {str(error).splitlines()[0]}") from None
+    wrong = {name: (have, want) for name, have, want in info["mismatched_keys"]}
+    unused = [plain_name(name, (prefix,)) for name in info["unexpected_keys"]]
+    audit(folder, set(info["missing_keys"]) - wrong.keys(), unused, wrong, config.is_encoder_decoder)
+    for name, parameter in model.named_parameters():
+        check_finite(folder, name, parameter.data)
+    # Keys and values of earlier tokens are for writing text.
+    model.config.use_cache = False
+    return model, tensors
+
+
+def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     """The library's configuration, and config.json; a UserError for what this backend does not serve."""
     from transformers import AutoConfig
     from transformers.utils import logging
@@ -278,7 +286,7 @@ def _read_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
     return config, raw
 
 
-def _model_class(config: PreTrainedConfig, folder: str | Path) -> type[PreTrainedModel]:
+def model_class(config: PreTrainedConfig, folder: str | Path) -> type[PreTrainedModel]:
     """The class of the base model; of an encoder-decoder that of the encoder."""
     from transformers import AutoModel, AutoModelForTextEncoding
 
@@ -292,7 +300,7 @@ def _model_class(config: PreTrainedConfig, folder: str | Path) -> type[PreTraine
     kind = kind[0] if isinstance(kind, tuple) else kind
     if kind.main_input_name != "input_ids" or getattr(config, "vocab_size", None) is None:
         raise UserError(f"{where}: '{family}' is no text encoder or decoder")
-    if getattr(config, "is_decoder", False) and not both and _masked(config):
+    if getattr(config, "is_decoder", False) and not both and is_masked(config):
         raise UserError(f"{where}: is_decoder makes a decoder of an encoder; remove it")
     return kind
 
@@ -302,13 +310,13 @@ def _options(kind: type[PreTrainedModel]) -> dict[str, Any]:
     return {"add_pooling_layer": False} if "add_pooling_layer" in inspect.signature(kind.__init__).parameters else {}
 
 
-def _masked(config: PreTrainedConfig) -> bool:
+def is_masked(config: PreTrainedConfig) -> bool:
     from transformers import AutoModelForMaskedLM
 
     return type(config) in AutoModelForMaskedLM._model_mapping
 
 
-def _shape(model: PreTrainedModel, raw: dict[str, Any]) -> LibraryConfig:
+def shape_of(model: PreTrainedModel, raw: dict[str, Any]) -> LibraryConfig:
     config = model.config
     vocabulary = model.get_input_embeddings().num_embeddings
     pad = config.pad_token_id
@@ -339,4 +347,4 @@ def _causal(model: PreTrainedModel) -> bool:
     said = [module.is_causal for module in model.modules() if isinstance(getattr(module, "is_causal", None), bool)]
     if said:
         return any(said)
-    return not model.config.is_encoder_decoder and not _masked(model.config)
+    return not model.config.is_encoder_decoder and not is_masked(model.config)

@@ -140,12 +140,18 @@ class Pretraining:
 
     def _set_dropout(self) -> None:
         self._config = self.encoder.config
+        if self.encoder.backend == "library":
+            if self.settings.dropout is not None or self.settings.attention_dropout is not None:
+                raise UserError("--dropout: a model of the library keeps the dropout of its config.json")
+            return
         hidden, attention = self.settings.dropout, self.settings.attention_dropout
         attention = hidden if attention is None else attention
         shares = {"hidden_dropout": hidden, "attention_dropout": attention}
         self._configure(replace(self._config, **{name: share for name, share in shares.items() if share is not None}))
 
     def _configure(self, config: EncoderConfig) -> None:
+        if self.encoder.backend == "library":
+            return
         self.encoder.config = config
         for layer in self.encoder.layers:
             layer.config = config

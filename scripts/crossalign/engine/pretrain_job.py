@@ -14,10 +14,10 @@ import torch
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, token_count
 from crossalign.engine.device import Team
-from crossalign.engine.encoder import Encoder
-from crossalign.engine.folders import load_head, load_weights, save_language_model
+from crossalign.engine.encoder import BaseEncoder
+from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
-from crossalign.engine.lm_heads import Head, fresh_head
+from crossalign.engine.lm_heads import Head
 from crossalign.engine.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
 from crossalign.engine.programs import circumstances
 from crossalign.engine.shape import XGLM, EncoderConfig
@@ -52,7 +52,7 @@ _XGLM_NAMES = {
 class Start:
     """The model that training begins with; `identity` tells it from others."""
 
-    encoder: Encoder
+    encoder: BaseEncoder
     head: Head
     tokenizer: Tokenizer
     identity: Any
@@ -91,11 +91,7 @@ def starting_point(
     elif tokenizer is not None or shape:
         raise UserError("--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out")
     else:
-        encoder = load_weights(init, backend=backend)
-        if encoder.backend == "library":
-            raise UserError(f"--init {init}: language modelling goes on with models of our own encoder only")
-        # A folder without the head (an encoder only) gets a new one.
-        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
+        encoder, head = load_language_model(init, seed, backend)
         start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
     kind = "clm" if start.encoder.config.causal else "mlm"
     if objective is not None and objective != kind:

@@ -149,7 +149,7 @@ def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PRINTED) ->
     names = [row["id"] for row in rows]
     if lacking := [name for name in names if name not in claims]:
         raise UserError(
-            f"{path}: no predicate and no reason is declared for {', '.join(lacking)}; see docs/verdicts.md"
+            f"{path}: no predicate and no reason is declared for {', '.join(lacking)}; see docs/extend/claim.md"
         )
     if unknown := [name for name in claims if name not in names]:
         raise UserError(f"{path}: no row for {', '.join(unknown)}, which the paper's claims.py declares")
@@ -157,9 +157,13 @@ def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PRINTED) ->
 
 
 def judge_all(claims: Mapping[str, Mapping[str, Claim]], evidence: Evidence) -> list[Judged]:
-    """A verdict on every claim of some papers; claims that state one fact get the worst verdict among them."""
+    """A verdict on every claim of some papers."""
+    return judge_rows([(paper, *pair) for paper in claims for pair in declared(paper, claims[paper])], evidence)
+
+
+def judge_rows(rows: Iterable[tuple[str, Mapping[str, str], Claim]], evidence: Evidence) -> list[Judged]:
+    """A verdict on every claim, told by paper, row and declaration; claims that state one fact get the worst one."""
     controlled = evidence.controlled()
-    rows = [(paper, *pair) for paper in claims for pair in declared(paper, claims[paper])]
     verdicts = [judge(*row, evidence, controlled) for row in rows]
     facts = defaultdict(list)
     for judged in verdicts:
