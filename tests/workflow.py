@@ -18,9 +18,10 @@ PARTS = [
     "profiles",
     "config.yaml",
     "config.demo.yaml",
+    "config.study.yaml",
     "docs",
 ]
-TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download")
+TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "study", "grid", "data", "download")
 
 
 def snakemake(
