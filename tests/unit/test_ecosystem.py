@@ -75,6 +75,7 @@ def test_ci_lints_tests_and_runs_the_demo(root, jobs):
     commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
     assert commands["lint"] == ["make lint"]
     assert commands["test"] == [".ci/run"]
+    assert commands["docs"] == ["make docs"]
     assert commands["demo"][0] == "make demo"
     for script in (command for each in commands.values() for command in each):
         check_shell(script, "bash")
