@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossalign.analysis.correlations import (
@@ -21,7 +21,6 @@ numbers = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3
 
 
 @given(numbers)
-@settings(deadline=None)
 @pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
 def test_spearman_equals_scipy(points):
     left, right = zip(*points, strict=True)

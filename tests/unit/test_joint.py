@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine_toys import ToyTask, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
@@ -127,7 +127,6 @@ sizes = st.lists(st.integers(1, 150), min_size=1, max_size=6)
 names = st.lists(st.sampled_from(sorted(FIELDS)), unique=True)
 
 
-@settings(deadline=None)
 @given(st.tuples(sizes, sizes), st.tuples(st.booleans(), st.booleans()), st.tuples(names, names))
 def test_a_joint_batch_holds_the_examples_of_both(sizes, typed, fields):
     made = [numbered(*given) for given in zip(sizes, (1, 11), typed, fields, strict=True)]

@@ -39,7 +39,6 @@ def corpora(draw):
     return gold, guess
 
 
-@settings(deadline=None)
 @given(sentence)
 def test_entities_are_seqevals(tags):
     # seqeval's default reading of tags is that of conlleval.
@@ -122,7 +121,6 @@ def test_token_f1_by_hand():
     assert f1_scores(2, 4, 4) == {"precision": 50.0, "recall": 50.0, "F1": 50.0}
 
 
-@settings(deadline=None)
 @given(corpora())
 def test_token_counts_like_sets(corpus):
     gold, guess = corpus

@@ -1,7 +1,7 @@
 """Symmetrisation against a plain implementation over sets, and its properties."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossalign.alignment.kernels import Workers
@@ -52,7 +52,6 @@ def by_sets(forward, reverse, method):
     return chosen
 
 
-@settings(deadline=None)
 @given(sentences, st.sampled_from(METHODS))
 def test_equals_the_plain_implementation(pairs, method):
     forward, reverse = [list(side) for side in zip(*pairs, strict=True)]
@@ -62,7 +61,6 @@ def test_equals_the_plain_implementation(pairs, method):
     ]
 
 
-@settings(deadline=None)
 @given(link_sets, link_sets)
 def test_each_method_contains_the_stricter_ones(forward, reverse):
     made = {method: combined(forward, reverse, method) for method in METHODS}
@@ -107,7 +105,6 @@ def test_different_line_counts_and_unknown_methods_are_refused():
         symmetrise(link_set([[]]), link_set([[]]), "grow")
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 1200), st.integers(0, 99)), max_size=6), min_size=1, max_size=5))
 def test_links_survive_printing_and_parsing(links):
     text = b"".join(print_links(link_set(links)))

@@ -68,7 +68,6 @@ def test_an_answer_inside_a_word_takes_the_tokens_that_hold_it():
     assert context[8:13] == "es in"
 
 
-@settings(deadline=None)
 @given(st.integers(0, 900), st.integers(1, 300), st.integers(0, 200))
 def test_windows_cover_everything_and_overlap(count, room, stride):
     windows = context_windows(count, room, stride)

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
@@ -93,7 +93,6 @@ def test_a_word_of_which_nothing_remains_is_unknown():
     assert task.decode([example], [record], perfect([example])) == [[0, 0, 1, 0]]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=60), st.integers(9, 30))
 def test_windows_label_every_word_once(lengths, room):
     found = windows(lengths, room, training=False)
