@@ -181,11 +181,7 @@ def test_the_differences_name_keys_that_exist(root):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("a\nc\n", "these lines 0 times"),
-        ("a\nb\na\nb\n", "these lines 2 times"),
-        ("xa\nb\n", "these lines 0 times"),
-    ],
+    [("a\nc\n", "these lines 0 times"), ("a\nb\na\nb\n", "these lines 2 times"), ("xa\nb\n", "these lines 0 times")],
 )
 def test_a_change_must_fit_the_file_exactly_once(text, message):
     step = Block("change", "some.py", " a\n-b\n+d\n")

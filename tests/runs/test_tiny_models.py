@@ -15,10 +15,7 @@ SMALL = {
     | {"further_alpha_scopes": ["both"]}
     | {"sizes": {"lang": "hi", "pairs": ["20"]}, "extended": {"base": "embert-hi", "lang": "hi", "pairs": ["20"]}},
     "mlm": {"epochs": 1},
-    "pretrain": {
-        "vocabularies": {"mono-*": {"size": 300}},
-        "models": {"mono-*": {"layers": 2, "epochs": 1}},
-    },
+    "pretrain": {"vocabularies": {"mono-*": {"size": 300}}, "models": {"mono-*": {"layers": 2, "epochs": 1}}},
     "bilstm": {"epochs": 1},
     "keep_models": "none",
 }

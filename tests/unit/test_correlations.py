@@ -8,12 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.analysis.correlations import (
-    Correlation,
-    bootstrap_spearman,
-    spearman,
-    spearman_interval,
-)
+from crossalign.analysis.correlations import Correlation, bootstrap_spearman, spearman, spearman_interval
 from crossalign.analysis.significance import resamples
 from crossalign.runtime.errors import UserError
 

@@ -310,11 +310,7 @@ BILSTM = Tuned("bilstm", "unseen-parsing", "wo_wtb", "ref", 1)
 
 @pytest.mark.parametrize(
     ("choice", "runs"),
-    [
-        ("all", [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]),
-        ("ref", [REF, CONTINUAL, BILSTM]),
-        ("none", [BILSTM]),
-    ],
+    [("all", [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]), ("ref", [REF, CONTINUAL, BILSTM]), ("none", [BILSTM])],
 )
 def test_what_stays(choice, runs):
     every = [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]
