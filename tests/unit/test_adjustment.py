@@ -109,42 +109,6 @@ def terms_of(encoder, frozen, store, members):
     return float(aligned), float(held)
 
 
-def test_every_english_token_is_held_and_no_other(sample, tokenizer):
-    """Push one row of the original's vectors away: the second term must notice it, exactly once, for each of them."""
-    pairs = pairs_of(sample, tokenizer, tokens="cls")[:4]
-    encoder, store = toy_model(1), PairStore(pairs)
-    frozen = freeze(toy_model(1), store, CPU)
-    assert terms_of(encoder, frozen, store, np.arange(4))[1] == pytest.approx(0, abs=1e-10)
-    words = sum(len(pair.partners) for pair in pairs)
-    assert store.units == words == sum(max(pair.english["unit"]) + 1 for pair in pairs)
-    for row in range(words):
-        table = frozen.table.clone()
-        table[row] += 1.0
-        held = terms_of(encoder, Frozen(table=table), store, np.arange(4))[1]
-        assert held == pytest.approx(1 / words, rel=1e-4), row
-
-
-def test_the_other_sentence_gets_gradients_from_links_only(sample, tokenizer):
-    pairs = pairs_of(sample, tokenizer)[:3]
-    encoder, store = toy_model(1), PairStore(pairs)
-    frozen = freeze(toy_model(2), store, CPU)
-    views, batch, encode = batch_of(encoder, store, np.arange(3))
-    hidden = encode().detach().requires_grad_()
-    PullLoss(frozen)(lambda: hidden, batch).backward()
-    english = set(batch["english"].tolist())
-    starts = (views["lengths"].cumsum(0) - views["lengths"]).tolist()
-    for row, (start, length) in enumerate(zip(starts, views["lengths"].tolist(), strict=True)):
-        ids = views["ids"][start : start + length].tolist()
-        moved = (hidden.grad[row].abs().sum(-1) > 0).tolist()
-        if row in english:
-            expected = [True] * length
-        else:
-            (pair,) = [pair for pair in pairs if pair.other["input_ids"] == ids]
-            expected = [unit in pair.partners for unit in pair.other["unit"]]
-            assert not all(expected), "the full stop is linked to an identical one"
-        assert moved == expected + [False] * (len(moved) - length)
-
-
 def test_the_table_holds_what_each_step_would_compute(sample, tokenizer):
     pairs = pairs_of(sample, tokenizer)
     encoder, original, store = toy_model(1), toy_model(2), PairStore(pairs)

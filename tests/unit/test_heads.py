@@ -19,7 +19,6 @@ from crossalign.engine.heads import (
     TaggingHead,
     iob_constraints,
     mean_cross_entropy,
-    pick,
 )
 from crossalign.tasks import get_task
 
@@ -150,12 +149,6 @@ def test_mean_cross_entropy():
     assert torch.allclose(mean_cross_entropy(scores, targets), expected)
     # Nothing to learn from is zero, not NaN.
     assert mean_cross_entropy(scores, torch.full((2, 5), -100)).item() == 0.0
-
-
-def test_pick():
-    states = torch.arange(2 * 4 * 3).view(2, 4, 3)
-    picked = pick(states, torch.tensor([[3, 0], [1, 1]]))
-    assert torch.equal(picked, torch.stack([states[0, [3, 0]], states[1, [1, 1]]]))
 
 
 @pytest.mark.parametrize(("width", "deviation"), [(768, 0.02), (1024, 0.02), (192, 0.04), (48, 0.08)])

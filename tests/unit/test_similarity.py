@@ -109,21 +109,6 @@ def test_equals_definitions(backend, seed):
         assert list(pair.values) == list(INDEXES)
 
 
-def test_hand_computed():
-    x = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-    y = np.array([[1.0, 1.0], [0.0, 1.0], [-1.0, -1.0], [0.0, -1.0]])
-    # X^T Y = [[2, 2], [0, 2]], X^T X = 2 * identity, Y^T Y = [[2, 2], [2, 4]]
-    assert similarity.similarity("cka", x, y) == pytest.approx(12 / (np.sqrt(8) * np.sqrt(28)))
-    assert similarity.similarity("cka-uncentred", x, y) == pytest.approx(12 / (np.sqrt(8) * np.sqrt(28)))
-    assert compare(x, [y], Options(("anc",)))[0].neurons == pytest.approx([1.0, 1 / np.sqrt(2)])
-    assert similarity.similarity("anc", x, -y) == pytest.approx((1 + 1 / np.sqrt(2)) / 2)
-    assert similarity.similarity("anc-signed", x, -y) == pytest.approx(-(1 + 1 / np.sqrt(2)) / 2)
-    # Y = X [[1, 1], [0, 1]]: the same span.
-    assert similarity.similarity("cca", x, y) == pytest.approx(1.0)
-    # Row 2 of X is closest to rows 1 and 2 of Y with cosines 0.71 and 1, row 1 to rows 1 (0.71) and others (0).
-    assert similarity.similarity("matching", x, y) == 1.0
-
-
 def test_anc_alone():
     x, y = related(1)
     whole = compare(x, [y])[0]
@@ -297,20 +282,6 @@ def test_different_numbers_of_neurons_in_ecco(widths):
     tokens = np.linalg.qr((x - means) @ directions[:, :5] + means[:5])[0]
     weights = np.abs(tokens.T @ x).sum(1)
     assert found["pwcca-ecco"] == pytest.approx(weights @ rho / weights.sum(), abs=1e-8)
-
-
-def test_hand_computed_leading_mean():
-    """Orthonormal neurons: the correlations are their cosines, 1, 0.5 and 0.01, and the last is beyond 98 %."""
-    rng = np.random.default_rng(10)
-    q = rng.standard_normal((200, 6))
-    q = np.linalg.qr(q - q.mean(0))[0]
-    cosines = np.array([1.0, 0.5, 0.01])
-    y = q[:, :3] * cosines + q[:, 3:] * np.sqrt(1 - cosines**2)
-    found = compare(q[:, :3], [y], ECCO)[0].values
-    assert found["cca-ecco"] == pytest.approx(0.75, abs=1e-8)
-    assert similarity.similarity("cca", q[:, :3], y) == pytest.approx(1.51 / 3, abs=1e-8)
-    # No means and no whitening to undo: every direction accounts for one neuron.
-    assert found["pwcca-ecco"] == pytest.approx(1.51 / 3, abs=1e-8)
 
 
 LINEAR = ("cka", "cka-uncentred", "cka-rbf", "cca", "cca-squared", "svcca", "pwcca")

@@ -92,27 +92,6 @@ def test_a_neuron_that_tells_the_length_and_nothing_else_counts_as_constant(back
     assert np.isnan(list(pair.controlled["length"].values())).all() and pair.values["cka"] > 0.9
 
 
-def test_length_is_told_apart_from_meaning():
-    """Vectors that hold their length only: alike as they are, not under control. Meaning as well: alike both ways."""
-    rng = np.random.default_rng(1)
-    lengths = rng.integers(5, 40, 500)
-    long = 20 * np.outer(np.log(lengths), rng.normal(size=8))
-    meaning = rng.normal(size=(500, 8))
-    for shared, after in ((0, False), (1, True)):
-        x, y = (long + shared * meaning + 0.3 * rng.normal(size=(500, 8)) for _ in range(2))
-        [pair] = compare(x, [y], BOTH, lengths=[Lengths(lengths)] * 2)
-        assert pair.values["cka"] > 0.9 and pair.controlled["strangers"]["cka"] < 0.2
-        assert (pair.controlled["length"]["cka"] > 0.5) == after
-
-
-def test_hand_computed_strangers():
-    assert strangers(np.array([5, 31, 9, 5, 30, 10])).tolist() == [3, 4, 5, 0, 1, 2]
-    # 11 goes with the tens and 20 with the twenty-ones, although 11 and 20 are neighbours in the order.
-    lengths = np.array([10, 10, 11, 20, 21, 21])
-    others = strangers(lengths)
-    assert {*others[:3]} == {0, 1, 2} and {*others[3:]} == {3, 4, 5}
-
-
 @given(st.lists(st.integers(1, 12), min_size=2, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_no_other_strangers_are_nearer(lengths):
@@ -256,18 +235,6 @@ def test_the_same_number_of_parts_is_resampled_alike():
     assert bootstrap.resamples(9) is None
     (x, y), _ = pair(6, 9)
     assert compare(x, [y], ASKED)[0].draws == {}
-
-
-def test_hand_computed_means():
-    """Twelve sentences in twelve parts: the mean of a resample is that of the sentences drawn."""
-    found = bootstrap.Resamples(12, 12)
-    counts = np.arange(12.0)
-    assert found.means(counts) == pytest.approx(found.weights @ counts / 12)
-    # Thirteen sentences: part 0 has two of them.
-    found = bootstrap.Resamples(13, 12)
-    drawn = found.weights[0]
-    want = (drawn[0] * (1 + 1) + drawn[1] * 1) / (drawn.sum() + drawn[0])
-    assert found.means(np.array([1.0, 1, *[0] * 10, 1]))[0] == pytest.approx(want)
 
 
 def test_hand_computed_standard_errors():

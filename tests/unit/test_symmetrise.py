@@ -61,19 +61,6 @@ def test_equals_the_plain_implementation(pairs, method):
     ]
 
 
-@given(link_sets, link_sets)
-def test_each_method_contains_the_stricter_ones(forward, reverse):
-    made = {method: combined(forward, reverse, method) for method in METHODS}
-    assert made["intersection"] == set(forward) & set(reverse)
-    assert made["union"] == set(forward) | set(reverse)
-    assert made["intersection"] <= made["grow-diag"] <= made["grow-diag-final-and"] <= made["union"]
-    assert made["grow-diag"] <= made["grow-diag-final"] <= made["union"]
-    # The order of the directions matters in the final step only, and equal ones stay as they are.
-    for method in METHODS[:3]:
-        assert made[method] == combined(reverse, forward, method)
-    assert all(combined(forward, forward, method) == set(forward) for method in METHODS)
-
-
 def test_by_hand():
     # 1-1 touches 0-0 and frees a word on both sides; 4-4 touches nothing; 4-0 meets a linked target word.
     forward, reverse = [(0, 0), (1, 1), (4, 4)], [(0, 0), (4, 0)]

@@ -77,12 +77,6 @@ def test_windows_cover_everything_and_overlap(count, room, stride):
         assert end - later == min(stride, room // 2)
 
 
-def test_windows_by_hand():
-    assert context_windows(600, 360, 128) == [(0, 360), (232, 592), (464, 600)]
-    assert context_windows(360, 360, 128) == [(0, 360)]
-    assert context_windows(0, 360, 128) == [(0, 0)]
-
-
 @pytest.mark.parametrize("make", [bert_tokenizer, xlmr_tokenizer])
 def test_the_length_must_leave_room(make):
     with pytest.raises(UserError, match="a maximum length of 4 tokens leaves no room"):

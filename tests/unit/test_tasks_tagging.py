@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -27,9 +25,6 @@ def test_tasks_declare_themselves(root):
         task = get_task(name)
         assert (task.name, task.label, task.data, task.metric) == (said.name, said.label, said.data, said.metric)
         assert task.metric in task.counts and (root / "scripts" / file_of(name)).is_file()
-    # The catalog asks when a workflow is planned, and must not wait for large libraries.
-    code = "import sys; import crossalign.catalog.targets; sys.exit(bool({'numpy', 'torch'} & sys.modules.keys()))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=root / "scripts").returncode == 0
 
 
 def perfect(examples):
@@ -142,11 +137,6 @@ def test_the_length_must_leave_room(name):
     with pytest.raises(UserError, match="a maximum length of 2 tokens leaves no room for words"):
         task.examples([record], bert_tokenizer(), 2)
     assert [len(example["input_ids"]) for example in task.examples([record], bert_tokenizer(), 3)][0] == 3
-
-
-def test_pos_labels_are_the_17_and_fixed():
-    task = get_task("pos")
-    assert len(task.labels) == 17 and task.labels_from([{"upos": ["X"]}]) == list(task.labels)
 
 
 def test_pos_score_by_hand():

@@ -17,7 +17,6 @@ from crossalign.results.verdict import (
     REPRODUCED,
     SHARE,
     Judge,
-    significant,
 )
 
 
@@ -123,14 +122,6 @@ def test_a_mean_that_its_rows_do_not_give_is_judged_by_the_nearer_reading():
 
 def test_partial_runs_say_so():
     assert "2 of 5 runs" in Judge("adjust").number(Printed("70"), ours(70.0, n=2)).reason
-
-
-@pytest.mark.parametrize(
-    ("number", "text", "expected"),
-    [(277, "270", 280), (0.1234, "0.12", 0.12), (112, "100", 110), (10695, "10700", 10700)],
-)
-def test_significant_digits(number, text, expected):
-    assert significant(number, text) == pytest.approx(expected)
 
 
 @given(st.floats(-100, 100), st.floats(0, 20), st.integers(1, 10), st.floats(0, 50), st.floats(0, 50))
