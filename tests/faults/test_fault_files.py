@@ -187,18 +187,3 @@ def test_no_damage_to_a_checkpoint_goes_unnoticed(tmp_path, caplog):
         checkpoints.path.write_bytes(whole[:length])
         assert checkpoints.load() is None, length
     assert "training starts over" in caplog.text
-
-
-@pytest.mark.parametrize("damage", ["cut", "bit"])
-def test_training_starts_over_from_a_damaged_checkpoint(finetune, half_way, undisturbed, tmp_path, caplog, damage):
-    data = bytearray(half_way.read_bytes())
-    if damage == "cut":
-        data = data[: len(data) // 2]
-    else:
-        data[Random(3).randrange(len(data) // 2, len(data))] ^= 4
-    half_way.write_bytes(data)
-    out = tmp_path / "again"
-    assert finetune(out, half_way.parent)[0] == 0
-    assert re.search(r"checkpoint.safetensors is damaged .*training starts over", caplog.text)
-    assert json.loads((out / "training.json").read_text())["resumed"] == 0
-    assert (out / "model/model.safetensors").read_bytes() == undisturbed

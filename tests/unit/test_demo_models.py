@@ -122,27 +122,6 @@ def test_an_interruption_in_either_stage_changes_nothing(place, tmp_path, monkey
     assert same(tmp_path / "whole/mbert", tmp_path / "parts/mbert")
 
 
-def test_later_positions_begin_like_the_earlier_ones(place):
-    folder, plan, _ = place
-    start = demo_models.begin(plan, plan["models"]["mbert"], folder / "joint.json", folder, 1)
-    table = start.encoder.embeddings.position.weight.data
-    before = table.clone()
-    demo_models.copy_positions(start.encoder, 8, 1)
-    assert torch.equal(table[:8], before[:8])
-    for place_, row in enumerate(table[8:], 8):
-        assert 0 < (row - table[place_ % 8]).std() < 0.6 * table[:8].std()
-
-
-def test_a_stuck_model_is_trained_again_with_half_the_rate(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(demo_models, "stuck", lambda report: report["settings"]["learning_rate"] > 6e-4)
-    plan = {
-        **place[1],
-        "defaults": {**place[1]["defaults"], "training": {**PLAN["defaults"]["training"], "steps": 100}},
-    }
-    reports = train((place[0], plan, place[2]), "mbert", tmp_path / "models", tmp_path / "work")
-    assert reports[0]["settings"]["learning_rate"] == 5e-4
-
-
 def test_finished_models_are_recognised(place, tmp_path):
     plan = place[1]
     folder = tmp_path / "models/xglm"

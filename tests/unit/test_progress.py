@@ -377,12 +377,6 @@ def test_sentences_of_snakemake(told, sentence, serious, words):
     assert told.story.interrupted == ("exit" in sentence)
 
 
-def test_errors_before_the_first_job_are_shown(told):
-    told.story.error("WorkflowError", "WorkflowError:\nconfig.yaml: seed: 0 is not allowed")
-    told.story.end()
-    assert "seed: 0 is not allowed" in told.text() and told.text().endswith("Try again: make demo\n")
-
-
 def test_nothing_to_do_shows_the_outcome_even_if_claims_cannot_be_read(told):
     claims_file(told.results, claim("a", "holds"))
     told.story.sentence(UP_TO_DATE, False)
@@ -391,14 +385,6 @@ def test_nothing_to_do_shows_the_outcome_even_if_claims_cannot_be_read(told):
     (told.results / "claims.csv").write_text("id,paper\n", encoding="utf-8")
     told.story.end()
     assert "claims.csv: the columns" in told.text() and told.text().endswith("Next:     make plan\n")
-
-
-def test_a_lock_that_cannot_be_judged_names_the_command(told, tmp_path):
-    (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
-    (tmp_path / ".snakemake" / "locks" / "0.output.lock").write_text("x\n", encoding="utf-8")
-    told.story.error("LockException", "Error: Directory cannot be locked.")
-    assert "nothing says by which run" in told.text()
-    assert "  snakemake --unlock --profile profiles/demo\n" in told.text()
 
 
 def test_one_fact_counts_once_and_reasons_are_grouped(tmp_path):

@@ -89,13 +89,6 @@ def test_snakemake_gets_the_logger_and_the_commands_to_tell(project, root):
     assert json.loads(note.read_text())["token"] == environment["CROSSALIGN_RUN"]
 
 
-@pytest.mark.parametrize("question", ["-n", "--dry-run", "--unlock", "--help"])
-def test_questions_are_snakemakes_own(project, root, question):
-    done = start_run(project, root, "--", "--profile", "profiles/demo", question)
-    assert done.stdout.splitlines() == ["--profile", "profiles/demo", question]
-    assert not (project / NOTES).exists()
-
-
 def test_a_snakemake_that_is_missing_is_told(project, root):
     done = start_run(project, root, "--", "all", PATH="/nowhere")
     assert done.returncode == 1 and done.stderr == "error: snakemake cannot be started: No such file or directory\n"
