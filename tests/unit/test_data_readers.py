@@ -156,7 +156,7 @@ def test_wikiann_prefix_and_colons_in_tokens():
 
 
 def test_tokens_without_anything_visible_are_removed_and_the_entity_still_begins_with_b():
-    rows, report = read_entities("en:\tB-PER\nen:Ann\tI-PER\nen:\u200f\tO\n\nen:\u200b\tO\n\n")
+    rows, report = read_entities("en:\tB-PER\nen:Ann\tI-PER\nen:\u00a0\tO\n\nen:\u200b\tO\n\n")
     assert rows == [{"id": "en-dev-1", "tokens": ["Ann"], "tags": ["B-PER"]}]
     assert report.dropped == {"no token left": 1}
     assert report.repaired == {"token without visible characters removed": 3, "I- without B- made B-": 1}
@@ -596,7 +596,8 @@ def test_articles_in_parquet(tmp_path):
 
 
 def test_trees_are_written_as_they_were_read():
-    sentences, _ = read_trees(GOOD + "\n\n# sent_id = é\n" + word(1, "100\u00a0000", "_"))
+    other = "\n".join(["# sent_id = é", word(1, head="2", deprel="obj"), word(2, "1\u00a00", "_")])
+    sentences, _ = read_trees(f"{GOOD}\n\n{other}")
     assert write_sentences(sentences, stream := io.StringIO(newline="\n")) == 2
     again, report = read_trees(stream.getvalue())
     assert again == sentences and not report.repaired and report.read == 2

@@ -12,9 +12,7 @@ from tests.pretrain_toys import make_text, make_tokenizer
 from tools import demo_models
 from tools.demo_models import finished, write_provenance
 
-from crossalign.engine.checkpoints import InterruptedTraining
 from crossalign.engine.folders import load_weights
-from crossalign.engine.pretrain import Pretraining
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
@@ -100,26 +98,6 @@ def test_two_stages_and_models_that_go_on(place, tmp_path):
     segments = load_weights(tmp_path / "models/mbert").embeddings.segment.weight
     assert torch.equal(segments[0], segments[1])
     assert load_weights(tmp_path / "models/xglm").config.causal
-
-
-def test_an_interruption_in_either_stage_changes_nothing(place, tmp_path, monkeypatch):
-    train(place, "mbert", tmp_path / "whole", tmp_path / "work1")
-    plain, stops = Pretraining._maybe_save, []
-
-    def stop(self):
-        at = (self.settings.block, self.progress.step)
-        if at in ((8, 5), (32, 4)) and at not in stops:
-            stops.append(at)
-            self.saver.stop_requested = True
-        plain(self)
-
-    monkeypatch.setattr(Pretraining, "_maybe_save", stop)
-    for _ in range(2):
-        with pytest.raises(InterruptedTraining):
-            train(place, "mbert", tmp_path / "parts", tmp_path / "work2")
-    reports = train(place, "mbert", tmp_path / "parts", tmp_path / "work2")
-    assert len(stops) == 2 and [report["resumed"] for report in reports] == [1, 1]
-    assert same(tmp_path / "whole/mbert", tmp_path / "parts/mbert")
 
 
 def test_finished_models_are_recognised(place, tmp_path):

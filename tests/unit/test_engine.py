@@ -9,7 +9,7 @@ from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_record
 
 from crossalign.engine import cpu
 from crossalign.engine.batches import Store, Stream
-from crossalign.engine.finetune import FineTuning
+from crossalign.engine.finetune import Auxiliary, FineTuning
 from crossalign.engine.folders import library_names
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.optimiser import AdamW, Arena, learning_rates
@@ -273,6 +273,25 @@ def test_a_second_loss_without_targets_is_split_by_examples():
             head.load_state_dict(task.make_head(16, 0.0).state_dict())
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
     np.testing.assert_allclose(losses[2], losses[0], rtol=1e-5)
+
+
+def test_auxiliary_in_a_fine_tuning_runs_along_and_changes_it():
+    def auxiliary(weight):
+        store = Store([{"input_ids": r["ids"]} for r in toy_records(11, seed=3)], {})
+        frozen = toy_encoder()
+
+        def loss(encode, batch):
+            with torch.no_grad():
+                before = encode(frozen)
+            return ((encode() - before).square().mean(-1) * batch["attention_mask"]).mean()
+
+        return Auxiliary(Stream(store, 4, 1, "auxiliary"), loss, weight, reference=frozen)
+
+    free = tune(epochs=2)
+    held = tune(epochs=2, auxiliary=auxiliary(1000.0))
+    start = toy_encoder().layers[0].up.weight
+    moved = (free.model.encoder.layers[0].up.weight - start).norm()
+    assert (held.model.encoder.layers[0].up.weight - start).norm() < 0.8 * moved
 
 
 def test_gradients_of_untouched_parameters_are_zero_again():

@@ -60,18 +60,6 @@ def test_values_and_gradients_are_those_of_the_formulas():
         torch.testing.assert_close(one, other)
 
 
-def test_scales_of_one_change_nothing():
-    """The same seed draws the same weights with and without, and 1 times a number is that number."""
-    without, with_scales = toy_encoder(**{**SCALED, "residual_scaling": False}), toy_encoder(**SCALED)
-    more = {name for name, _ in with_scales.named_parameters()} - {name for name, _ in without.named_parameters()}
-    assert more == {"layers.0.residual_scale", "layers.1.residual_scale"}
-    ids = torch.tensor([[5, 6, 7, 8]])
-    assert torch.equal(without(ids), with_scales(ids))
-    with torch.no_grad():
-        with_scales.layers[0].residual_scale[3] = 0.5
-    assert not torch.equal(without(ids), with_scales(ids))
-
-
 def test_folders(tmp_path):
     encoder = scaled_encoder()
     save_encoder(tmp_path, encoder)
