@@ -1,5 +1,6 @@
 # make demo              the default: everything on artificial languages, ends with the page; no download, no GPU
 # make plan              what the papers need: jobs, time, disk, downloads, licences; PLAN_ARGS=--help lists its options
+# make study             your models: MODEL="folder owner/name"; also RUN, LANGUAGES, SEEDS, MIRROR (docs/use/study.md)
 # make small             real languages, small models pretrained here, one GPU; MIRROR=folder reads data from a mirror
 # make paper             the papers at full scale on this machine; TARGETS=anc for one study
 # make slurm             the same on a cluster
@@ -9,6 +10,7 @@
 # make small-mirror      a mirror for make small from a folder of samples: FROM=folder
 # make demo-models       pretrain the demo's models again, on a GPU or the CPU
 # make test              linters and all tests
+# make docs              the documents as a site, offline: site/index.html
 # make test-slow         also the tests that take many minutes
 # make lint              linters only
 # make bench             measure the workflow against its peers
@@ -23,7 +25,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan small paper slurm report publish snakemake-report small-mirror demo-models test test-slow lint bench clean help \
+.PHONY: demo plan study small paper slurm report publish snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
 	environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -31,8 +33,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help:
 	@awk '!/^#/ { exit } { sub(/^# /, ""); print }' $(firstword $(MAKEFILE_LIST))
 
-# scripts/run.py starts Snakemake with a progress line (docs/progress.md) and tells this command where a run stops.
-demo small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
+# scripts/run.py starts Snakemake with a progress line (docs/use/run.md) and tells this command where a run stops.
+demo study small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
 
 demo: environment
 	@python scripts/run.py --warm --after "make small (real languages, one GPU) or make plan (what the papers need)" \
@@ -64,6 +66,16 @@ small: environment
 	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
 		-- --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
 
+# A run of its own name for each study: make study RUN=mine MODEL=models/mine LANGUAGES="de ru" SEEDS="1 2"
+study: export CROSSALIGN_GPU_SHARE ?= 4
+study: STUDY = $(if $(filter file,$(origin RUN)),study,$(RUN))
+study: environment
+	@python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or hub id" is needed)) --out results/$(STUDY)/models.yaml \
+		--configs config.study.yaml $(CONFIGS) $(if $(filter-out file,$(origin RUN)),--run $(RUN)) \
+		$(if $(LANGUAGES),--languages $(LANGUAGES)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
+	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
+		-- --profile profiles/study --configfile config.study.yaml $(CONFIGS) results/$(STUDY)/models.yaml $(STUDY_ARGS) -- $(TARGETS)
+
 small-mirror: environment
 	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml
 
@@ -82,6 +94,12 @@ snakemake-report: environment
 
 demo-models: environment
 	python tools/make_demo_models.py --out resources/demo/models
+
+# Strict: a dead link or anchor fails.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: dev-environment
+	mkdocs build --quiet
+	@echo "site/index.html opens from disk"
 
 bench: dev-environment
 	python benchmarks/plan.py

@@ -58,6 +58,11 @@ rule talk:
         INPUTS.target("talk"),
 
 
+rule study:
+    input:
+        INPUTS.target("study"),
+
+
 rule grid:
     input:
         list(item_files(RESULTS, "align-predict/table3").values()),

@@ -197,7 +197,7 @@ def evaluation(bench: Bench) -> dict:
 
 
 def table(results: dict[str, dict]) -> None:
-    """Markdown for docs/performance.md."""
+    """Markdown for docs/notes/performance.md."""
     columns = ["task", "batch", "ours ms", "Trainer fp32 ms", "Trainer bf16 ms", "faster than fp32, bf16"]
     columns += ["floor ms", "ours/floor", "tokens/s"]
     rows = []

@@ -20,6 +20,7 @@ from crossalign.catalog.commands import (
     options,
     prepare_options,
     pretrain_options,
+    split_options,
     vocabulary_options,
     way_options,
 )
@@ -33,6 +34,7 @@ from crossalign.catalog.inputs import (
     set_files,
     tuned_files,
 )
+from crossalign.catalog.labelled import hub_split, labelled
 from crossalign.catalog.params import (
     aligner_options,
     code,
@@ -43,6 +45,7 @@ from crossalign.catalog.params import (
     embed_options,
     item_settings,
     named_languages,
+    named_treebanks,
     named_sets,
     named_texts,
     parent,
@@ -52,9 +55,10 @@ from crossalign.catalog.params import (
     trial_files,
 )
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.studied import known_models
 from crossalign.catalog.trained_models import is_long, trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing, missing_message
-from crossalign.fetch.register import read_datasets, read_models
+from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
@@ -73,7 +77,7 @@ try:
     check(config)
     CATALOG = catalog_of(config)
     DATASETS = read_datasets(Path(workflow.basedir) / "resources" / "datasets.tsv")
-    MODELS = read_models(Path(workflow.basedir) / "resources" / "models.tsv")
+    MODELS = known_models(config)
     if unlisted := [path for path in CATALOG.files() if path not in DATASETS]:
         raise UserError(f"resources/datasets.tsv lacks files that the config asks for: {', '.join(unlisted)}")
 except UserError as error:
@@ -137,7 +141,8 @@ bilstm_at = subject(f"{BILSTM}/training.json")
 
 def needed():
     """The registers' rows of all that the chosen items need from outside."""
-    return [DATASETS[path] for path in CATALOG.files()] + [MODELS[name] for name in INPUTS.hub_models()]
+    files = [DATASETS[path] for path in CATALOG.files()] + CATALOG.hub_splits()
+    return files + [MODELS[name] for name in INPUTS.hub_models()]
 
 
 def start_run():
@@ -165,3 +170,16 @@ def start_run():
 def prepare_options_at(kind, wildcards):
     """The options of the program that prepares a set."""
     return prepare_options(config, DataSet(kind, wildcards.name, wildcards.get("split", "train")))
+
+
+def prepares(kind, usual, tables):
+    """The params of a job that prepares a set: the program of its kind, or that of tables for a set of `datasets`."""
+
+    def script(wildcards):
+        return tables if labelled(config, DataSet(kind, wildcards.name, wildcards.split)) else usual
+
+    return {
+        "program": lambda wildcards, output: program(script(wildcards))(wildcards, output),
+        "code_hash": lambda wildcards: code(script(wildcards))(wildcards),
+        "options": partial(prepare_options_at, kind),
+    }

@@ -57,6 +57,26 @@ rule download_file:
         "{params.program} --path {wildcards.path:q} {params.row} {params.way} {params.source} > {log:q} 2>&1"
 
 
+rule download_labelled:
+    output:
+        f"{DOWNLOADS}/datasets/{{name}}/{{split}}/complete.json",
+    log:
+        f"{LOGS}/download_labelled/{{name}}-{{split}}.log",
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    resources:
+        transfers=1,
+    params:
+        program=program("download_labelled.py"),
+        source=lambda wildcards: split_options(hub_split(config, wildcards.name, wildcards.split)),
+        way=lambda wildcards, output: way_options(
+            config["downloads"], output[0], f"datasets/{wildcards.name}/{wildcards.split}/complete.json"
+        ),
+    shell:
+        "{params.program} {params.source} {params.way} > {log:q} 2>&1"
+
+
 rule download_model:
     output:
         f"{DOWNLOADS}/models/{{model}}/complete.json",

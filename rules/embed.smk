@@ -1,4 +1,4 @@
-"""Sentence vectors of every layer: one job per model and corpus, all languages in it."""
+"""Sentence vectors of every layer: one job per model and corpus, all languages in it; and how vocabularies cut words."""
 
 
 rule embed_sentences:
@@ -27,6 +27,24 @@ rule embed_sentences:
     shell:
         "OMP_NUM_THREADS={threads} {params.program} {params.model} --text {params.text} {params.options}"
         " --out {output:q} > {log:q} 2>&1"
+
+
+rule audit_tokenizer:
+    input:
+        unpack(reads(f"{RESULTS}/tokenizers/{{base}}.csv")),
+    output:
+        f"{RESULTS}/tokenizers/{{base}}.csv",
+    log:
+        f"{LOGS}/audit_tokenizer/{{base}}.log",
+    conda:
+        "../envs/torch.yaml"
+    params:
+        program=program("audit_tokenizer.py"),
+        code_hash=code("audit_tokenizer.py"),
+        model=lambda wildcards, input: parent(input.model),
+        treebanks=lambda wildcards, input: named_treebanks(input.treebanks),
+    shell:
+        "{params.program} --model {params.model:q} --treebanks {params.treebanks} --out {output:q} > {log:q} 2>&1"
 
 
 rule embed_words:

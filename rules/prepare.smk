@@ -14,9 +14,7 @@ for kind in ("trees", "ner", "nli", "qa", "parallel"):
         conda:
             "../envs/data.yaml"
         params:
-            program=program(f"prepare_{kind}.py"),
-            code_hash=code(f"prepare_{kind}.py"),
-            options=partial(prepare_options_at, kind),
+            **prepares(kind, f"prepare_{kind}.py", "prepare_labelled.py"),
         shell:
             "{params.program} --source {input.source:q} --out {output.data:q}"
             " --report {output.report:q} {params.options} > {log:q} 2>&1"

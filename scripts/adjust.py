@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.engine.hyperparameters import AdjustmentSettings, add_flags, folder_identity, given
-from crossalign.engine.programs import add_precision, add_run, circumstances
+from crossalign.engine.programs import add_backend, add_precision, add_run, circumstances
 from crossalign.runtime.errors import run_main
 
 
@@ -30,6 +30,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--links", required=True, type=Path, help="a line of links 'i-j' for each line of the pool")
     add_run(parser)
     add_precision(parser)
+    add_backend(parser)
     add_flags(parser, AdjustmentSettings)
     return parser.parse_args()
 
@@ -51,7 +52,7 @@ def main() -> None:
         **given(args, AdjustmentSettings), seed=args.seed, precision=choose_precision(args.precision, device)
     )
     sample = read_sample(args.bitext, args.links, settings.pairs, settings.seed)
-    encoder, tokenizer = load_encoder(args.model)
+    encoder, tokenizer = load_encoder(args.model, args.backend)
     identity = folder_identity(args.model)
     adjusting = Adjusting(
         encoder, tokenizer, sample, settings, device, args.checkpoints, args.code_hash,
@@ -63,6 +64,7 @@ def main() -> None:
     report = {
         "recipe": args.code_hash,
         "seed": args.seed,
+        "backend": encoder.backend,
         "settings": asdict(settings),
         "inputs": {"model": identity, "bitext": _sha256(args.bitext), "links": _sha256(args.links)},
         "sentence_pairs": adjusting.account,

@@ -1,8 +1,9 @@
 r"""Embed parallel sentences: the vectors of all layers, for all languages, with one model.
 
-In: a model folder (BERT, XLM-R of any size, XGLM, or the project's own), perhaps a tuned model to be laid over it, and
-text with one sentence a line as LANG=FILE. Out: DIR/LANG.npy, fp32, layers x sentences x neurons; layer 0 is the output
-of the embeddings. Beside it DIR/LANG.lengths.npy, int32: how many tokens the mean of each sentence runs over.
+In: a model folder (any text encoder or decoder of the library, or one of the project's own), perhaps a tuned model to
+be laid over it, and text with one sentence a line as LANG=FILE. Out: DIR/LANG.npy, fp32, layers x sentences x neurons;
+layer 0 is the output of the embeddings. Beside it DIR/LANG.lengths.npy, int32: how many tokens the mean of each
+sentence runs over.
 
 Example:
     python scripts/embed_sentences.py --model resources/demo/models/mbert --special-tokens include --out embeddings \
@@ -35,6 +36,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda (all GPUs if one is too small), cuda:1, ...")
     parser.add_argument("--precision", default="auto", help="auto (bf16 on GPUs), fp32 or bf16")
+    parser.add_argument(
+        "--backend", default="auto", help="auto, own or library (default: own where it knows the model)"
+    )
     parser.add_argument("--token-budget", type=int, help="tokens per batch")
     return parser.parse_args()
 
@@ -70,7 +74,7 @@ def main() -> None:
 
     options = Options(args.max_length, args.special_tokens, args.last_layer)
     device = choose_device(args.device)
-    model = load_model(args.model, device, args.precision, args.tuned, args.token_budget)
+    model = load_model(args.model, device, args.precision, args.tuned, args.token_budget, args.backend)
     for lang, counts in embed_files(model, files, args.out, options).items():
         log.info("%s: %d sentences, %d cut", lang, counts.sentences, counts.cut)
 

@@ -41,6 +41,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--unrelated", required=True, type=Path, metavar="FILE", help="written: vectors of other words")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda (all GPUs if one is too small), cuda:1, ...")
     parser.add_argument("--precision", default="auto", help="auto (bf16 on GPUs), fp32 or bf16")
+    parser.add_argument(
+        "--backend", default="auto", help="auto, own or library (default: own where it knows the model)"
+    )
     parser.add_argument("--token-budget", type=int, help="tokens per batch")
     return parser.parse_args()
 
@@ -58,7 +61,7 @@ def main() -> None:
     device = choose_device(args.device)
     seen = [(args.skip_sample, seed) for seed in args.skip_seeds] if args.skip_sample else []
     pairs = sample_pairs(args.pool, args.links, args.pairs, args.seed, args.skip_first, seen)
-    model = load_model(args.model, device, args.precision, args.tuned, args.token_budget)
+    model = load_model(args.model, device, args.precision, args.tuned, args.token_budget, args.backend)
     related, unrelated = embed_pairs(model, pairs, args.seed, args.layer, args.max_length)
     write_array(args.related, related)
     write_array(args.unrelated, unrelated)

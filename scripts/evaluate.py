@@ -54,7 +54,8 @@ def main() -> None:
     device = choose_device(args.device)
     info = read_info(args.tuned, args.base)
     task = get_task(info["task"], info["labels"])
-    config = load_config(args.base)
+    config = load_config(args.base, info["backend"])
+    task.causal = config.causal
 
     def load():
         model = load_tuned_model(args.tuned, args.base, task).place(device, choose_precision(args.precision, device))

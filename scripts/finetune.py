@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.engine.hyperparameters import ContinualSettings, Settings, add_flags, folder_identity, given
-from crossalign.engine.programs import add_precision, add_run, circumstances
+from crossalign.engine.programs import add_backend, add_precision, add_run, circumstances
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.stages import Stages
 
@@ -36,6 +36,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
     add_run(parser)
     add_precision(parser)
+    add_backend(parser)
     add_flags(parser, Settings)
     parser.add_argument(
         "--trials", nargs="+", type=Path, metavar="FILE",
@@ -77,7 +78,7 @@ def main() -> None:
     task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     stages.end("read")
-    encoder, tokenizer = load_encoder(args.model)
+    encoder, tokenizer = load_encoder(args.model, args.backend)
     auxiliary, continual = _continual(args, encoder, tokenizer, device, settings.precision)
     awake()
     stages.end("load")
@@ -90,6 +91,7 @@ def main() -> None:
         model = training.run()
     stages.end("train")
     info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
+    info["backend"] = encoder.backend
     if continual:
         info["continual"] = continual
     if trials:

@@ -1,6 +1,6 @@
 """Gather all scores and similarities of a run into two tidy files each: scores and similarity, as CSV and Parquet.
 
-A run need not be finished: what is not there yet has no rows. docs/analysis.md explains the columns.
+A run need not be finished: what is not there yet has no rows. docs/use/analysis.md explains the columns.
 """
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter

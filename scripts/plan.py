@@ -18,9 +18,11 @@ import yaml
 
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.labelled import hub_split
+from crossalign.catalog.studied import known_models
 from crossalign.embedding.placement import demand
 from crossalign.fetch.listing import missing
-from crossalign.fetch.register import Model, read_datasets, read_models
+from crossalign.fetch.register import Model, read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
@@ -135,6 +137,8 @@ def downloads(config: dict, estimate: Estimate, datasets: dict, models: dict[str
         return
     rows = {"download_file": datasets, "download_model": models}
     needed = [rows[job.rule][job.subject] for job in estimate.jobs.values() if job.rule in rows]
+    splits = (job.subject.split("/") for job in estimate.jobs.values() if job.rule == "download_labelled")
+    needed += [hub_split(config, *split) for split in splits]
     absent = missing(needed, config["downloads"]["folder"])
     yield f"To download: {len(absent)} of {len(needed)} files and models"
     if absent:
@@ -150,10 +154,7 @@ def main() -> None:
     if given.measured:
         print("\n".join(taken(config["run"], measured(catalog, Path("results") / config["run"], given.gpus))))
         return
-    datasets, models = (
-        read_datasets(ROOT / "resources" / "datasets.tsv"),
-        read_models(ROOT / "resources" / "models.tsv"),
-    )
+    datasets, models = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(config)
     choice = chosen(given, config)
     estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())
     named = {item for target in choice.targets for item in Inputs(catalog).items_of(target)}

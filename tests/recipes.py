@@ -1,4 +1,4 @@
-"""The recipes of docs/extending.md: taking the blocks from the page, applying them to a copy of the repository."""
+"""The recipes of docs/extend: taking the blocks from the pages, applying them to a copy of the repository."""
 
 import os
 import re
@@ -45,8 +45,15 @@ class Block:
     text: str
 
 
+def recipes_of(root: Path) -> dict[str, list[Block]]:
+    """The recipes of a repository; what goes before them all is under 'Try it on a small run first'."""
+    # claim.md has steps of another form (tests/unit/test_verdicts_recipes.py).
+    pages = [page for page in sorted((root / "docs" / "extend").glob("*.md")) if page.name != "claim.md"]
+    return recipes("".join(page.read_text(encoding="utf-8") for page in pages))
+
+
 def recipes(page: str) -> dict[str, list[Block]]:
-    """The blocks of a page under each heading of the second level; what stands before the first is under ''."""
+    """The blocks of a page under each heading of the first and second level; what precedes these is under ''."""
     found: dict[str, list[Block]] = {"": []}
     heading, wanted, fence, lines = "", None, None, []
     for line in page.splitlines():
@@ -57,8 +64,8 @@ def recipes(page: str) -> dict[str, list[Block]]:
             fence = wanted = None
         elif fence is not None:
             lines.append(line)
-        elif line.startswith("## "):
-            heading = line[3:]
+        elif line.startswith(("# ", "## ")):
+            heading = line.lstrip("# ")
             found[heading] = []
         elif step := STEP.search(line):
             assert wanted is None, f"nothing follows '{wanted[0]} {wanted[1]}'"

@@ -1,4 +1,4 @@
-"""What the tests of partial re-runs share: the tables of docs/partial-reruns.md, changes to a project, and its runs."""
+"""What the tests of partial re-runs share: tables of docs/use/partial-reruns.md, changes to a project, its runs."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from tests.recipes import copy_repository
 from tests.workflow import planned, snakemake
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "partial-reruns.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "use" / "partial-reruns.md"
 
 # How the files of the tables are edited: a text that stands there, and what it becomes.
 CODE = (r"(?m)\n\n\n(?=@|def |class )", "\n\n\nADDED = 1\n\n\n")

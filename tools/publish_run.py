@@ -47,7 +47,7 @@ def parse_args() -> Namespace:
         epilog=__doc__[__doc__.find("Example:") :],
     )
     args.add_argument("--results", type=Path, required=True, help="results/<run>, finished or not")
-    args.add_argument("--out", type=Path, required=True, help="the folder to write, such as docs/small-run/outcome")
+    args.add_argument("--out", type=Path, required=True, help="the folder to write: docs/notes/small-run/outcome")
     return args.parse_args()
 
 

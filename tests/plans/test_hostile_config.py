@@ -83,6 +83,15 @@ def recorded(command, folder):
 @pytest.mark.parametrize("models", ["hub", "folder"])
 def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models):
     config = settings(project) | {"items": ITEMS, "seeds": [1], "anc": {"norm_models": "pretrain"}}
+    entry = {
+        "hub": "own/set",
+        "revision": "main",
+        "task": "ner",
+        "languages": ["wo"],
+        "splits": {"test": f"a {HOSTILE}"},
+    }
+    entry |= {"licence": HOSTILE, "columns": {"tokens": HOSTILE}, "labels": {"a": HOSTILE}}
+    config |= {"datasets": {"mine": entry}, "align-predict": {"domains": {"ner": ["wikiann_en", "mine_wo"]}}}
     if models == "folder":
         config["models"] = f"models {HOSTILE}"
         names = [row.split("\t")[0] for row in (project / "resources" / "models.tsv").read_text().splitlines()[1:]]

@@ -1,4 +1,4 @@
-"""docs/partial-reruns.md holds at paper scale: what runs again after a change, by dry run."""
+"""docs/use/partial-reruns.md holds at paper scale: what runs again after a change, by dry run."""
 
 import base64
 import os
@@ -7,7 +7,7 @@ import time
 
 import pytest
 import yaml
-from tests.recipes import apply, recipes
+from tests.recipes import apply, recipes_of
 from tests.reruns import as_before, cases, edit, project, run, stated, would_run
 
 from crossalign.papers.all_items import ITEMS
@@ -52,8 +52,7 @@ def test_at_paper_scale(paper, change, where, jobs):
             edit(paper / place, change)
             assert would_run(paper) == stated(jobs)
     else:
-        heading = re.fullmatch(r"\[(.+)\]\(extending\.md#[a-z-]+\)", where)[1]
-        steps = recipes((paper / "docs" / "extending.md").read_text(encoding="utf-8"))[heading]
+        steps = recipes_of(paper)[re.fullmatch(r"\[(.+)\]\(\.\./extend/[a-z]+\.md\)", where)[1]]
         files = {paper / step.file for step in steps if step.file}
         with as_before(*sorted(files)):
             apply(steps, paper)

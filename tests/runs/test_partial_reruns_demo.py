@@ -1,4 +1,4 @@
-"""docs/partial-reruns.md holds in the demo: what runs again after a change, done for real."""
+"""docs/use/partial-reruns.md holds in the demo: what runs again after a change, done for real."""
 
 import os
 import subprocess

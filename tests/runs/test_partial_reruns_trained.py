@@ -1,4 +1,4 @@
-"""docs/partial-reruns.md holds where models are trained: each change for real in a tiny demo; nothing else moves."""
+"""docs/use/partial-reruns.md holds where models are trained: each change in a tiny demo, nothing else moves."""
 
 import os
 import re

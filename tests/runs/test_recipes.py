@@ -1,4 +1,4 @@
-"""The recipes of docs/extending.md, each done to a copy of the repository: what the page says happens does happen."""
+"""The recipes of docs/extend, each done to a copy of the repository: what the pages say happens does happen."""
 
 import csv
 import gzip
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import yaml
-from tests.recipes import Block, apply, changed, commands, copy_repository, plan, recipes, run
+from tests.recipes import Block, apply, changed, commands, copy_repository, plan, recipes, recipes_of, run
 from tests.unit.made_results import make_results
 from tests.unit.world_for_tests import small_override
 from tests.workflow import planned, shrink_world
@@ -19,15 +19,16 @@ from crossalign.catalog.config import load, merge
 
 @pytest.fixture(scope="module")
 def page(root):
-    return recipes((root / "docs" / "extending.md").read_text(encoding="utf-8"))
+    return recipes_of(root)
 
 
 @pytest.fixture(scope="module")
 def finished(root, page, tmp_path_factory):
     """A copy of the repository in which the small run of the page is complete, with empty files for results."""
     folder = copy_repository(root, tmp_path_factory.mktemp("finished"))
-    apply(page[""], folder)
-    (command,) = commands(page[""])
+    first = page["Try it on a small run first"]
+    apply(first, folder)
+    (command,) = commands(first)
     done = run(command, folder, stand_in=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -162,7 +163,7 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
 
 def test_the_differences_name_keys_that_exist(root):
     config = load([])
-    lines = (root / "docs" / "differences.md").read_text(encoding="utf-8").splitlines()
+    lines = (root / "docs" / "understand" / "differences.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     rows = [row for row in rows if row[-1] != "key"]
     assert len(rows) > 50
@@ -172,7 +173,7 @@ def test_the_differences_name_keys_that_exist(root):
         assert key.startswith("`") and key.endswith("`"), key
         value = config
         for part in key.strip("`").split("."):
-            assert part in value, f"docs/differences.md names {key}, which is not in config.yaml"
+            assert part in value, f"docs/understand/differences.md names {key}, which is not in config.yaml"
             value = value[part]
 
 

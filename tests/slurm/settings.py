@@ -7,8 +7,9 @@ from pathlib import Path
 
 GPUS = 2  # of each node
 CPUS = 8  # of each node, where nothing else is said
-ACCOUNT = "testers"
-PARTITION = "test"
+# Those of profiles/slurm, which then serves as it is (tools/slurm_here.py).
+ACCOUNT = "my_account"
+PARTITION = "my_partition"
 
 
 def write_settings(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.slurm.harness import Run, journal
-from tests.slurm.settings import GPUS
+from tests.slurm.settings import GPUS, PARTITION
 
 MINIATURE = Path(__file__).with_name("miniature.smk")
 NAMES = ["ash", "birch", "cedar", "elm", "fir"]
@@ -161,7 +161,7 @@ def warn(cluster, job, node):
 
 @pytest.mark.parametrize(
     ("partition", "strike"),
-    [("test", warn), ("patient", lambda cluster, _, node: preempt(cluster, node))],
+    [(PARTITION, warn), ("patient", lambda cluster, _, node: preempt(cluster, node))],
     ids=["warned", "preempted"],
 )
 def test_there_is_time_to_save(plain_cluster, tmp_path, partition, strike):

@@ -1,4 +1,4 @@
-"""The examples of docs/analysis.md run on the results of a demo, and its tables name every column."""
+"""The examples of docs/use/analysis.md run on the results of a demo, and its tables name every column."""
 
 import re
 
@@ -12,7 +12,7 @@ from crossalign.results.frames import SCORES, SIMILARITY, write_frames
 
 @pytest.fixture(scope="module")
 def page(root):
-    return (root / "docs/analysis.md").read_text(encoding="utf-8")
+    return (root / "docs/use/analysis.md").read_text(encoding="utf-8")
 
 
 def test_the_examples(page, root, tmp_path, monkeypatch, capsys):

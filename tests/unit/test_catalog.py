@@ -6,7 +6,7 @@ import pytest
 import yaml
 from made_results import load
 
-from crossalign.analysis.indexes import ANC, CKA, INDEXES
+from crossalign.analysis.indexes import ANC, CCA, CKA
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
 from crossalign.catalog.runs import count, kind_of
 from crossalign.catalog.sets import DataSet, parse_set, raw_files
@@ -35,7 +35,7 @@ def test_there_are_48_items(config):
     counts = {"align-predict": 16, "anc": 11, "adjust": 11, "talk": 10}
     assert sum(counts.values()) == 48
     assert all(len(PAPERS[paper]) >= count for paper, count in counts.items())
-    assert list(catalog_of(config).items) == list(ITEMS)
+    assert list(catalog_of(config).items) == [name for name in ITEMS if not name.startswith("study/")]
 
 
 @pytest.mark.parametrize(("scope", "finetunings", "mlm"), [("slides", 75, 8), ("full", 735, 43)])
@@ -167,7 +167,7 @@ def test_items_can_be_chosen(config):
         *((Base(name), "xnliext", ANC, "de en et fr ru") for name in ("xlmr-xxl", "xglm-7.5b")),
         (Base("xlmr-base"), "xnliext", ANC, "de en et fr lt lv pl ru"),
         (Base("scale-pre"), "xnliext", (*CKA, *ANC), "bg en et fr"),
-        (Base("scale-normformer"), "xnliext", [name for name in INDEXES if name != "cka-rbf"], "bg en et fr"),
+        (Base("scale-normformer"), "xnliext", (*CKA, *ANC, *CCA, "matching"), "bg en et fr"),
         (Tuned("scale-normformer", "anc-nli", "multinli_en", "ref", 1), "xnliext", (*CKA, *ANC), "bg en et fr"),
         (Tuned("mbert", "parsing", "en_ewt", "random-1-2", 1), "pud", (*CKA, "cka-rbf"), "ar de en fr id ru tr"),
         (Tuned("mbert", "parsing", "en_ewt", "random-1-2", 1), "xnliext", (), "en"),

@@ -35,7 +35,7 @@ from crossalign.results.published import PRINTED
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 
-# What the papers' own numbers do not support; docs/verdicts.md tells why.
+# What the papers' own numbers do not support; docs/understand/verdicts.md tells why.
 CONTRADICTED = {
     **{("align-predict", f"spearman-{name}"): UNCLEAR for name in ("ft-ner", "pre-ner", "strong")},
     ("align-predict", "upper-ar-pos"): UNCLEAR,
@@ -299,7 +299,7 @@ def test_a_claim_without_a_declaration_is_told(tmp_path):
         csv.writer(stream, lineterminator="\n").writerow(["new-one", "A new claim", *[""] * 6])
     header = "id,statement,sentence,where,quantity,value,unit,note\n"
     for text, message in (
-        (path.read_text(encoding="utf-8"), "no predicate and no reason is declared for new-one; see docs/verdicts.md"),
+        (path.read_text(encoding="utf-8"), "no predicate and no reason is declared for new-one; see docs/extend/"),
         ("id,statement\nx,y\n", "line 2: the columns id, statement, sentence, where, .* are needed"),
         (header, "no row for languages-world, .*which the paper's claims.py declares"),
     ):

@@ -95,7 +95,7 @@ UPPERS = [name for name in UPPERS if len(name.split("-")) > 2]
 # What is said in amount alone.
 AMOUNTS = [("anc", name) for name in ("anc-peak", "match-fr", "ccas")]
 
-# Numbers that would bear out what the paper's own do not; docs/verdicts.md tells why these do not.
+# Numbers that would bear out what the paper's own do not; docs/understand/verdicts.md tells why these do not.
 MENDED = {
     (ALIGN, "spearman-ft-ner"): rho(0.6, 0.011, task="ner"),
     (ALIGN, "spearman-pre-ner"): rho(0.6, 0.011, task="ner"),

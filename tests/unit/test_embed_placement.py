@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from crossalign.embedding.placement import Demand, Sizes, demand, plan, weight_sizes, working_bytes
+from crossalign.engine.encoder import empty_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import BUDGET
 from crossalign.fetch.register import read_models
@@ -30,17 +31,21 @@ CONFIGS = {
 }  # fmt: skip
 
 
+def empty(raw):
+    return empty_encoder(EncoderConfig.from_huggingface(raw))
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_sizes_are_those_of_the_register(name, root):
     with (root / "resources" / "models.tsv").open(encoding="utf-8") as stream:
         parameters = {row["name"]: row["parameters"] for row in csv.DictReader(stream, delimiter="\t")}
-    assert weight_sizes(EncoderConfig.from_huggingface(CONFIGS[name]), "bf16").total == 2 * int(parameters[name])
-    assert weight_sizes(EncoderConfig.from_huggingface(CONFIGS[name]), "fp32").total == 4 * int(parameters[name])
+    assert weight_sizes(empty(CONFIGS[name]), "bf16").total == 2 * int(parameters[name])
+    assert weight_sizes(empty(CONFIGS[name]), "fp32").total == 4 * int(parameters[name])
 
 
 def test_tables_of_small_models_stay_exact():
-    config = EncoderConfig(vocab_size=100, hidden=8, layers=2, heads=2, intermediate=16)
-    low, full = weight_sizes(config, "bf16"), weight_sizes(config, "fp32")
+    encoder = empty_encoder(EncoderConfig(vocab_size=100, hidden=8, layers=2, heads=2, intermediate=16))
+    low, full = weight_sizes(encoder, "bf16"), weight_sizes(encoder, "fp32")
     assert low.embeddings == full.embeddings and 2 * sum(low.layers) == sum(full.layers)
 
 
@@ -83,11 +88,11 @@ def test_what_does_not_fit_gives_numbers_and_ways_out(devices, host):
 
 
 def test_a_batch_needs_more_with_more_tokens_and_precision():
-    config = EncoderConfig.from_huggingface(CONFIGS["xlmr-xxl"])
-    assert working_bytes(config, "bf16", 2000) == 2 * working_bytes(config, "bf16", 1000)
-    assert working_bytes(config, "bf16", 1000) < working_bytes(config, "fp32", 1000)
+    encoder = empty(CONFIGS["xlmr-xxl"])
+    assert working_bytes(encoder, "bf16", 2000) == 2 * working_bytes(encoder, "bf16", 1000)
+    assert working_bytes(encoder, "bf16", 1000) < working_bytes(encoder, "fp32", 1000)
     # Nothing of a layer is smaller than its input, its two products and the inner states.
-    assert working_bytes(config, "bf16", 1) > 2 * (4096 + 3 * 4096 + 16384)
+    assert working_bytes(encoder, "bf16", 1) > 2 * (4096 + 3 * 4096 + 16384)
 
 
 @pytest.mark.parametrize("name", ["mbert", "xlmr-base", *CONFIGS])
@@ -100,11 +105,11 @@ def test_demand_before_the_download(name, root):
         "xlmr-base": {"model_type": "xlm-roberta", "vocab_size": 250002, "max_position_embeddings": 514,
                       "type_vocab_size": 1},
     }  # fmt: skip
-    config = EncoderConfig.from_huggingface(CONFIGS.get(name) or {**base, **small[name]})
-    assert found.weights == pytest.approx(weight_sizes(config, "bf16").total, rel=0.001)
+    encoder = empty(CONFIGS.get(name) or {**base, **small[name]})
+    assert found.weights == pytest.approx(weight_sizes(encoder, "bf16").total, rel=0.001)
     budget = BUDGET["cuda"]
-    assert working_bytes(config, "bf16", budget) <= found.batch < 3 * working_bytes(config, "bf16", budget)
-    assert plan("m", weight_sizes(config, "bf16"), found.batch, [(GPU0, found.memory + GB // 100)], 0).layers
+    assert working_bytes(encoder, "bf16", budget) <= found.batch < 3 * working_bytes(encoder, "bf16", budget)
+    assert plan("m", weight_sizes(encoder, "bf16"), found.batch, [(GPU0, found.memory + GB // 100)], 0).layers
 
 
 @pytest.mark.parametrize(("memory", "devices"), [(40, 1), (10, 3), (3, 0)])

@@ -16,7 +16,7 @@ from crossalign.embedding import placement, sentences, states
 from crossalign.embedding.model import load_model
 from crossalign.embedding.placement import Placement
 from crossalign.embedding.sentences import Options, embed_files
-from crossalign.engine import folders
+from crossalign.engine import weights
 from crossalign.engine.folders import load_weights, save_encoder
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
@@ -130,11 +130,11 @@ def test_spilled_layers_compute_the_same(made, tmp_path):
 
 def test_large_tensors_are_read_in_pieces(made, monkeypatch):
     _, folder, _ = made
-    shards = folders.Shards(folder)
+    shards = weights.Shards(folder)
     whole = {name: shards.read(name, CPU, torch.bfloat16) for name in shards.places}
     assert any(tensor.dim() == 2 and len(tensor) > 20 for tensor in whole.values())
-    monkeypatch.setattr(folders, "_PIECE", 4 * 16 * 7)
-    shards = folders.Shards(folder)
+    monkeypatch.setattr(weights, "_PIECE", 4 * 16 * 7)
+    shards = weights.Shards(folder)
     for name, tensor in whole.items():
         assert torch.equal(shards.read(name, CPU, torch.bfloat16), tensor)
         assert torch.equal(shards.read(name, CPU, torch.float32).bfloat16(), tensor)
@@ -177,7 +177,7 @@ def test_tuned_model_is_laid_over_its_base(folder, tmp_path):
 
 def test_a_model_that_does_not_fit_says_so_before_it_is_read(folder, monkeypatch):
     monkeypatch.setattr(placement, "host_memory", lambda: 3_000_000)
-    monkeypatch.setattr(folders.Shards, "read", lambda *_: pytest.fail("nothing is to be read"))
+    monkeypatch.setattr(weights.Shards, "read", lambda *_: pytest.fail("nothing is to be read"))
     with pytest.raises(UserError) as caught:
         load_model(folder, CPU, budget=1_000_000)
     message = str(caught.value)

@@ -191,9 +191,9 @@ def write_folder(folder, raw, tensors=None):
     ],
 )
 def test_configs_that_are_refused(tmp_path, raw, message):
-    write_folder(tmp_path, raw)
+    write_folder(tmp_path, {"model_type": "bert"} | raw)
     with pytest.raises(UserError, match=message):
-        load_config(tmp_path)
+        load_config(tmp_path, "own")
 
 
 def test_folders_that_are_refused(pair, tmp_path):
@@ -217,7 +217,7 @@ def test_folders_that_are_refused(pair, tmp_path):
     (missing,) = library_names(ours)["layers.1.down.bias"]
     tensors.pop(missing)
     write_folder(tmp_path, raw, tensors)
-    refused(f"no tensor '{re.escape(missing)}'")
+    refused(f"do not fit config.json: missing are {re.escape(missing)}")
     (tmp_path / "model.safetensors.index.json").write_text("[]")
     refused("is no index of weights")
 

@@ -1,4 +1,4 @@
-"""Messages of docs/troubleshooting.md that no other test brings about: what has to go wrong goes wrong here."""
+"""Messages of docs/use/troubleshooting.md that no other test brings about: what has to go wrong goes wrong here."""
 
 import contextlib
 import http.server
@@ -17,8 +17,8 @@ from tests.workflow import snakemake
 from crossalign.data.lines import Source
 from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.folders import Shards
 from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.weights import Shards
 from crossalign.fetch import transfer
 from crossalign.fetch.retry import SourceError
 from crossalign.runtime.errors import UserError
@@ -44,7 +44,7 @@ def test_a_certificate_that_nobody_vouches_for(tmp_path, monkeypatch):
         transfer.trust.cache_clear()
         with pytest.raises(SourceError, match=untrusted), transfer.open_url(url, {}, 10):
             pass
-        # What docs/troubleshooting.md advises.
+        # What docs/use/troubleshooting.md advises.
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         transfer.trust.cache_clear()
         with transfer.open_url(url, {}, 10) as answer:

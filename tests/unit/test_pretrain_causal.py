@@ -7,11 +7,11 @@ from tests.pretrain_toys import make_texts, settings, start
 
 from crossalign.embedding.model import load_model
 from crossalign.embedding.sentences import Options, embed_files
-from crossalign.embedding.states import Frame
 from crossalign.engine.corpus import CausalBlocks, Corpus
 from crossalign.engine.folders import load_encoder, load_head, load_weights
 from crossalign.engine.lm_heads import masked_loss
 from crossalign.engine.pretrain_job import Job, pretrain, starting_point
+from crossalign.engine.tokens import Frame
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
@@ -62,7 +62,7 @@ def test_sentences_are_embedded_as_the_library_would(trained, texts, tmp_path):
     text.write_text("\n".join(lines) + "\n")
     model = load_model(trained[0], CPU)
     frame = Frame.of(model.tokenizer)
-    assert frame.before == (model.tokenizer.token_to_id("</s>"),) and not frame.after and not frame.has_cls
+    assert frame.before == (model.tokenizer.token_to_id("</s>"),) and not frame.after
     embed_files(model, {"aa": text}, tmp_path, Options(32, "include"))
     got = np.load(tmp_path / "aa.npy")
     theirs = transformers.XGLMModel.from_pretrained(trained[0]).eval()

@@ -13,7 +13,7 @@ from tests.unit.made_results import load, make_results
 
 from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.papers import all_of, make
-from crossalign.papers.align_predict.correlation import Correlations, spearman
+from crossalign.papers.align_predict.correlation import correlations, spearman
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common import colours
 from crossalign.papers.common.context import Context
@@ -137,7 +137,7 @@ def test_a_curve_that_was_not_run_has_a_line_in_the_data(made, tmp_path):
 @pytest.mark.parametrize("item", ["align-predict/figure3", "talk/figure5"])
 def test_correlations_by_layer_have_errors_by_a_bootstrap_over_languages(item, made):
     rows = [row for row in make(item, made).tidy() if row["series"] == "NER, fine-tuned"]
-    found = Correlations(made, "ner", pretrained=False)
+    found = correlations(made, "ner", pretrained=False)
     transfer = [side for side, _ in found.means([0])]
     drawn = bootstrap_spearman(transfer, [[alike for _, alike in found.means([layer])] for layer in range(13)])
     rhos = [float(row["y"]) for row in rows]

@@ -24,7 +24,7 @@ def on_gpus(root):
 
 
 def test_the_document_names_the_rules_that_use_gpus(root, on_gpus):
-    text = (root / "docs" / "cluster.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "use" / "cluster.md").read_text(encoding="utf-8")
     listed = re.search(r"the rules that use GPUs \(([^)]*)\)", text)[1]
     assert sorted(re.findall(r"`(\w+)`", listed)) == sorted(on_gpus)
 

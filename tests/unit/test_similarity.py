@@ -8,6 +8,7 @@ import scipy.linalg
 
 from crossalign.analysis import backends, pairwise, similarity
 from crossalign.analysis.backends import NumpyBackend, TorchBackend, choose_backend
+from crossalign.analysis.indexes import VARIANCE
 from crossalign.analysis.similarity import INDEXES, Options, compare
 from crossalign.runtime.errors import UserError
 
@@ -62,11 +63,13 @@ def expected(x: np.ndarray, y: np.ndarray, directions: int = 20) -> dict[str, fl
     rho, variates = qr_correlations(x, y)
     weights = np.abs(variates.T @ centre(x)).sum(axis=1)
     leading = [scipy.linalg.svd(centre(m), full_matrices=False)[0][:, :directions] for m in (x, y)]
+    shares = sum(m.var(axis=0) / m.var(axis=0).sum() / 2 for m in (x, y))
     cosines = (x / np.linalg.norm(x, axis=1)[:, None]) @ (y / np.linalg.norm(y, axis=1)[:, None]).T
     return {
         "cka": gram_cka(x @ x.T, y @ y.T),
         "cka-uncentred": np.linalg.norm(x.T @ y) ** 2 / np.linalg.norm(x.T @ x) / np.linalg.norm(y.T @ y),
         "cka-rbf": gram_cka(rbf(x), rbf(y)),
+        "cka-standardised": gram_cka(*(m @ m.T for m in (x / x.std(axis=0), y / y.std(axis=0)))),
         "anc": np.abs(corr).mean(),
         "anc-signed": corr.mean(),
         "cca": rho.mean(),
@@ -74,6 +77,7 @@ def expected(x: np.ndarray, y: np.ndarray, directions: int = 20) -> dict[str, fl
         "svcca": scipy.linalg.svdvals(leading[0].T @ leading[1]).mean(),
         "pwcca": (weights / weights.sum()) @ rho,
         "matching": (cosines.argmax(axis=1) == np.arange(len(x))).mean(),
+        **{f"variance-{k}": np.sort(shares)[::-1][:k].sum() for k in (1, 5, 20)},
     }
 
 
@@ -357,7 +361,7 @@ def test_dependent_neurons_count_once(backend):
     exact = np.hstack([x, x[:, :3]])
     assert compare(exact, [y], asked, backend)[0].values == pytest.approx(plain, abs=1e-8)
     # All but the index whose weights count directions that neurons do not have.
-    whole = [name for name in INDEXES if name != "pwcca-ecco"]
+    whole = [name for name in INDEXES if name not in ("pwcca-ecco", *VARIANCE)]
     assert compare(exact, [exact], Options(whole), backend)[0].values == pytest.approx(
         dict.fromkeys(whole, 1.0), abs=1e-8
     )

@@ -161,7 +161,7 @@ def test_notes_speak_of_the_languages_that_are_there(small, root):
 
 
 def test_an_own_model_beside_the_papers_takes_nothing_from_them(root, tmp_path):
-    """As docs/extending.md adds one: figures 3 and 5 of `anc` get a panel more."""
+    """As docs/extend/model.md adds one: figures 3 and 5 of `anc` get a panel more."""
     plain = load(root, items=["anc/figure3", "anc/figure5"])
     changed = load(root, items=["anc/figure3", "anc/figure5"], **TINY)
     changed["anc"]["known_models"] = ["tiny", *plain["anc"]["known_models"]]

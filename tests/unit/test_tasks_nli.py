@@ -26,8 +26,9 @@ PAIR = {"id": "1", "premise": "the cat sat", "hypothesis": "John lives", "label"
 )
 def test_pairs_are_those_of_the_tokenizers_own_template(make, template, special):
     tokenizer = make()
+    numbers = [(token, tokenizer.token_to_id(token)) for token in special]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A", pair=template, special_tokens=[(token, tokenizer.token_to_id(token)) for token in special]
+        single=f"{special[0]} $A {special[1]}", pair=template, special_tokens=numbers
     )
     encoding = tokenizer.encode(PAIR["premise"], PAIR["hypothesis"])
     (example,) = get_task("nli").examples([PAIR], tokenizer, 32)
@@ -75,12 +76,26 @@ def test_read(tmp_path):
     pair = PAIR | {"premise": "one\u2028two\x0bthree"}
     path.write_text(json.dumps(pair, ensure_ascii=False) + "\n", encoding="utf-8")
     assert get_task("nli").read(path) == [pair]
-    path.write_text(json.dumps(PAIR | {"label": "contradictory"}) + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match="line 1: label 'contradictory' is none of entailment, neutral, contradiction"):
+    strange = json.dumps(PAIR | {"label": "contradictory"}) + "\n"
+    path.write_text(json.dumps(PAIR) + "\n" + strange, encoding="utf-8")
+    with pytest.raises(UserError, match="line 2: label 'contradictory' is none of entailment, neutral, contradiction"):
         get_task("nli").read(path)
+
+
+def test_pairs_of_another_kind_have_their_own_labels(tmp_path):
+    path = tmp_path / "paraphrases.jsonl"
+    pairs = [PAIR | {"id": label, "label": label} for label in ("same", "other")]
+    path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    task = get_task("nli")
+    task = task.with_labels_of(task.read(path))
+    assert task.labels == ("other", "same")
+    assert [example["label"] for example in task.examples(task.read(path), bert_tokenizer(), 32)] == [1, 0]
+    assert get_task("nli").with_labels_of([PAIR]).labels == ("entailment", "neutral", "contradiction")
+    with pytest.raises(UserError, match="line 1: label 'same' is none of entailment, neutral, contradiction"):
+        get_task("nli", ["entailment", "neutral", "contradiction"]).read(path)
 
 
 def test_tokenizer_without_special_tokens():
     tokenizer = Tokenizer(models.WordPiece({"[CLS]": 0, "a": 1, "[UNK]": 2}, unk_token="[UNK]"))
-    with pytest.raises(UserError, match=r"the tokenizer lacks \[SEP\], \[PAD\]"):
+    with pytest.raises(UserError, match=r"the tokenizer has no token that ends a text; one of \[SEP\], </s>"):
         Specials.of(tokenizer)

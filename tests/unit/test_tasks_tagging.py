@@ -1,5 +1,6 @@
 """POS and NER: examples, windows, decoding, scores, bad files."""
 
+import gzip
 import json
 
 import numpy as np
@@ -52,11 +53,29 @@ def test_example(make):
 def test_words_are_tokenised_as_in_their_sentence(make):
     tokenizer = make()
     sentences = [["the", "cat's", "Xyz", "sat", "."], ["Paris-Berlin", "the", "who?"]]
-    table = word_pieces(tokenizer, sentences, 99)
+    split = word_pieces(tokenizer, sentences, 99)
     for words in sentences:
         whole = tokenizer.encode(words, is_pretokenized=True, add_special_tokens=False)
-        assert [piece for word in words for piece in table[word]] == whole.ids
-        assert [number for number, word in enumerate(words) for _ in table[word]] == whole.word_ids
+        assert [piece for pieces in split(words) for piece in pieces] == whole.ids
+        assert [number for number, pieces in enumerate(split(words)) for _ in pieces] == whole.word_ids
+
+
+def test_real_vocabulary(shared):
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    vocabulary = gzip.decompress((shared / "data/mbert_vocab/vocab.txt.gz").read_bytes()).decode().split("\n")
+    tokenizer = Tokenizer(
+        models.WordPiece({word: number for number, word in enumerate(vocabulary) if word}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    lines = gzip.decompress((shared / "data/wikiann/ar.dev.tsv.gz").read_bytes()).decode().split("\n\n")[:200]
+    sentences = [[line.split("\t")[0] for line in block.split("\n") if line] for block in lines]
+    split = word_pieces(tokenizer, sentences, 999)
+    for words in sentences:
+        whole = tokenizer.encode(words, is_pretokenized=True, add_special_tokens=False)
+        found = [piece for pieces in split(words) for piece in pieces]
+        assert [piece for piece in found if piece != 100] == [piece for piece in whole.ids if piece != 100]
 
 
 def test_a_word_of_which_nothing_remains_is_unknown():

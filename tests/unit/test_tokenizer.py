@@ -20,7 +20,7 @@ def train(size=80, style="bert", lines=LINES):
 def test_special_tokens_are_those_the_tasks_look_for(style):
     tokenizer = train(style=style)
     specials = Specials.of(tokenizer)
-    assert specials.typed == (style == "bert")
+    assert specials.frame.typed == (style == "bert")
     assert tokenizer.encode("the cat").ids[0] == specials.cls and tokenizer.encode("the cat").ids[-1] == specials.sep
     assert specials.pad == (0 if style == "bert" else 1) and mask_token(tokenizer) == 4
     assert tokenizer.get_vocab_size() == 80

@@ -1,4 +1,4 @@
-"""Every message that docs/troubleshooting.md quotes is one that somebody says: our code, Snakemake, or the system."""
+"""Every message that docs/use/troubleshooting.md quotes is said by our code, by Snakemake, or by the system."""
 
 import ast
 import errno
@@ -11,7 +11,7 @@ import pytest
 import snakemake
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "troubleshooting.md"
+PAGE = ROOT / "docs" / "use" / "troubleshooting.md"
 GAP = "…"
 
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/verdicts.md, run as they stand in a copy of the repository."""
+"""The recipes of docs/extend/claim.md, run as they stand in a copy of the repository."""
 
 import json
 import os
@@ -19,9 +19,9 @@ from crossalign.results.claims.tolerances import tolerances
 
 def recipe(root, name):
     """The shell commands of a recipe, in their order."""
-    text = (root / "docs/verdicts.md").read_text(encoding="utf-8")
+    text = (root / "docs/extend/claim.md").read_text(encoding="utf-8")
     blocks = re.findall(rf"<!-- recipe: {name} -->\n```bash\n(.*?)```", text, re.DOTALL)
-    assert blocks, f"docs/verdicts.md has no recipe '{name}'"
+    assert blocks, f"docs/extend/claim.md has no recipe '{name}'"
     return "".join(blocks)
 
 
@@ -76,7 +76,7 @@ def test_changing_a_tolerance(root, copy):
 
 
 def test_the_page_tells_the_findings_that_the_tests_know(root):
-    text = (root / "docs/verdicts.md").read_text(encoding="utf-8")
+    text = (root / "docs/understand/verdicts.md").read_text(encoding="utf-8")
     for (paper, name), label in CONTRADICTED.items():
         line = next(line for line in text.splitlines() if f"`{paper}`" in line and name in line)
         assert label in line

@@ -150,7 +150,7 @@ def test_lexicon_does_not_depend_on_which_language_is_asked_first() -> None:
 
 def test_the_documentation_lists_every_language(root: Path) -> None:
     rows = {}
-    for line in (root / "docs/demo-world.md").read_text(encoding="utf-8").splitlines():
+    for line in (root / "docs/understand/demo-world.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 8:
             rows[cells[0]] = cells

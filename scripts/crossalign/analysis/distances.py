@@ -34,6 +34,11 @@ class Panel:
     counts: dict[str, np.ndarray]
     summary: dict[str, float]
 
+    def mean(self, kind: str) -> float:
+        """The mean distance of the pairs of a kind, to the width of a bin."""
+        counts = self.counts[kind]
+        return float(((np.arange(len(counts)) + 0.5) * self.width) @ counts / counts.sum())
+
 
 def measure(related: np.ndarray, unrelated: np.ndarray, names: Sequence[str] = KINDS) -> Panel:
     """Distances, their histogram, and how well they separate the two kinds.

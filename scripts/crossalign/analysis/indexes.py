@@ -30,6 +30,7 @@ ALL = (
     Index("cka", "CKA", "cka", resampled=True, length_control=True),
     Index("cka-uncentred", "CKA, not centred", "cka"),
     Index("cka-rbf", "CKA, RBF kernel", "rbf", all_pairs=True),
+    Index("cka-standardised", "CKA, neurons standardised", "standardised"),
     Index("anc", "ANC", "anc", resampled=True, length_control=True),
     Index("anc-signed", "ANC, signed", "anc", resampled=True),
     Index("cca", "CCA", "cca"),
@@ -39,6 +40,10 @@ ALL = (
     Index("pwcca", "PWCCA", "cca"),
     Index("pwcca-ecco", "PWCCA (authors' library)", "ecco"),
     Index("matching", "Matching accuracy", "matching", resampled=True, all_pairs=True),
+    # No similarity, but why one may mislead: the share of the variance that so many neurons hold.
+    Index("variance-1", "Variance of the largest neuron", "variance"),
+    Index("variance-5", "Variance of the 5 largest neurons", "variance"),
+    Index("variance-20", "Variance of the 20 largest neurons", "variance"),
 )
 
 
@@ -50,6 +55,7 @@ def of(*families: str) -> tuple[str, ...]:
 INDEXES = tuple(index.name for index in ALL)
 LABELS = {index.name: index.label for index in ALL}
 CKA, ANC, CCA, ECCO = of("cka"), of("anc"), of("cca", "ecco"), of("ecco")
+STANDARDISED, VARIANCE = of("standardised"), of("variance")
 RESAMPLED = tuple(index.name for index in ALL if index.resampled)
 CONTROLLED = tuple(index.name for index in ALL if index.length_control)
 PAIRWISE = tuple(index.name for index in ALL if index.all_pairs)

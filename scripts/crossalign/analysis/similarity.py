@@ -6,6 +6,7 @@ sentences, cka and anc come a second and a third time with the length controlled
     cka             linear CKA, centred: |X^T Y|^2 / (|X^T X| |Y^T Y|), Frobenius norms (Kornblith et al. 2019)
     cka-uncentred   the same formula as `align-predict` prints it, without centring
     cka-rbf         CKA with a Gaussian kernel, as the public code of `align-predict` has it
+    cka-standardised  cka after every neuron is divided by its standard deviation, so that none counts for more
     anc             mean over neurons of |corr(x_i, y_i)| (equation 4 of `anc`)
     anc-signed      the same without the absolute value
     cca             mean canonical correlation
@@ -17,10 +18,11 @@ sentences, cka and anc come a second and a third time with the length controlled
     pwcca-ecco      the same with ecco's weights: directions of the whitened neurons are applied to the neurons as they
                     are, with the means added
     matching        share of sentences of X whose translation has the highest cosine in Y
+    variance-k      share of the variance, mean of X and Y, that the k neurons with the largest share hold
 
 Degenerate input:
     NaN, infinity, fewer than two sentences, different numbers of sentences: an error.
-    Different numbers of neurons: an error for anc, anc-signed and matching; fine for the others.
+    Different numbers of neurons: an error for anc, anc-signed, matching and variance-k; fine for the others.
     A constant neuron has no correlation and counts as 0 in ANC; the CCA family leaves it out.
     All neurons constant: NaN, except for cka-uncentred (defined unless a matrix is zero) and matching.
     Dependent neurons, or fewer sentences than neurons: the CCA family counts as many directions as the rank has.
@@ -39,7 +41,7 @@ import numpy as np
 from crossalign.analysis import bootstrap, canonical, pairwise
 from crossalign.analysis.backends import Array, Backend, NumpyBackend
 from crossalign.analysis.bootstrap import Resamples
-from crossalign.analysis.indexes import ANC, CCA, CKA, CONTROLLED, ECCO, INDEXES
+from crossalign.analysis.indexes import ANC, CCA, CKA, CONTROLLED, ECCO, INDEXES, STANDARDISED, VARIANCE
 from crossalign.analysis.matrices import Lengths, Matrix, Reordered, WithoutLength
 from crossalign.analysis.moments import Moments, Products, accumulate
 from crossalign.runtime.errors import UserError
@@ -98,7 +100,7 @@ def compare(
     found = [Similarity() for _ in rest]
     wanted = set(options.indexes)
     resamples = bootstrap.resamples(first.sentences) if options.resample else None
-    if wanted.intersection((*CKA, *ANC, *CCA)):
+    if wanted.intersection((*CKA, *STANDARDISED, *ANC, *CCA, *VARIANCE)):
         found, moments, products = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
         if wanted.intersection(CCA).difference(ECCO):
             _canonical([first, *rest], moments, products, options, found)
@@ -131,7 +133,7 @@ def _check_shapes(first: Matrix, rest: Sequence[Matrix], options: Options) -> No
                 f"{matrix.name}: {matrix.sentences} sentences, but {first.name} has {first.sentences}; "
                 "row n of both must be the same sentence"
             )
-        neuronwise = [name for name in options.indexes if name in ANC]
+        neuronwise = [name for name in options.indexes if name in (*ANC, *VARIANCE)]
         if neuronwise and matrix.neurons != first.neurons:
             raise UserError(
                 f"{matrix.name}: {matrix.neurons} neurons, but {first.name} has {first.neurons}; "
@@ -203,14 +205,14 @@ def similarity(index: str, x: np.ndarray, y: np.ndarray, **settings) -> float:
 def linear(
     first: Matrix, rest: Sequence[Matrix], wanted: Collection[str], resamples: Resamples | None, full: bool = False
 ) -> tuple[list[Similarity], list[Moments], list[Products]]:
-    """Those of `wanted` that are CKA or ANC, from second moments, which serve further indexes.
+    """Those of `wanted` that are CKA, ANC or shares of variance, from second moments, which serve further indexes.
 
     With `full` the moments are whole whatever is wanted.
     """
     neuronwise = not set(ANC).isdisjoint(wanted)
     # Overlaps cost as much as the moments: only CKA, and only the centred one, is resampled by them.
     parts = resamples.parts if resamples and ("cka" in wanted or neuronwise) else 0
-    full = full or not set(CKA).isdisjoint(wanted)
+    full = full or not {*CKA, *STANDARDISED}.isdisjoint(wanted)
     moments, products = accumulate(first, rest, full, parts if "cka" in wanted else 0, parts if neuronwise else 0)
     pairs = [Similarity() for _ in rest]
     if neuronwise:
@@ -219,6 +221,10 @@ def linear(
         _cka(pairs, moments, products, first.backend, resamples)
     if "cka-uncentred" in wanted:
         _uncentred(pairs, moments, products, first.backend)
+    if "cka-standardised" in wanted:
+        _standardised(pairs, moments, products, first.backend)
+    if shares := [name for name in VARIANCE if name in wanted]:
+        _variance(pairs, moments, shares, first.backend)
     for pair in pairs:
         pair.draws = {key: drawn for key, drawn in pair.draws.items() if key[1] in wanted}
     return pairs, moments, products
@@ -272,6 +278,26 @@ def _uncentred(pairs: list[Similarity], moments: list[Moments], products: list[P
     for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
         cross = _raised(product.cross, moments[0], moments[place], backend)
         pair.values["cka-uncentred"] = _ratio(_norm(cross, backend), norms[0], norms[place])
+
+
+def _standardised(pairs: list[Similarity], moments: list[Moments], products: list[Products], backend: Backend) -> None:
+    xp = backend.xp
+    # Divided by infinity, a constant neuron drops out.
+    lengths = [
+        xp.sqrt(xp.where(each.varies, each.squares, xp.full_like(each.squares, float("inf")))) for each in moments
+    ]
+    norms = [_norm(each.gram / xp.outer(own, own), backend) for each, own in zip(moments, lengths, strict=True)]
+    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
+        cross = _norm(product.cross / xp.outer(lengths[0], lengths[place]), backend)
+        pair.values["cka-standardised"] = _ratio(cross, norms[0], norms[place])
+
+
+def _variance(pairs: list[Similarity], moments: list[Moments], shares: list[str], backend: Backend) -> None:
+    squares = [backend.host(each.squares * each.varies) for each in moments]
+    first, *others = (each / each.sum() if each.any() else each * float("nan") for each in squares)
+    for pair, other in zip(pairs, others, strict=True):
+        held = np.sort(-(first + other) / 2)
+        pair.values |= {name: -float(held[: int(name.rpartition("-")[2])].sum()) for name in shares}
 
 
 def _neuron_correlations(left: Moments, right: Moments, product: Products, backend: Backend) -> Array:

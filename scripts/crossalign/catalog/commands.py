@@ -4,6 +4,7 @@ import shlex
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Tuned, is_continual, model_of, trial_of
 from crossalign.catalog.config import pair_count
+from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
 from crossalign.catalog.targets import preset, trials_of
 from crossalign.catalog.trained_models import trained_model, trained_vocabulary
@@ -16,6 +17,7 @@ from crossalign.engine.hyperparameters import (
     described,
 )
 from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings, VocabularySettings
+from crossalign.fetch.labelled import HubSplit
 from crossalign.fetch.register import Dataset
 
 
@@ -35,6 +37,11 @@ def options(**values: object) -> str:
 def prepare_options(config: dict, data: DataSet) -> str:
     """What the prepare program of the set's kind must know of it."""
     latin = data.languages[0] if data.latin else None
+    if own := labelled(config, data):
+        columns = [f"{use}={column}" for use, column in own.entry.get("columns", {}).items()]
+        labels = own.entry.get("labels")
+        labels = [f"{theirs}={ours}" for theirs, ours in labels.items()] if isinstance(labels, dict) else labels
+        return options(task=own.entry["task"], columns=columns or None, labels=labels)
     match data.kind:
         case "trees":
             part = data.split if data.fold else None
@@ -75,6 +82,11 @@ def prepare_options(config: dict, data: DataSet) -> str:
             form = {"xnliext": "extension"}.get(data.name, data.name)
             rows = config["anc"]["sentences"] if form == "extension" else None
             return options(format=form, lang=data.split, rows=rows)
+
+
+def split_options(split: HubSplit) -> str:
+    """Which files of the hub are a split of a labelled set."""
+    return options(name=split.name, split=split.split, hub=split.hub, revision=split.revision, files=split.files)
 
 
 def file_options(row: Dataset) -> str:

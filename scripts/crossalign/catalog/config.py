@@ -12,7 +12,10 @@ from pathlib import Path
 
 import yaml
 
+from crossalign.catalog.labelled import labelled, wrong_datasets
 from crossalign.catalog.papers import papers
+from crossalign.catalog.sets import DataSet, raw_files
+from crossalign.catalog.studied import wrong_models
 from crossalign.catalog.targets import KINDS
 from crossalign.catalog.trained_models import trained_models, wrong_entries
 from crossalign.engine.hyperparameters import limits
@@ -198,6 +201,9 @@ def meaning_problems(config: dict) -> Iterator[str]:
     yield from layers_beyond(config)
     yield from missing_treebanks(config)
     yield from wrong_presets(config)
+    yield from wrong_models(config)
+    yield from wrong_datasets(config, set(known_languages()))
+    yield from unknown_sets(config)
     yield from wrong_entries(config, set(known_languages()), set(read_models(MODELS)))
     if config["downloads"]["mirror_checksums"] == "mirror" and config["downloads"]["mirror"] is None:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
@@ -226,7 +232,7 @@ def unsafe_text(value: object, place: tuple = ()) -> Iterator[str]:
     elif isinstance(value, str):
         if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in value):
             yield f"{key_of(place)}: {value!r} has a line break or another control character, which is not allowed"
-        elif place in PATHS and (value.startswith(("-", "~")) or set("{}") & set(value)):
+        elif (place in PATHS or place[-1:] == ("folder",)) and (value.startswith(("-", "~")) or set("{}") & set(value)):
             expected = "a path without braces that does not begin with - or ~"
             yield f"{key_of(place)}: {value!r} is not allowed; expected {expected}"
 
@@ -238,6 +244,7 @@ LANGUAGE_KEYS = (
     ("anc", ("norm_languages", "xnli_languages", "known_languages", "scaling_languages")),
     ("adjust", ("languages", "translated")),
     ("talk", ("profile_languages", "languages", "treebanks", "ner", "text")),
+    ("study", ("languages", "unseen", "adjust")),
 )
 
 
@@ -245,7 +252,8 @@ def unknown_languages(config: dict) -> Iterator[str]:
     known = known_languages()
     for paper, keys in LANGUAGE_KEYS:
         for key in keys:
-            for lang in config[paper][key]:
+            # A run that is no study lacks the section.
+            for lang in (config.get(paper) or {}).get(key, ()):
                 if lang not in known:
                     yield f"{paper}.{key}: unknown language '{lang}'; known are {', '.join(sorted(known))}"
     paper = config["align-predict"]
@@ -273,6 +281,16 @@ def unknown_models(config: dict) -> Iterator[str]:
         for name in names:
             if name not in known:
                 yield f"{key}: unknown model '{name}'{suggestion(name, known)}"
+
+
+def unknown_sets(config: dict) -> Iterator[str]:
+    for place, name in enumerate(config["align-predict"]["domains"]["ner"]):
+        data = DataSet("ner", name, "test")
+        try:
+            if not labelled(config, data):
+                raw_files(data)
+        except UserError:
+            yield f"align-predict.domains.ner[{place}]: '{name}' is neither of WikiANN or CoNLL-2003 nor of `datasets`"
 
 
 def layers_beyond(config: dict) -> Iterator[str]:

@@ -11,9 +11,11 @@ from functools import cached_property
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of, parse
+from crossalign.catalog.labelled import labelled
 from crossalign.catalog.papers import papers
 from crossalign.catalog.runs import Catalog, covers_language
 from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files
+from crossalign.catalog.studied import HUB, place_of
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.runtime.errors import UserError
@@ -123,7 +125,12 @@ class Inputs:
     def _find_job(self, file: str) -> Job | None:
         if file.startswith(f"{self.downloads}/"):
             path = file.removeprefix(f"{self.downloads}/")
-            return self.download_model(path.split("/")[1]) if path.startswith("models/") else self.download_file(path)
+            match path.split("/"):
+                case ["models", model, _]:
+                    return self.download_model(model)
+                case ["datasets", name, split, _]:
+                    return self.download_labelled(name, split)
+            return self.download_file(path)
         if not file.startswith(f"{self.results}/"):
             return None
         path = file.removeprefix(f"{self.results}/")
@@ -151,6 +158,8 @@ class Inputs:
                 return self.compare_languages(parse("/".join(address)), stem)
             case ["distances", *address, _]:
                 return self.measure_distances(parse("/".join(address)), stem)
+            case ["tokenizers", _]:
+                return self.audit_tokenizer(name.removesuffix(".csv"))
             case ["tables" | "figures", paper, _]:
                 return self.make_item(f"{paper}/{stem}")
             case ["report", _]:
@@ -197,11 +206,12 @@ class Inputs:
     def fetched(self, items: Iterable[str] | None = None) -> list[str]:
         """Every file and model that items need from outside."""
         files = [f"{self.downloads}/{path}" for path in self.catalog.files(items)]
+        files += [f"{self.downloads}/{split.complete}" for split in self.catalog.hub_splits(items)]
         return files + [self._complete(name) for name in self.hub_models(items)]
 
     def hub_models(self, items: Iterable[str] | None = None) -> list[str]:
-        """The models to fetch: none where the models lie in a folder."""
-        return self.catalog.models(items) if self.config["models"] == "hub" else []
+        """The models to fetch: none of those that lie in a folder."""
+        return [name for name in self.catalog.models(items) if place_of(self.config, name) == HUB]
 
     def data(self, items: Iterable[str]) -> list[str]:
         """The prepared sets, word links, vocabularies and downloaded models behind items."""
@@ -245,7 +255,7 @@ class Inputs:
         if isinstance(start, Adapted) or self.catalog.made_here(start.name):
             files = model_files(self.at(start.path()))
             return [files["weights"], files["config"], files["tokenizer"]]
-        if self.config["models"] == "hub":
+        if place_of(self.config, start.name) == HUB:
             return [self._complete(start.name)]
         return self._folder_model(start.name)
 
@@ -255,7 +265,7 @@ class Inputs:
 
     def _folder_model(self, name: str) -> list[str]:
         if name not in self._model_folders:
-            place = Path(self.config["models"]) / name
+            place = Path(place_of(self.config, name))
             folder = place if place.is_absolute() else ROOT / place
             # Its own accounts say nothing that a job reads.
             names = {file.name for file in folder.glob("*") if file.is_file()} - {"provenance.json", "training.json"}
@@ -304,12 +314,24 @@ class Inputs:
     def download_model(self, name: str) -> Job:
         return Job("download_model", (self._complete(name),), subject=name)
 
+    def download_labelled(self, name: str, split: str) -> Job:
+        """The files of one split of a labelled set of the hub."""
+        output = f"{self.downloads}/datasets/{name}/{split}/complete.json"
+        return Job("download_labelled", (output,), subject=f"{name}/{split}")
+
+    def _raw(self, data: DataSet) -> list[str]:
+        """The files that a set is prepared from; a download of several is named by the list of them."""
+        own = labelled(self.config, data)
+        if own and not own.on_hub:
+            return [os.path.relpath(file) for file in own.local_files()]
+        return [f"{self.downloads}/{path}" for path in ([own.on_hub.complete] if own else raw_files(data))]
+
     def prepare(self, data: DataSet) -> Job:
         """A prepared set."""
         if data.kind == "text":
             data = DataSet(data.kind, data.name, "train")
         outputs = tuple(set_files(self.results, data.kind, data.name, data.split).values())
-        inputs = {"source": [f"{self.downloads}/{path}" for path in raw_files(data)]}
+        inputs = {"source": self._raw(data)}
         measured = {"text": data.name, "bitext": f"{data.name}-{data.split}"}.get(data.kind)
         benchmark = f"prepare_{data.kind}/{measured}.tsv" if measured else ""
         return Job(f"prepare_{data.kind}", outputs, inputs, data, benchmark=benchmark)
@@ -404,6 +426,12 @@ class Inputs:
         benchmark = f"embed_words/{run.path()}-{lang}.tsv"
         return Job("embed_words", outputs, inputs, run, lang, gpus=1, benchmark=benchmark)
 
+    def audit_tokenizer(self, model: str) -> Job:
+        """How a model's vocabulary cuts the words of the languages' treebanks."""
+        sets = sorted(data for data in self.catalog.sets_read("tokenizer", Base(model)) if data.kind == "trees")
+        inputs: Files = {"treebanks": list(map(self.set, sets)), "model": self.vocabulary_of(model)}
+        return Job("audit_tokenizer", (self.at("tokenizers", f"{model}.csv"),), inputs, model)
+
     def distances(self, run: Run, lang: str) -> list[str]:
         """Distances of linked words in one model: a histogram and its summary."""
         return [self.at("distances", run.path(), f"{lang}.{form}") for form in ("csv", "json")]
@@ -423,6 +451,8 @@ class Inputs:
         files = [self.at(run.path(), RUN_FILES[name]) for name in reads if name in RUN_FILES for run in tuned]
         if "model" in reads:
             files += [file for run in runs for file in self.model(run)]
+        if "tokenizer" in reads:
+            files += [self.at("tokenizers", f"{run.name}.csv") for run in runs]
         for data in sorted(needs.sets):
             if data.kind == "text":
                 files += [self.set(data)] * ("text" in reads) + [self.set_report(data)] * ("report" in reads)
@@ -430,7 +460,8 @@ class Inputs:
                 lang = data.languages[0]
                 files += [file for run in runs if covers_language(run, lang) for file in self.distances(run, lang)]
         for corpus in sorted({data.name for data in needs.sets if data.kind == "parallel"}):
-            files += [self.at("similarity", run.path(), f"{corpus}.csv") for run in runs]
+            compared = [run for run in runs if isinstance(run, self.catalog.known[item].compares)]
+            files += [self.at("similarity", run.path(), f"{corpus}.csv") for run in compared]
         return sorted(files)
 
     def printed_numbers(self, item: str) -> list[str]:
@@ -463,7 +494,11 @@ class Inputs:
             "texts": [self.set(data) for data in sets if data.kind == "text"],
             "distances": [file for file in self._all_results if file.startswith(distances)],
             "tolerances": tracked("resources/papers/tolerances.yaml"),
-            "claims": [tracked(f"resources/papers/{paper}/claims.csv") for paper in self.config["papers"]],
+            "claims": [
+                tracked(f"resources/papers/{name}")
+                for name in map("{}/claims.csv".format, self.config["papers"])
+                if (_PAPERS / name).is_file()
+            ],
             "config": self.config_file,
         }
         return Job("make_verdicts", tuple(self.verdicts.values()), inputs)
@@ -477,7 +512,7 @@ class Inputs:
             "results": self._all_results,
             "training": sorted(self.at(run.path(), "training.json") for run in made),
             "assets": [tracked(f"resources/report/{name}") for name in assets],
-            "differences": tracked("docs/differences.md"),
+            "differences": tracked("docs/understand/differences.md"),
             "config": self.config_file,
         }
         return Job("make_report", tuple(self.page.values()), inputs)

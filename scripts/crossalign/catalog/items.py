@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from crossalign.analysis.indexes import CKA
-from crossalign.catalog.addresses import Run
+from crossalign.catalog.addresses import Adapted, Base, Run, Tuned
 from crossalign.catalog.sets import DataSet
 
 # Stands for `similarity.index` of the config.
@@ -32,9 +32,10 @@ def no_inputs(config: dict) -> Needs:
 class Item:
     """One table or figure; `needs` turns the config into what it needs.
 
-    `reads` says which files: of each run its `scores`, `predictions`, `training` or `model`; of each text its `report`
-    or the `text` itself. Parallel sentences and bitexts among the sets stand for similarities and distances in every
-    run. `indexes` are those that it wants of them.
+    `reads` says which files: of each run its `scores`, `predictions`, `training`, `model` or the audit of its
+    `tokenizer`; of each text its `report` or the `text` itself. Parallel sentences and bitexts among the sets stand for
+    similarities and distances in every run of a kind that it `compares`; `indexes` are those that it wants of them.
+    `lacks` says what a config that does without the item does not ask for.
     """
 
     id: str
@@ -42,3 +43,5 @@ class Item:
     needs: Callable[[dict], Needs]
     reads: tuple[str, ...] = ("scores", "report")
     indexes: tuple[str, ...] = (*CKA, "cka-rbf", CONFIGURED)
+    compares: tuple[type, ...] = (Base, Adapted, Tuned)
+    lacks: Callable[[dict], str] = lambda config: ""

@@ -59,6 +59,11 @@ def named_languages(files: Iterable[str]) -> str:
     return shlex.join(f"{Path(file).stem}={file}" for file in files)
 
 
+def named_treebanks(files: Iterable[str]) -> str:
+    """Treebanks as language=file, the language being the first part of the set's name."""
+    return shlex.join(f"{Path(file).parent.name.split('_')[0]}={file}" for file in files)
+
+
 def named_sets(files: Iterable[str]) -> str:
     """The sets of an evaluation as name=file, named as in the scores: trees/en_pud/test."""
     return shlex.join(f"{'/'.join(Path(file).with_suffix('').parts[-3:])}={file}" for file in files)

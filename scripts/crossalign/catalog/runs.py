@@ -10,9 +10,11 @@ from functools import cached_property
 from crossalign.analysis.indexes import INDEXES
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, model_of
 from crossalign.catalog.items import CONFIGURED, Item, Needs
+from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet, pool_set, raw_files, text_set
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_models, trained_vocabulary
+from crossalign.fetch.labelled import HubSplit
 
 
 class Catalog:
@@ -25,10 +27,14 @@ class Catalog:
     @cached_property
     def items(self) -> dict[str, Item]:
         """The chosen tables and figures by name, `align-predict/table1`."""
-        chosen, left_out = self.config["items"], self.config.get("skip") or {}
+        chosen = self.config["items"]
         names = [name for paper in self.config["papers"] for name in self.known if name.startswith(f"{paper}/")]
-        wanted = [name for name in names if (chosen == "all" or name in chosen) and name not in left_out]
+        wanted = [name for name in names if (chosen == "all" or name in chosen) and not self.left_out(name)]
         return {name: self.known[name] for name in wanted}
+
+    def left_out(self, item: str) -> str:
+        """Why an item is not made, whatever else the config chooses; empty where nothing speaks against it."""
+        return (self.config.get("skip") or {}).get(item) or self.known[item].lacks(self.config)
 
     def needs(self, item: str) -> Needs:
         """What one item needs; worked out once."""
@@ -93,14 +99,27 @@ class Catalog:
         """The items that compare languages in a model, each with its sets of the corpus."""
         for name, item in self.items.items():
             needs = self.needs(name)
-            if run in needs.runs and (
-                sets := [data for data in needs.sets if data.kind == "parallel" and data.name == corpus]
+            if (
+                run in needs.runs
+                and isinstance(run, item.compares)
+                and (sets := [data for data in needs.sets if data.kind == "parallel" and data.name == corpus])
             ):
                 yield item, sets
 
+    def sets_read(self, what: str, run: Run) -> set[DataSet]:
+        """The sets beside the models of all items that read `what` of a run."""
+        asked = [self.needs(name) for name, item in self.items.items() if what in item.reads]
+        return set().union(*(needs.sets for needs in asked if run in needs.runs))
+
     def files(self, items: Iterable[str] | None = None) -> list[str]:
         """The register's paths of every file to download for the items."""
-        return sorted({path for data in self.sets(items) for path in raw_files(data)})
+        plain = (data for data in self.sets(items) if not labelled(self.config, data))
+        return sorted({path for data in plain for path in raw_files(data)})
+
+    def hub_splits(self, items: Iterable[str] | None = None) -> list[HubSplit]:
+        """The splits of labelled sets to download for the items."""
+        found = (labelled(self.config, data) for data in sorted(self.sets(items)))
+        return [split for one in found if one and (split := one.on_hub)]
 
     def models(self, items: Iterable[str] | None = None) -> list[str]:
         """The names of every model to download for the items."""

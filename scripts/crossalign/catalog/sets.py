@@ -1,6 +1,7 @@
 """Data sets: what a prepared set is called, where it lies, and which downloaded files it is made of.
 
-Names are `<kind>/<name>/<split>`; see docs/data.md for the list. Nothing here reads a file but the list of mixtures.
+Names are `<kind>/<name>/<split>`; docs/understand/data.md lists them. Nothing here reads a file but the list of
+mixtures.
 """
 
 import csv

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from crossalign.catalog.papers import papers
+from crossalign.data.columns import COLUMNS
 from crossalign.engine import hyperparameters as engine
 from crossalign.engine import pretrain_settings as pretraining
 
@@ -49,6 +50,7 @@ Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(**engine.RATE)]
 Seeds = Annotated[Some[Positive], Field(title="a list of whole numbers from 1, at least one")]
 Paper = Literal[tuple(papers())]
+LABELLED_COLUMNS = tuple(sorted({"id"}.union(*COLUMNS.values())))
 TextSource = Literal["mix", "cc100", "wikipedia"]
 
 
@@ -71,12 +73,51 @@ class Downloads(Section):
     attempts: int = key("tries per file", ge=1, le=20)
 
 
+Pattern = like(
+    r"^([^-{}]|\{lang\})([^{}]|\{lang\})*$",
+    "a name below the repository or folder; * stands for anything, {lang} for the language",
+)
+Label = like("^[^-=][^=]*$", "a label without = and without a dash in front")
+
+
+class LabelledSet(Section):
+    """A labelled data set of the hub or in a folder, one set for each of its languages."""
+
+    hub: like(r"^\w[\w.-]*/[\w.-]+$", "<owner>/<name> of a data set of the hub") = key(
+        "the data set on the hub", default=None
+    )
+    revision: like(r"^\w[\w./-]*$", "a commit, or a branch such as refs/convert/parquet") = key(
+        "its commit, or a branch whose commit is locked at first sight", default=None
+    )
+    folder: like("^[^-~{}][^{}]*$", "a path without braces that does not begin with - or ~") = key(
+        "the folder that holds it, where it is not on the hub", default=None
+    )
+    licence: Text = key("short name of its licence", default="not-stated")
+    task: Literal["ner", "pos", "nli", "qa"] = key("the task that it is for")
+    languages: Some[Lang] | Annotated[dict[Lang, Text], Field(min_length=1)] = key(
+        "its languages; a mapping says what {lang} stands for where it is not the code",
+        title="a list of codes of resources/languages.tsv, or for each code what the set itself calls the language",
+    )
+    splits: Annotated[dict[Literal["train", "dev", "test"], Pattern], Field(min_length=1)] = key(
+        "the files of each split: parquet, JSON lines, CSV or TSV",
+        title="for some of train, dev, test a pattern of files",
+    )
+    columns: dict[Literal[LABELLED_COLUMNS], Text] = key(
+        "the columns, where they are not called as usual",
+        default={},
+        title=f"for some of {', '.join(LABELLED_COLUMNS)} a column",
+    )
+    labels: Some[Label] | dict[Label, Label] = key(
+        "names of the labels 0, 1, 2, …, or what each label stands for", default=None
+    )
+
+
 class Domains(Section):
     """Study of domains."""
 
     train: Treebank = key("treebank that the models of the domain study are trained on")
     test: Annotated[list[Treebank], Field(min_length=1)] = key("treebanks that they are tested on")
-    ner: Some[like("^(wikiann|conll2003)_[a-z]{2,3}$", "an NER set such as wikiann_en")] = key(
+    ner: Some[like("^[a-z0-9]+_[a-z]{2,3}$", "an NER set such as wikiann_en")] = key(
         "sets that the English NER models are tested on"
     )
 
@@ -216,6 +257,37 @@ class Talk(Section):
         "the source of a language's raw text where it is not Wikipedia",
         title="for each language code one of wikipedia, cc100, narabizi, mix",
     )
+
+
+class StudiedModel(Section):
+    """A model of a study: in a folder, on the hub, or by a name of resources/models.tsv or `pretrain.models`."""
+
+    folder: Text = key("the folder with config.json, safetensors and tokenizer.json", default=None)
+    hub: like(r"^[\w.-]+/[\w.-]+$", "a repository such as Qwen/Qwen3-0.6B-Base") = key(
+        "the repository of the Hugging Face hub", default=None
+    )
+    revision: Text = key("the commit of the repository", default=None)
+    layers: Positive = key("how many layers it has; `make study` finds out", default=None)
+    neurons: Positive = key("how many neurons a layer has; `make study` finds out", default=None)
+    licence: Text = key("its licence", default=None)
+
+
+Studied = like(r"^[a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*$", "a name of small letters, digits, dots and dashes")
+
+
+class Study(Section):
+    """The same questions to any models (docs/use/study.md)."""
+
+    models: dict[Studied, StudiedModel] = key("the models, by the names that tables show")
+    languages: Some[Lang] = key("English and languages with a PUD treebank")
+    unseen: Distinct[Lang] = key("languages that the models have not seen, of talk.treebanks")
+    treebank: Treebank = key("the English treebank that taggers and parsers learn from")
+    tasks: Some[Literal["pos", "parsing", "ner"]] = key("tasks to fine-tune on")
+    ner: like("^[a-z0-9]+$", "`wikiann`, or an entry of `datasets`") = key(
+        "the sets of named entities, one per language", default="wikiann"
+    )
+    layer_sets: Literal["quarters", "pairs"] = key("the sets of layers that RANDOM-INIT draws anew")
+    adjust: Distinct[Lang] = key("languages that the models are adjusted to on sentence pairs; none for no adjustment")
 
 
 class Aligner(Section):
@@ -370,8 +442,17 @@ class Config(Section):
         title="for each study a list: what stands for what, and why",
     )
     skip: dict[str, Text] = key("items that are left out", title="for each item the reason why it cannot be made")
+    reasons: dict[like("^[a-z-]+/[a-z0-9*-]+$", "a claim such as anc/anc-deep, or a pattern"), Text] = key(
+        "why claims do not come out in this run",
+        title="for each claim, or pattern such as anc/cka-*, the reason",
+        default={},
+    )
     seeds: Seeds = key("seeds of the runs whose mean is reported")
     downloads: Downloads
+    datasets: dict[str, LabelledSet] = key(
+        "labelled data sets of your choice: the Wolof set of the entry `mine` is mine_wo (wo_mine for POS tags)",
+        default={},
+    )
     world: Text = key("settings of the demo world that serves as mirror", default=None)
     models: Annotated[Text, Field(title="`hub`, or a folder with one folder per model")] = key(
         "where the models come from"
@@ -381,6 +462,7 @@ class Config(Section):
     anc: Anc
     adjust: Adjust
     talk: Talk
+    study: Study = Field(default=None)
     aligner: Aligner
     finetune: Finetune
     adjustment: Adjustment

@@ -72,7 +72,7 @@ def read_ner(lines: Iterable[str], name: str, form: NerFormat, lang: str, split:
                     raise wrong(name, first + place, f"token {shown(token)} does not start with '{prefix}'")
             # A token may hold colons itself; only the first one ends the prefix.
             tokens = [token[len(prefix) :] for token in tokens]
-        yield from _finish(tokens, tags, form, f"{lang}-{split}", report)
+        yield from finish_sentence(tokens, tags, f"{lang}-{split}", report, form.repairs)
 
 
 def _fault(first: int, block: list[str], name: str, form: NerFormat) -> UserError:
@@ -88,7 +88,10 @@ def _fault(first: int, block: list[str], name: str, form: NerFormat) -> UserErro
     raise AssertionError("a sentence without fault")
 
 
-def _finish(tokens: list[str], tags: list[str], form: NerFormat, stem: str, report: Report) -> Iterator[dict]:
+def finish_sentence(
+    tokens: list[str], tags: list[str], stem: str, report: Report, repairs: bool = True
+) -> Iterator[dict]:
+    """The sentence as it is written, in IOB2; none if no token is left. `repairs` as in `NerFormat`."""
     report.read += 1
     hidden = {place for place, token in enumerate(tokens) if not token.isalnum() and is_invisible(token)}
     if hidden:
@@ -99,7 +102,7 @@ def _finish(tokens: list[str], tags: list[str], form: NerFormat, stem: str, repo
         report.drop("no token left")
         return
     tags, changed = to_iob2(tags)
-    if form.repairs:
+    if repairs:
         report.repair("I- without B- made B-", changed)
     else:
         report.counts["tags_made_iob2"] += changed

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig
+from crossalign.engine.shape import XGLM, XLMR_XL
 from crossalign.runtime.errors import UserError
 
 if TYPE_CHECKING:
     import torch
+
+    from crossalign.engine.encoder import BaseEncoder
 
 # Memory that fragments and that libraries take for themselves.
 _SLACK = 0.95
@@ -60,7 +62,7 @@ class Placement:
 
                 return torch.device("cpu")
             return self.layers[index]
-        return self.main if name.startswith("embeddings.") else self.last
+        return self.last if name.startswith("final_norm.") else self.main
 
     @property
     def last(self) -> torch.device:
@@ -68,33 +70,36 @@ class Placement:
         return self.layers[-1] if self.layers else self.main
 
 
-def parameter_type(name: str, config: EncoderConfig, precision: str) -> torch.dtype:
-    """The layers follow the precision; tables stay in fp32 except in the large families."""
+def parameter_type(name: str, encoder: BaseEncoder, precision: str) -> torch.dtype:
+    """What is low in training follows the precision; in the large families the tables do too."""
     import torch
 
-    low = precision == "bf16" and (config.family in LARGE_TABLES or not name.startswith("embeddings."))
+    low = precision == "bf16" and (encoder.config.family in LARGE_TABLES or encoder.is_low(name))
     return torch.bfloat16 if low else torch.float32
 
 
-def weight_sizes(config: EncoderConfig, precision: str) -> Sizes:
-    """Bytes of the weights, from the configuration alone."""
-    from crossalign.engine.encoder import empty_encoder
-
-    embeddings, rest, layers = 0, 0, [0] * config.layers
-    for name, parameter in empty_encoder(config).named_parameters():
-        size = parameter.numel() * parameter_type(name, config, precision).itemsize
+def weight_sizes(encoder: BaseEncoder, precision: str) -> Sizes:
+    """Bytes of the weights of an encoder, which may be an empty one."""
+    embeddings, rest, layers = 0, 0, [0] * len(encoder.layers)
+    for name, parameter in encoder.named_parameters():
+        size = parameter.numel() * parameter_type(name, encoder, precision).itemsize
         if name.startswith("layers."):
             layers[int(name.split(".")[1])] += size
-        elif name.startswith("embeddings."):
-            embeddings += size
-        else:
+        elif name.startswith("final_norm."):
             rest += size
+        else:
+            embeddings += size
     return Sizes(embeddings, tuple(layers), rest)
 
 
-def working_bytes(config: EncoderConfig, precision: str, budget: int) -> int:
+def working_bytes(encoder: BaseEncoder, precision: str, budget: int) -> int:
     """Bytes of a batch of `budget` tokens while it passes a layer: states, products, the inner states, the means."""
-    return _working(config.hidden, config.intermediate, 2 if precision == "bf16" else 4, budget)
+    hidden, size = encoder.config.hidden, 2 if precision == "bf16" else 4
+    if encoder.backend == "own":
+        return _working(hidden, encoder.config.intermediate, size, budget)
+    widest = max(max(parameter.shape) for parameter in encoder.layers.parameters())
+    # The library computes masks, gates and copies of keys and values besides.
+    return 2 * _working(hidden, widest, size, budget)
 
 
 def _working(hidden: int, intermediate: int, size: int, budget: int) -> int:
@@ -180,6 +185,53 @@ def _too_large(name: str, sizes: Sizes, working: int, devices: Sequence[tuple[to
         "--token-budget, more GPUs (--device cuda uses all that are visible), or more host memory, which takes the "
         "layers that GPUs cannot hold"
     )
+
+
+def spread(encoder: BaseEncoder, placement: Placement) -> None:
+    """Let the layers of the library compute where they were planned.
+
+    Their inputs follow them, their outputs come back to the main device, and the weights of a layer that lies in host
+    memory come for as long as it runs.
+    """
+    # Each module once: ALBERT runs the same one again and again.
+    first = {layer: index for index, layer in reversed([*enumerate(encoder.layers)])}
+    for layer, index in first.items():
+        device = placement.layers[index]
+        if index in placement.spilled or device != placement.main:
+            visit = _Visit(device, placement.main, index in placement.spilled)
+            layer.register_forward_pre_hook(visit.enter, with_kwargs=True)
+            layer.register_forward_hook(visit.leave)
+
+
+class _Visit:
+    """One layer's run on another device."""
+
+    def __init__(self, device: torch.device, main: torch.device, fetched: bool) -> None:
+        self._device, self._main, self._fetched = device, main, fetched
+        self._at_home: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def enter(self, layer: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        if self._fetched:
+            for tensor in (*layer.parameters(), *layer.buffers()):
+                self._at_home.append((tensor, tensor.data))
+                # Freed when the layer has run; the next one's weights then take its place.
+                tensor.data = tensor.data.to(self._device, non_blocking=True, copy=True)
+        return _moved((args, kwargs), self._device)
+
+    def leave(self, layer: torch.nn.Module, args: tuple, output: Any) -> Any:
+        while self._at_home:
+            tensor, data = self._at_home.pop()
+            tensor.data = data
+        return _moved(output, self._main)
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    """Tensors on a device, alone or in what layers are given and give."""
+    if hasattr(value, "to"):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: _moved(part, device) for key, part in value.items()}
+    return type(value)(_moved(part, device) for part in value) if isinstance(value, list | tuple) else value
 
 
 def gigabytes(count: int) -> str:

@@ -21,8 +21,9 @@ from torch import Tensor
 from crossalign.data.lines import numbered
 from crossalign.embedding.arrays import ArrayWriter
 from crossalign.embedding.model import Loaded
-from crossalign.embedding.states import Frame, States, embed, make_store
+from crossalign.embedding.states import States, embed, make_store
 from crossalign.engine.batches import Store
+from crossalign.engine.tokens import Frame, named_token
 from crossalign.runtime.errors import UserError
 
 log = logging.getLogger("embed")
@@ -65,7 +66,9 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
     Each appears complete or not at all, the lengths first. A length is the number of tokens in the sentence's mean.
     """
     frame = Frame.of(model.tokenizer)
-    if options.last_layer == "cls" and not frame.has_cls:
+    # A causal model's first token sees itself alone.
+    has_cls = not model.config.causal and frame.before[:1] == (named_token(model.tokenizer, "cls"),)
+    if options.last_layer == "cls" and not has_cls:
         raise UserError(f"--last-layer cls: models of type '{model.config.family}' have no token for the sentence")
     frame.check(options.max_length, model.config.max_length)
     totals = {lang: count_lines(path) for lang, path in files.items()}

@@ -1,15 +1,13 @@
-"""Hidden states of packed batches, layer after layer, averaged over a span of each example as soon as they exist;
-and the special tokens that stand around a text.
+"""Hidden states of packed batches, layer after layer, averaged over a span of each example as soon as they exist.
 
 Only one layer's states are in memory at a time, whatever the depth of the model.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -21,44 +19,7 @@ from crossalign.engine.batches import Store, by_length
 from crossalign.engine.encoder import Layer
 from crossalign.engine.layout import Layout
 from crossalign.engine.parts import batch_inputs
-from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What stands before and after the tokens of a text: [CLS] and [SEP], <s> and </s>, or XGLM's single </s>."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    has_cls: bool
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer) -> Frame:
-        """As the tokenizer itself frames a text; by the names of its special tokens if it does not say."""
-        encoding = tokenizer.encode("a", add_special_tokens=True)
-        words = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
-        before, after = encoding.ids[: words[0]], encoding.ids[words[-1] + 1 :]
-        if not before and not after:
-            specials = Specials.of(tokenizer)
-            before, after = [specials.cls], [specials.sep]
-        starts = {tokenizer.token_to_id(name) for name in ("[CLS]", "<s>")} - {None}
-        return cls(tuple(before), tuple(after), bool(before) and before[0] in starts)
-
-    @property
-    def size(self) -> int:
-        """How many tokens the frame has."""
-        return len(self.before) + len(self.after)
-
-    def check(self, max_length: int, positions: int) -> None:
-        """Refuse a length that the model has no positions for, or that leaves no room for words."""
-        if max_length > positions:
-            raise UserError(f"--max-length {max_length}: the model has positions for {positions} tokens only")
-        if max_length <= self.size:
-            raise UserError(f"--max-length {max_length} leaves no room for words beside {self.size} special tokens")
 
 
 class Batch:
@@ -102,6 +63,10 @@ def _send(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
+class _Enough(Exception):
+    """The last layer that is wanted has run."""
+
+
 class States:
     """Runs batches through a model that may lie on several devices or partly in the host's memory."""
 
@@ -124,6 +89,23 @@ class States:
             if index == last - 1 and encoder.final_norm is not None:
                 x = ops.layer_norm(x, encoder.final_norm)
             yield x
+
+    def run(self, batch: Batch, see: Callable[[int, Tensor], None], stop: int | None = None) -> None:
+        """Show `see` the number and the packed state of the embeddings and of each layer, up to layer `stop`."""
+        encoder = self.model.encoder
+        if encoder.backend == "own":
+            for number, state in enumerate(self.layers(batch, stop)):
+                see(number, state)
+            return
+
+        def until(number: int, state: Tensor) -> None:
+            see(number, state)
+            if number == stop:
+                raise _Enough
+
+        views, layout, _ = batch.on(self.model.placement.main)
+        with contextlib.suppress(_Enough):
+            see(len(encoder.layers), encoder.visit(views["ids"], None, layout, until))
 
     def _layer(self, index: int) -> Layer:
         layer, device = self.model.encoder.layers[index], self.model.placement.layers[index]
@@ -160,11 +142,14 @@ def embed(
             for members in by_length(store.lengths, model.budget):
                 batch = Batch(store, members, spans)
                 rows = _send(torch.from_numpy(members), device)
-                for number, state in enumerate(states.layers(batch, layer)):
+
+                def pool(number: int, state: Tensor, batch: Batch = batch, rows: Tensor = rows) -> None:
                     if number in wanted:
                         cls = last_first and number == config.layers
                         pooled = batch.first(state) if cls else batch.average(state)
                         out[number - wanted[0]].index_copy_(0, rows, pooled.to(device))
+
+                states.run(batch, pool, layer)
     except torch.OutOfMemoryError:
         raise UserError(
             f"a batch of {model.budget} tokens does not fit beside the weights; use a smaller --token-budget"

@@ -15,10 +15,10 @@ import numpy as np
 
 from crossalign.alignment.bitext import read_pool
 from crossalign.embedding.model import Loaded
-from crossalign.embedding.states import Frame, States, embed, make_store
+from crossalign.embedding.states import States, embed, make_store
 from crossalign.engine.pairs import Row, Sample, parse_links, read_lines, sample_lines
 from crossalign.engine.seeds import numpy_generator
-from crossalign.engine.tokens import word_pieces
+from crossalign.engine.tokens import Frame, word_pieces
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 
@@ -121,10 +121,10 @@ def embed_pairs(
     layer = layers if layer is None else layer
     if not 0 <= layer <= layers:
         raise UserError(f"--layer {layer}: the model has layers 0 (embeddings) to {layers}")
-    pieces = word_pieces(model.tokenizer, (words for pair in pairs for words in pair.sentences), max_length)
+    split = word_pieces(model.tokenizer, (words for pair in pairs for words in pair.sentences), max_length)
     kept, examples, spans = [], [], []
     for pair in pairs:
-        sides = [_encode(words, place, pieces, frame, max_length)
+        sides = [_encode(split(words), place, frame, max_length)
                  for words, place in zip(pair.sentences, pair.places, strict=True)]  # fmt: skip
         if None in sides:
             continue
@@ -147,15 +147,15 @@ def embed_pairs(
 
 
 def _encode(
-    words: Sequence[str], place: int, pieces: dict[str, list[int]], frame: Frame, max_length: int
+    pieces: Sequence[list[int]], place: int, frame: Frame, max_length: int
 ) -> tuple[list[int], tuple[int, int]] | None:
     """A sentence with its special tokens and the span of one word in it; None where the word is cut off."""
     ids = list(frame.before)
     start = stop = 0
-    for number, word in enumerate(words):
+    for number, word in enumerate(pieces):
         if number == place:
-            start, stop = len(ids), len(ids) + len(pieces[word])
-        ids += pieces[word]
+            start, stop = len(ids), len(ids) + len(word)
+        ids += word
     room = max_length - len(frame.after)
     return None if stop > room else ([*ids[:room], *frame.after], (start, stop))
 

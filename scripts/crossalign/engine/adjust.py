@@ -16,7 +16,7 @@ from torch import Tensor
 
 from crossalign.engine.batches import Stream, by_length
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
-from crossalign.engine.encoder import Encoder, restore_vocabulary, slice_vocabulary
+from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.folders import load_weights
 from crossalign.engine.heads import full_precision
@@ -54,7 +54,7 @@ class Frozen:
     """
 
     table: Tensor | None = None
-    encoder: Encoder | None = None
+    encoder: BaseEncoder | None = None
 
     def english(self, encode: Callable[..., Tensor], batch: dict[str, Tensor]) -> Tensor:
         """Pairs x units x neurons."""
@@ -98,7 +98,7 @@ class PullLoss:
 
 
 def freeze(
-    encoder: Encoder, store: PairStore, device: torch.device, precision: str = "fp32", keep: str = "auto"
+    encoder: BaseEncoder, store: PairStore, device: torch.device, precision: str = "fp32", keep: str = "auto"
 ) -> Frozen:
     """The original model, as a table where that fits beside the training (`keep`: auto, table or encoder).
 
@@ -121,7 +121,7 @@ def freeze(
 
 
 @torch.no_grad()
-def english_vectors(encoder: Encoder, store: PairStore, device: torch.device):
+def english_vectors(encoder: BaseEncoder, store: PairStore, device: torch.device):
     """Batch after batch the places of English units among those of all pairs, and their vectors."""
     for members in by_length(store.sequences.lengths[::2], BUDGET[device.type]):
         batch, hidden = run_encoder(encoder, store.sequences, 2 * members, device)
@@ -145,7 +145,7 @@ def _free(device: torch.device) -> int:
 
 
 def make_store(
-    sample: Sample, encoder: Encoder, tokenizer: Tokenizer, choice: Choice
+    sample: Sample, encoder: BaseEncoder, tokenizer: Tokenizer, choice: Choice
 ) -> tuple[PairStore, dict[str, int]]:
     """The usable pairs of a sample for an encoder, and an account of the others; a UserError when none is left."""
     config = encoder.config
@@ -166,7 +166,7 @@ class Adjusting:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: BaseEncoder,
         tokenizer: Tokenizer,
         sample: Sample,
         settings: AdjustmentSettings,
@@ -180,9 +180,11 @@ class Adjusting:
         self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, identity, *content(self.store)))
+        self.checkpoints = Checkpoints(
+            checkpoints, fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
+        )
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
-        self._full = encoder.embeddings.word.weight.data
+        self._full = encoder.word.weight.data
         used = torch.from_numpy(np.unique(self.store.ids))
         self.store.remap(slice_vocabulary(encoder, used).numpy())
         if self.frozen.encoder is not None:
@@ -196,7 +198,7 @@ class Adjusting:
         self.progress = Progress()
         self.saver = Saver(self.checkpoints, saving, self.progress)
 
-    def run(self) -> Encoder:
+    def run(self) -> BaseEncoder:
         """Train, or go on from a checkpoint; the encoder ends on the CPU, in fp32 and with its whole vocabulary."""
         progress, saver = self.progress, self.saver
         with saver.running():
@@ -234,7 +236,7 @@ def content(store: PairStore) -> list[np.ndarray]:
 def continual(
     settings: ContinualSettings,
     sample: Sample,
-    reference: Encoder,
+    reference: BaseEncoder,
     tokenizer: Tokenizer,
     seed: int,
     device: torch.device,
@@ -249,9 +251,9 @@ def continual(
     return Auxiliary(Stream(store, settings.batch, seed, "continual"), loss, 1.0, frozen.encoder), account
 
 
-def load_reference(folder: Path, model: Encoder) -> Encoder:
+def load_reference(folder: Path, model: BaseEncoder) -> BaseEncoder:
     """The original model in `folder`, which must fit the one that is fine-tuned."""
-    original = load_weights(folder)
+    original = load_weights(folder, backend=model.backend)
     for name in ("vocab_size", "hidden", "family"):
         ours, theirs = getattr(model.config, name), getattr(original.config, name)
         if ours != theirs:

@@ -345,8 +345,8 @@ def block_maker(config: EncoderConfig, tokenizer: Tokenizer, share: float) -> tu
         )
     place = {"position_offset": config.position_offset}
     if config.causal:
-        # Every text begins with what the one before it ends with.
-        return partial(CausalBlocks, start=specials.sep, **place), {specials.cls, specials.pad}
+        # A text begins as the tokenizer says: XGLM's with what the one before it ends with.
+        return partial(CausalBlocks, start=specials.frame.before[0], **place), {specials.cls, specials.pad}
     mask = mask_token(tokenizer)
     special = {specials.cls, specials.sep, specials.pad, specials.unk, mask}
     masked = {"start": specials.cls, "mask": mask, "specials": special, "vocabulary": size, "share": share}

@@ -9,6 +9,7 @@ embeddings.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -115,19 +116,31 @@ class Layer(nn.Module):
         return x + ops.drop(ops.linear(inner, self.down), dropout)
 
 
-class Encoder(nn.Module):
-    """Token ids to contextual vectors."""
+class BaseEncoder(nn.Module):
+    """What heads, steps, checkpoints and embeddings ask of an encoder, whoever computes it."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    # Who computes it.
+    backend: str = "own"
+    # Beginnings of the names of parameters that are in bf16 where products are.
+    low_precision: tuple[str, ...] = ("layers.", "final_norm.")
+    layers: nn.ModuleList
+
+    def __init__(self, config: Any) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = (SinusoidalEmbeddings if config.causal else Embeddings)(config)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
-        self.final_norm = None if config.norm == "post" else nn.LayerNorm(config.hidden, config.eps)
         # Tensors of the folder that are no part of the encoder but that some heads start from (BERT's pooler).
         self.pretrained: dict[str, Tensor] = {}
-        # Rows of the full vocabulary that `embeddings.word` holds, in order; None: all of them.
+        # Rows of the full vocabulary that the table of words holds, in order; None: all of them.
         self.rows: Tensor | None = None
+
+    @property
+    def word(self) -> nn.Embedding:
+        """The table of words."""
+        raise NotImplementedError
+
+    def is_low(self, name: str) -> bool:
+        """Whether a parameter is in bf16 where products are."""
+        return name.startswith(self.low_precision)
 
     def forward(
         self,
@@ -159,6 +172,33 @@ class Encoder(nn.Module):
         self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
     ) -> Tensor | list[Tensor]:
         """Hidden states (tokens, hidden) of packed tokens; `positions` include the offset of the family."""
+        raise NotImplementedError
+
+    def keep_rows(self, mapping: Tensor) -> Tensor:
+        """What `slice_vocabulary` maps token ids by."""
+        return mapping
+
+    def all_rows(self) -> None:
+        """Undo `keep_rows`."""
+
+
+class Encoder(BaseEncoder):
+    """Token ids to contextual vectors."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__(config)
+        self.embeddings = (SinusoidalEmbeddings if config.causal else Embeddings)(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.final_norm = None if config.norm == "post" else nn.LayerNorm(config.hidden, config.eps)
+
+    @property
+    def word(self) -> nn.Embedding:
+        return self.embeddings.word
+
+    def packed(
+        self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
+    ) -> Tensor | list[Tensor]:
+        """Hidden states (tokens, hidden) of packed tokens; `positions` include the offset of the family."""
         dropout = self.config.hidden_dropout if self.training else 0.0
         # The weights' own types decide the precision.
         with torch.autocast(ids.device.type, enabled=False):
@@ -180,23 +220,32 @@ def empty_encoder(config: EncoderConfig) -> Encoder:
         return Encoder(config)
 
 
-def slice_vocabulary(encoder: Encoder, used: Tensor) -> Tensor:
-    """Keep only the embedding rows `used` (sorted ids) and return the map from full ids to the kept ones (-1: dropped).
+def slice_vocabulary(encoder: BaseEncoder, used: Tensor) -> Tensor:
+    """Keep only the embedding rows `used` (sorted ids) and return the map from full ids to those the encoder takes.
 
     Exact for training: rows that do not occur get no gradient, and without weight decay they stay as they are.
     """
-    full = encoder.embeddings.word.weight.data
+    full = encoder.word.weight.data
     encoder.rows = used.clone()
-    encoder.embeddings.word = nn.Embedding.from_pretrained(full[used].clone(), freeze=False)
     mapping = torch.full((full.shape[0],), -1, dtype=torch.long)
     mapping[used] = torch.arange(len(used))
-    return mapping
+    _set_words(encoder, full[used].clone())
+    return encoder.keep_rows(mapping)
 
 
-def restore_vocabulary(encoder: Encoder, full: Tensor) -> None:
+def restore_vocabulary(encoder: BaseEncoder, full: Tensor) -> None:
     """Undo `slice_vocabulary`: put the kept rows back into a copy of the `full` table."""
     if encoder.rows is not None:
         table = full.clone()
-        table[encoder.rows] = encoder.embeddings.word.weight.data.to(table)
-        encoder.embeddings.word = nn.Embedding.from_pretrained(table, freeze=False)
+        table[encoder.rows] = encoder.word.weight.data.to(table)
+        _set_words(encoder, table)
         encoder.rows = None
+        encoder.all_rows()
+
+
+def _set_words(encoder: BaseEncoder, values: Tensor) -> None:
+    """Give every module that has the table of words another one."""
+    old, new = encoder.word.weight, nn.Parameter(values)
+    for module in encoder.modules():
+        if getattr(module, "weight", None) is old:
+            module.weight = new

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crossalign.engine.batches import Stream
 from crossalign.engine.checkpoints import Checkpoints, Saver, Saving, check_losses
-from crossalign.engine.encoder import Encoder, slice_vocabulary
+from crossalign.engine.encoder import BaseEncoder, slice_vocabulary
 from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.heads import adopt_pooler
 from crossalign.engine.hyperparameters import Settings, fingerprint
@@ -37,7 +37,7 @@ class Auxiliary:
     batches: Stream
     loss: Loss
     weight: float
-    reference: Encoder | None = None
+    reference: BaseEncoder | None = None
 
 
 class FineTuning(EpochTraining):
@@ -45,7 +45,7 @@ class FineTuning(EpochTraining):
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: BaseEncoder,
         tokenizer: Any,
         task: Any,
         train: Sequence[dict[str, Any]],
@@ -62,6 +62,7 @@ class FineTuning(EpochTraining):
     ) -> None:
         self.task, self.settings, self.dev_records = task, settings, dev
         self.device, self.auxiliary = torch.device(device), auxiliary
+        task.causal = encoder.config.causal
         random_init(encoder, init, settings.seed)
         with torch_seeded(settings.seed, "head"):
             head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
@@ -77,7 +78,7 @@ class FineTuning(EpochTraining):
             raise UserError("the training set has no examples")
         if settings.selection == "best" and len(self.dev_store) == 0:
             raise UserError("selection 'best' needs a development set; give --dev or use --selection last")
-        known = [init, task.name, list(task.labels), identity]
+        known = [init, task.name, list(task.labels), identity, encoder.backend]
         arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
         self._slice(encoder)
@@ -89,7 +90,7 @@ class FineTuning(EpochTraining):
         self.saver = Saver(self.checkpoints, saving, self.history)
         self.best: Tensor | None = None
 
-    def _slice(self, encoder: Encoder) -> None:
+    def _slice(self, encoder: BaseEncoder) -> None:
         """Train only the embedding rows that occur. With weight decay all rows change, so all are kept."""
         if self.settings.weight_decay > 0:
             return

@@ -5,21 +5,21 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.engine.encoder import Encoder, empty_encoder
-from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead
-from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig
+from crossalign.engine import library_heads
+from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
+from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, empty_library_encoder, load_library_encoder
+from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead, fresh_head
+from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
+from crossalign.engine.weights import Shards, audit, read_config
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -61,7 +61,6 @@ _XGLM = {
     "down": ("fc2",),
     "output_norm": ("final_layer_norm",),
 }
-_POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 # The parts of a language model's head, and what the library puts before the names of the encoder.
 _BERT_HEAD = {
     "dense": "cls.predictions.transform.dense",
@@ -70,7 +69,14 @@ _BERT_HEAD = {
 }
 _ROBERTA_HEAD = {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"}
 _PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": "", XGLM: "model."}
-_PREFIXES = ("bert.", "roberta_prelayernorm.", "roberta.", "model.")
+# Names by which weights give their family away. Without prefix and head BERT and RoBERTa have the same ones.
+_ROBERTAS = ("xlm-roberta", "roberta", "camembert", "roberta-prelayernorm", XLMR_XL, "normformer")
+_SIGNS = {
+    **dict.fromkeys(("bert.", "cls."), ("bert",)),
+    "roberta": _ROBERTAS,
+    "lm_head.": (*_ROBERTAS, XGLM),
+    "model.": (XGLM,),
+}
 _ARCHITECTURE = {
     "bert": "BertForMaskedLM",
     "roberta": "RobertaForMaskedLM",
@@ -81,9 +87,8 @@ _ARCHITECTURE = {
     "normformer": "NormFormerForMaskedLM",
     XGLM: "XGLMForCausalLM",
 }
-# Bytes of a tensor that pass through the host at a time.
-_PIECE = 256 << 20
 _CPU = torch.device("cpu")
+BACKENDS = ("auto", "own", "library")
 
 
 def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
@@ -106,47 +111,81 @@ def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
+def choose_backend(folder: str | Path, backend: str = "auto") -> str:
+    """Who computes the model of a folder, `own` or `library`; `auto` is our encoder where it knows the shape."""
+    if backend not in BACKENDS:
+        raise UserError(f"backend '{backend}' is not one of {', '.join(BACKENDS)}")
+    return backend if backend != "auto" else "own" if knows_shape(read_config(folder)) else "library"
+
+
+def load_encoder(folder: str | Path, backend: str = "auto") -> tuple[BaseEncoder, Tokenizer]:
     """The encoder and the tokenizer of a model folder."""
-    encoder = load_weights(folder)
+    encoder = load_weights(folder, backend=backend)
     return encoder, load_tokenizer(folder, encoder.config.vocab_size)
 
 
-def load_config(folder: str | Path) -> EncoderConfig:
+def load_config(folder: str | Path, backend: str = "auto") -> EncoderConfig | LibraryConfig:
     """The shape of the encoder in a folder."""
-    path = Path(folder) / "config.json"
-    try:
-        return EncoderConfig.from_huggingface(json.loads(path.read_text(encoding="utf-8")), str(path))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: {folder} is not a model folder") from None
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON: {error}") from None
+    if choose_backend(folder, backend) == "library":
+        return empty_library_encoder(folder).config
+    return EncoderConfig.from_huggingface(read_config(folder), str(Path(folder) / "config.json"))
+
+
+def load_empty(folder: str | Path, backend: str = "auto") -> BaseEncoder:
+    """The modules of the encoder in a folder, without memory and without weights."""
+    if choose_backend(folder, backend) == "library":
+        return empty_library_encoder(folder)
+    return empty_encoder(load_config(folder, "own"))
 
 
 def load_weights(
-    folder: str | Path, place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (_CPU, torch.float32)
-) -> Encoder:
+    folder: str | Path,
+    place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (_CPU, torch.float32),
+    backend: str = "auto",
+) -> BaseEncoder:
     """The encoder of a folder. `place` gives each parameter's device and precision: the host's memory and fp32."""
-    config = load_config(folder)
+    if choose_backend(folder, backend) == "library":
+        return load_library_encoder(folder, place)
+    config = load_config(folder, "own")
     tensors = Shards(folder)
-    scale = f"encoder.layer.0.{_NORMFORMER['residual_scale'][0]}"
-    if config.norm == "normformer" and not config.residual_scaling and scale in tensors.places:
-        # They would be computed with as if all were 1.
-        raise UserError(f"{folder}: the weights have '{scale}', but config.json lacks residual_scaling: true")
     encoder = empty_encoder(config)
-    shapes = {name: parameter.shape for name, parameter in encoder.named_parameters()}
+    _check(folder, encoder, tensors)
     state = {}
     for name, sources in library_names(encoder).items():
         parts = [tensors.read(source, *place(name)) for source in sources]
         state[name] = parts[0] if len(parts) == 1 else torch.cat(parts)
-        if state[name].shape != shapes[name]:
-            raise UserError(
-                f"{folder}: {sources[0]} has shape {tuple(state[name].shape)}, config.json wants {tuple(shapes[name])}"
-            )
     encoder.load_state_dict(state, assign=True)
     encoder.requires_grad_()
-    encoder.pretrained = {name: tensors.read(name) for name in _POOLER if name in tensors.places}
+    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
     return encoder
+
+
+def _check(folder: str | Path, encoder: Encoder, tensors: Shards) -> None:
+    """Refuse weights of another model: of another family, or with other tensors."""
+    config = encoder.config
+    for kind, families in _SIGNS.items():
+        told = [key for _, key in tensors.places.values() if key.startswith(kind)]
+        if told and config.family not in families:
+            raise UserError(
+                f"{folder}: the weights have {told[0]}, as in models of type {' or '.join(families)}, but config.json "
+                f"says model_type '{config.family}'"
+            )
+    parameters = dict(encoder.named_parameters())
+    wanted = {}
+    for name, sources in library_names(encoder).items():
+        rows, *columns = parameters[name].shape
+        wanted |= dict.fromkeys(sources, (rows // len(sources), *columns))
+    have = tensors.shapes
+    wrong = {name: (have[name], shape) for name, shape in wanted.items() if have.get(name, shape) != shape}
+    audit(folder, wanted.keys() - have.keys(), have.keys() - wanted.keys(), wrong)
+
+
+def load_language_model(folder: str | Path, seed: int, backend: str = "auto") -> tuple[BaseEncoder, Head]:
+    """An encoder and its language model's head; a folder of our encoder without one gets a new one."""
+    if choose_backend(folder, backend) == "library":
+        return library_heads.load_language_model(folder)
+    encoder = load_weights(folder, backend="own")
+    return encoder, load_head(folder, encoder.config) or fresh_head(encoder.config, seed)
 
 
 def load_head(folder: str | Path, config: EncoderConfig) -> Head | None:
@@ -172,24 +211,28 @@ def _head_names(config: EncoderConfig) -> dict[str, str]:
     return names | {"bias": library["bias"]}
 
 
-def save_encoder(folder: str | Path, encoder: Encoder, tokenizer: Tokenizer | None = None) -> None:
+def save_encoder(folder: str | Path, encoder: BaseEncoder, tokenizer: Tokenizer | None = None) -> None:
     """Write a folder that this module and the library can load."""
-    _save(Path(folder), _library_tensors(encoder), encoder.config.to_huggingface(), tokenizer)
+    tensors = encoder.tensors() if isinstance(encoder, LibraryEncoder) else _library_tensors(encoder)
+    _save(Path(folder), tensors, encoder.config.to_huggingface(), tokenizer)
 
 
 def save_language_model(
-    folder: str | Path, encoder: Encoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
+    folder: str | Path, encoder: BaseEncoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
 ) -> None:
     """Write a folder that the library loads as a language model, and this project as an encoder.
 
     With `store` bf16 the matrices take half the space; all computing is still done in fp32 or as the run says.
     """
-    config = encoder.config
+    config, low = encoder.config, store == "bf16"
+    if isinstance(encoder, LibraryEncoder):
+        _save(Path(folder), head.tensors(encoder), config.to_huggingface(), tokenizer, low)
+        return
     prefix, own = _PREFIX.get(config.family, "roberta."), dict(head.named_parameters())
     tensors = {prefix + name: value for name, value in _library_tensors(encoder).items()}
     tensors |= {name: own[ours].detach() for ours, name in _head_names(config).items()}
     raw = {"architectures": [_ARCHITECTURE[config.family]], "tie_word_embeddings": True}
-    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, low=store == "bf16")
+    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, low)
 
 
 def _library_tensors(encoder: Encoder) -> dict[str, Tensor]:
@@ -215,63 +258,3 @@ def _save(
         with write_atomic(folder / "tokenizer.json") as stream:
             stream.write(tokenizer.to_str(pretty=False))
     write_json(folder / "config.json", raw, sort_keys=True)
-
-
-class Shards:
-    """The tensors of a folder of safetensors files, by their name without the prefix of the family."""
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        self.places: dict[str, tuple[Path, str]] = {}
-        # What is left of small files, which are read at once: opening one for each tensor takes longer than reading it.
-        self._waiting: dict[Path, dict[str, Tensor]] = {}
-        for path in self._files():
-            try:
-                with safe_open(path, "pt") as file:
-                    self.places.update((plain_name(name), (path, name)) for name in file.keys())  # noqa: SIM118
-            except (SafetensorError, OSError) as error:
-                raise UserError(f"{path} cannot be read: {error}; fetch it again") from None
-
-    def _files(self) -> list[Path]:
-        index, single = self.folder / "model.safetensors.index.json", self.folder / "model.safetensors"
-        if index.exists():
-            try:
-                names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise UserError(f"{index} is no index of weights ({error}); fetch it again") from None
-            return sorted(self.folder / name for name in names)
-        if single.exists():
-            return [single]
-        raise UserError(f"{self.folder} has no model.safetensors (other weight formats are not read)")
-
-    def read(self, name: str, device: torch.device = _CPU, dtype: torch.dtype = torch.float32) -> Tensor:
-        """One tensor, straight to the device and in the precision where it is used.
-
-        The file is closed after each piece: its pages would count as this program's memory as long as it is open.
-        """
-        if name not in self.places:
-            raise UserError(f"{self.folder}: the weights have no tensor '{name}'")
-        path, key = self.places[name]
-        if path not in self._waiting:
-            self._waiting[path] = load(path.read_bytes()) if path.stat().st_size <= _PIECE // 8 else {}
-        if key in self._waiting[path]:
-            return self._waiting[path].pop(key).to(device, dtype, copy=True)
-        with safe_open(path, "pt", device=str(device)) as file:
-            part = file.get_slice(key)
-            shape = part.get_shape()
-            same = device.type == "cpu" and part[:1].dtype == dtype
-            rows = max(1, _PIECE // max(1, 4 * math.prod(shape[1:])))
-            if same or not shape or shape[0] <= rows:
-                return file.get_tensor(key).to(dtype)
-        whole = torch.empty(shape, dtype=dtype, device=device)
-        for start in range(0, shape[0], rows):
-            with safe_open(path, "pt", device=str(device)) as file:
-                whole[start : start + rows] = file.get_slice(key)[start : start + rows]
-        return whole
-
-
-def plain_name(name: str) -> str:
-    """A tensor's name without prefix, and with the names that LayerNorm's parameters have had since 2020."""
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -60,10 +60,11 @@ class TaggingHead(nn.Module):
 
 
 class SequenceHead(nn.Module):
-    """A classifier of whole sequences on the first token: a tanh layer, dropout, one linear layer.
+    """A classifier of whole sequences on the first or the last token: a tanh layer, dropout, one linear layer.
 
-    BERT brings the tanh layer (`pooler`) with it, pretrained; whoever loads the encoder may copy it here. Models
-    without one train it from scratch, as the library does for XLM-R.
+    The last one is for decoders, as in the library: no other token has seen the whole sequence. BERT brings the tanh
+    layer (`pooler`) with it, pretrained; whoever loads the encoder may copy it here. Models without one train it from
+    scratch, as the library does for XLM-R.
     """
 
     def __init__(self, hidden: int, labels: int, dropout: float) -> None:
@@ -72,11 +73,14 @@ class SequenceHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classifier = linear(hidden, labels)
 
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        """Scores, batch x labels."""
+    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Scores, batch x labels; with a mask of the last token."""
         with full_precision(hidden_states):
-            first = hidden_states[:, 0].to(self.pooler.weight.dtype)
-            return self.classifier(self.dropout(torch.tanh(self.pooler(first))))
+            if attention_mask is None:
+                token = hidden_states[:, 0]
+            else:
+                token = pick(hidden_states, attention_mask.sum(1, keepdim=True).clamp(min=1) - 1)[:, 0]
+            return self.classifier(self.dropout(torch.tanh(self.pooler(token.to(self.pooler.weight.dtype)))))
 
 
 def adopt_pooler(head: nn.Module, pretrained: dict[str, Tensor]) -> None:

@@ -160,8 +160,8 @@ def make_pairs(
         sides = _whole_pieces(tokenizer, sentences)
     else:
         # One piece more than fits, so that a sentence with an endless word is seen to be too long.
-        table = word_pieces(tokenizer, sentences, room + 1)
-        sides = [[table[word] for word in words] for words in sentences]
+        split = word_pieces(tokenizer, sentences, room + 1)
+        sides = [split(words) for words in sentences]
     pairs, dropped = [], {"without links": 0, "too long": 0}
     for row, english, other in zip(sample.rows, sides[::2], sides[1::2], strict=True):
         if choice.aggregation == "subword":
@@ -174,7 +174,7 @@ def make_pairs(
         elif max(sum(map(len, side)) for side in (english, other)) > room:
             dropped["too long"] += 1
         else:
-            partners = _partners(links, len(english), len(other), choice.tokens)
+            partners = _partners(links, len(english), len(other), choice.tokens, bool(specials.frame.after))
             pairs.append(Pair(*(_sentence(specials, side, choice) for side in (english, other)), partners))
     return pairs, dropped
 
@@ -190,7 +190,7 @@ def _whole_pieces(tokenizer: Tokenizer, sentences: Sequence[list[str]]) -> list[
 
 
 def _sentence(specials: Specials, pieces: list[list[int]], choice: Choice) -> dict[str, list[int]]:
-    units = [0]
+    units = [0, *[-1] * (len(specials.frame.before) - 1)]
     for number, word in enumerate(pieces, 1):
         rest = len(word) - 1
         if choice.aggregation == "start":
@@ -199,15 +199,17 @@ def _sentence(specials: Specials, pieces: list[list[int]], choice: Choice) -> di
             units += [*[-1] * rest, number]
         else:
             units += [number] * (rest + 1)
-    units.append(len(pieces) + 1)
+    if after := len(specials.frame.after):
+        units += [*[-1] * (after - 1), len(pieces) + 1]
     return {"input_ids": specials.single(list(chain.from_iterable(pieces))), "unit": units}
 
 
-def _partners(links: list[tuple[int, int]], english: int, other: int, tokens: str) -> list[int]:
+def _partners(links: list[tuple[int, int]], english: int, other: int, tokens: str, ended: bool) -> list[int]:
+    """`ended`: the tokenizer puts a token behind a text. Where it does not, as in decoders, none is pulled."""
     partners = [-1] * (english + 2)
     if tokens != "words":
         partners[0] = 0
-    if tokens in ("clssep", "all"):
+    if tokens in ("clssep", "all") and ended:
         partners[-1] = other + 1
     if tokens in ("words", "all"):
         for i, j in links:
@@ -232,7 +234,7 @@ class PairStore(Packed):
         self.starts = np.cumsum(self.counts) - self.counts
         self.partners = np.array([unit for pair in pairs for unit in pair.partners], dtype=np.int64)
         self.most_units = np.array(
-            [1 + max(pair.english["unit"][-1], pair.other["unit"][-1]) for pair in pairs], dtype=np.int64
+            [max(len(pair.partners), 1 + max(pair.other["unit"])) for pair in pairs], dtype=np.int64
         )
         linked = np.concatenate([[0], np.cumsum(self.partners >= 0)])
         self.linked = linked[self.starts + self.counts] - linked[self.starts]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from crossalign.engine.batches import Packed, Shape, Store, static_tokens
-from crossalign.engine.encoder import Encoder
+from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.layout import Layout
 
 # encode() gives the hidden states of the batch as a grid (sequences, length, hidden), encode(other) those of another
@@ -47,7 +47,7 @@ class Part:
 
 
 def run_encoder(
-    encoder: Encoder, store: Store, members: np.ndarray, device: torch.device, all_layers: bool = False
+    encoder: BaseEncoder, store: Store, members: np.ndarray, device: torch.device, all_layers: bool = False
 ) -> tuple[dict[str, Tensor], Tensor | list[Tensor]]:
     """Fields and masks of a batch of examples, and its hidden states as a grid; of `all_layers` a list of grids."""
     shape = store.exact_shape(members)
@@ -143,7 +143,7 @@ class Joint(Packed):
         rows = [inner.batch for inner in shape.parts]
         hidden, masks = encode().split(rows), batch["attention_mask"].split(rows)
 
-        def of_part(number: int, other: Encoder | None = None) -> Tensor:
+        def of_part(number: int, other: BaseEncoder | None = None) -> Tensor:
             return hidden[number] if other is None else encode(other).split(rows)[number]
 
         losses = []

@@ -77,7 +77,7 @@ class DevLoss:
         for piece in np.split(members, range(step, len(members), step)):
             with engine.mixed():
                 batch, states = run_encoder(encoder, store, piece, engine.device)
-                loss = masked_loss(head, states, encoder.embeddings.word.weight, batch["places"], batch["truth"])
+                loss = masked_loss(head, states, encoder.word.weight, batch["places"], batch["truth"])
             losses.append(loss)
             counts.append(int(store.targets[piece].sum()))
         return float(torch.stack(losses).double().cpu() @ torch.tensor(counts).double()), sum(counts)
@@ -139,12 +139,18 @@ class Pretraining:
 
     def _set_dropout(self) -> None:
         self._config = self.encoder.config
+        if self.encoder.backend == "library":
+            if self.settings.dropout is not None or self.settings.attention_dropout is not None:
+                raise UserError("--dropout: a model of the library keeps the dropout of its config.json")
+            return
         hidden, attention = self.settings.dropout, self.settings.attention_dropout
         attention = hidden if attention is None else attention
         shares = {"hidden_dropout": hidden, "attention_dropout": attention}
         self._configure(replace(self._config, **{name: share for name, share in shares.items() if share is not None}))
 
     def _configure(self, config: EncoderConfig) -> None:
+        if self.encoder.backend == "library":
+            return
         self.encoder.config = config
         for layer in self.encoder.layers:
             layer.config = config
@@ -153,7 +159,7 @@ class Pretraining:
         settings, head, encoder, team = self.settings, self.head, self.encoder, self.team
 
         def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-            value = masked_loss(head, encode(), encoder.embeddings.word.weight, batch["places"], batch["truth"])
+            value = masked_loss(head, encode(), encoder.word.weight, batch["places"], batch["truth"])
             # Each process counts by its share of the targets: the sum over the team is the mean over the batch.
             return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
 

@@ -14,10 +14,10 @@ import torch
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, token_count
 from crossalign.engine.device import Team
-from crossalign.engine.encoder import Encoder
-from crossalign.engine.folders import load_head, load_weights, save_language_model
+from crossalign.engine.encoder import BaseEncoder
+from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
-from crossalign.engine.lm_heads import Head, fresh_head
+from crossalign.engine.lm_heads import Head
 from crossalign.engine.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
 from crossalign.engine.programs import circumstances
 from crossalign.engine.shape import XGLM, EncoderConfig
@@ -52,7 +52,7 @@ _XGLM_NAMES = {
 class Start:
     """The model that training begins with; `identity` tells it from others."""
 
-    encoder: Encoder
+    encoder: BaseEncoder
     head: Head
     tokenizer: Tokenizer
     identity: Any
@@ -83,6 +83,7 @@ def starting_point(
     shape: dict[str, Any],
     seed: int,
     objective: str | None = None,
+    backend: str = "auto",
 ) -> Start:
     """An existing model, or a new one of the given shape; its family says whether it is masked or causal."""
     if init is None:
@@ -90,9 +91,7 @@ def starting_point(
     elif tokenizer is not None or shape:
         raise UserError("--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out")
     else:
-        encoder = load_weights(init)
-        # A folder without the head (an encoder only) gets a new one.
-        head = load_head(init, encoder.config) or fresh_head(encoder.config, seed)
+        encoder, head = load_language_model(init, seed, backend)
         start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
     kind = "clm" if start.encoder.config.causal else "mlm"
     if objective is not None and objective != kind:

@@ -25,6 +25,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
 
 
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    """The flag of programs that load a model."""
+    parser.add_argument(
+        "--backend", default="auto", choices=["auto", "own", "library"],
+        help="what computes the model: our encoder or the library's; auto: ours where it knows the shape",
+    )  # fmt: skip
+
+
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """The flag of programs whose model may be trained in either."""
     parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")

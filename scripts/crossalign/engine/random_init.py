@@ -7,7 +7,8 @@ import re
 import torch
 from torch import nn
 
-from crossalign.engine.encoder import Encoder, empty_encoder
+from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
+from crossalign.engine.library import LibraryEncoder
 from crossalign.engine.seeds import derive
 from crossalign.engine.shape import EncoderConfig
 from crossalign.runtime.errors import UserError
@@ -29,13 +30,16 @@ def parse_init(text: str, layers: int) -> tuple[list[int], bool]:
     return list(range(first, last + 1)), False
 
 
-def random_init(encoder: Encoder, init: str, seed: int) -> list[int]:
+def random_init(encoder: BaseEncoder, init: str, seed: int) -> list[int]:
     """Draw the layers that `init` names from the model's own initialiser; everything else keeps its value.
 
     Every layer has its own generator, so that a layer gets the same draw whatever else is drawn, and no other use of
     random numbers (data order, head, dropout) notices. Returns the layers.
     """
     layers, with_embeddings = parse_init(init, len(encoder.layers))
+    if isinstance(encoder, LibraryEncoder):
+        _by_library(encoder, layers, with_embeddings, seed)
+        return layers
     for number in layers:
         redraw(encoder.layers[number - 1], encoder.config.initializer_range, derive(seed, "random-init", number))
     if with_embeddings:
@@ -43,6 +47,17 @@ def random_init(encoder: Encoder, init: str, seed: int) -> list[int]:
         if encoder.final_norm is not None:
             redraw(encoder.final_norm, encoder.config.initializer_range, derive(seed, "random-init", "final"))
     return layers
+
+
+def _by_library(encoder: LibraryEncoder, layers: list[int], with_rest: bool, seed: int) -> None:
+    if layers and encoder.shares_layers:
+        raise UserError(
+            f"RANDOM-INIT needs layers with weights of their own; those of '{encoder.config.family}' share theirs"
+        )
+    if with_rest:
+        encoder.redraw(None, derive(seed, "random-init", 0))
+    for number in layers:
+        encoder.redraw(number - 1, derive(seed, "random-init", number), positions=with_rest)
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +15,15 @@ XGLM, XLMR_XL = "xglm", "xlm-roberta-xl"
 _OFFSET_FAMILIES = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer", XLMR_XL}
 _FAMILIES = {"bert", *_OFFSET_FAMILIES, XGLM}
 _NORMS: dict[str, Norm] = {"roberta-prelayernorm": "pre", XLMR_XL: "pre", XGLM: "pre", "normformer": "normformer"}
+# The families that compute as the library's classes of each name do.
+_ROBERTAS = {"roberta", "xlm-roberta", "camembert"}
+_ARCHITECTURES = {
+    "Bert": {"bert"},
+    **dict.fromkeys(("Roberta", "XLMRoberta", "Camembert"), _ROBERTAS),
+    "RobertaPreLayerNorm": {"roberta-prelayernorm", "normformer"},
+    "XLMRobertaXL": {XLMR_XL},
+    "XGLM": {XGLM},
+}
 # XGLM's positions start at 2 whatever the padding index, and config.json does not count the two rows before.
 _XGLM_OFFSET = 2
 # What config.json calls our fields.
@@ -44,6 +54,13 @@ _XGLM_KEYS = {
     "pad_token_id": "pad_id",
 }
 _REQUIRED = {"vocab_size", "hidden", "layers", "heads", "intermediate"}
+
+
+def knows_shape(raw: dict[str, Any]) -> bool:
+    """Whether our encoder computes models with this config.json."""
+    family = raw.get("model_type")
+    activation = raw.get("activation_function" if family == XGLM else "hidden_act", "gelu")
+    return family in _FAMILIES and activation == "gelu" and raw.get("position_embedding_type", "absolute") == "absolute"
 
 
 @dataclass(frozen=True)
@@ -94,7 +111,7 @@ class EncoderConfig:
     @classmethod
     def from_huggingface(cls, raw: dict[str, Any], where: str = "config.json") -> EncoderConfig:
         """Read the dictionary of a config.json; `where` names it in messages."""
-        family = raw.get("model_type", "bert")
+        family = raw.get("model_type")
         if family not in _FAMILIES:
             raise UserError(f"{where}: model_type '{family}' is not one of {', '.join(sorted(_FAMILIES))}")
         keys, activation = (_XGLM_KEYS, "activation_function") if family == XGLM else (_KEYS, "hidden_act")
@@ -102,6 +119,14 @@ class EncoderConfig:
             raise UserError(f"{where}: {activation} '{raw[activation]}' is not supported, only 'gelu'")
         if raw.get("position_embedding_type", "absolute") != "absolute":
             raise UserError(f"{where}: position_embedding_type '{raw['position_embedding_type']}' is not 'absolute'")
+        if raw.get("is_decoder"):
+            raise UserError(
+                f"{where}: is_decoder: true makes the model causal, which '{family}' is not here; take it out"
+            )
+        told = (raw.get("architectures") or [""])[0]
+        kind = re.sub(r"(For|Model|LMHead).*", "", told)
+        if kind in _ARCHITECTURES and family not in _ARCHITECTURES[kind]:
+            raise UserError(f"{where}: architectures names {told}, but model_type '{family}'; one of them is wrong")
         if missing := [key for key, ours in keys.items() if ours in _REQUIRED and key not in raw]:
             raise UserError(f"{where}: missing {', '.join(missing)}")
         values = {ours: raw[key] for key, ours in keys.items() if raw.get(key) is not None}

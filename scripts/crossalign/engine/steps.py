@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from crossalign.engine import ops
 from crossalign.engine.batches import Shape
-from crossalign.engine.encoder import Encoder
+from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.optimiser import AdamW, Arena
 from crossalign.engine.parts import Joint, Part, batch_inputs, join
 from crossalign.runtime.errors import UserError
@@ -36,7 +36,7 @@ class Engine:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: BaseEncoder,
         modules: dict[str, nn.Module],
         parts: Sequence[Part],
         rates: np.ndarray,
@@ -46,12 +46,12 @@ class Engine:
         static: bool | None = None,
     ) -> None:
         self.encoder, self.parts, self.precision = encoder, list(parts), precision
-        self.device = encoder.embeddings.word.weight.device
+        self.device = encoder.word.weight.device
         low = precision == "bf16"
         self.arena = Arena(
             {"encoder": encoder, **modules},
             optimiser or AdamW(),
-            lambda name: low and name.startswith(("encoder.layers.", "encoder.final_norm.")),
+            lambda name: low and name.startswith("encoder.") and encoder.is_low(name.removeprefix("encoder.")),
         )
         # Scales of NormFormer and tables take the usual way; tables because losses may use them a second time.
         direct = (".qkv.", ".out.", ".up.", ".down.", "norm.")
@@ -159,7 +159,7 @@ class Engine:
     def _loss(self, part: Part | Joint, views: dict[str, Tensor], shape: Shape) -> Tensor:
         layout, batch = batch_inputs(views, shape)
 
-        def encode(encoder: Encoder | None = None) -> Tensor:
+        def encode(encoder: BaseEncoder | None = None) -> Tensor:
             packed = (encoder or self.encoder).packed(views["ids"], views["positions"], views.get("types"), layout)
             return layout.to_grid(packed)
 

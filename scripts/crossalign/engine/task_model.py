@@ -15,7 +15,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, by_length
-from crossalign.engine.encoder import Encoder
+from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_weights
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.parts import run_encoder
@@ -29,7 +29,7 @@ BUDGET = {"cuda": 32768, "cpu": 2048}
 class TaskModel(nn.Module):
     """An encoder with the head of a task."""
 
-    def __init__(self, encoder: Encoder, head: nn.Module) -> None:
+    def __init__(self, encoder: BaseEncoder, head: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head
@@ -38,14 +38,14 @@ class TaskModel(nn.Module):
         """Move to a device for evaluation; with bf16 the layers' products run in bf16."""
         self.to(device)
         if precision == "bf16":
-            self.encoder.layers.to(torch.bfloat16)
-            if self.encoder.final_norm is not None:
-                self.encoder.final_norm.to(torch.bfloat16)
+            for name, parameter in self.encoder.named_parameters():
+                if self.encoder.is_low(name):
+                    parameter.data = parameter.data.bfloat16()
         return self.eval()
 
 
 def iterate_batches(
-    encoder: Encoder, store: Store, device: torch.device, budget: int | None = None, all_layers: bool = False
+    encoder: BaseEncoder, store: Store, device: torch.device, budget: int | None = None, all_layers: bool = False
 ) -> Iterator[tuple[np.ndarray, dict[str, Tensor], Tensor | list[Tensor]]]:
     """Batch after batch: the numbers of its examples, its fields and masks, and its hidden states as a grid.
 
@@ -66,7 +66,7 @@ def predict_all(
     """What `task.predict` gives for each example, in the examples' order; rows are padded as their batch was."""
     device = torch.device(device)
     store = examples if isinstance(examples, Store) else make_store(model.encoder, examples, task.fields)
-    low = len(model.encoder.layers) and model.encoder.layers[0].qkv.weight.dtype == torch.bfloat16
+    low = any(parameter.dtype == torch.bfloat16 for parameter in model.encoder.layers.parameters())
     with torch.autocast(device.type, torch.bfloat16) if low else contextlib.nullcontext():
         batches = iterate_batches(model.encoder, store, device, budget)
         return collect(model, len(store), ((who, task.predict(model.head, states, it)) for who, it, states in batches))
@@ -115,27 +115,24 @@ def warm_up(model: TaskModel, task: Any, device: torch.device | str) -> None:
         predict_all(model, task, examples, device, budget=1)
 
 
-def make_store(encoder: Encoder, examples: Sequence[dict[str, Any]], fields: dict[str, Any]) -> Store:
+def make_store(encoder: BaseEncoder, examples: Sequence[dict[str, Any]], fields: dict[str, Any]) -> Store:
     """A store of examples for this encoder."""
     return Store(examples, fields, encoder.config.position_offset, encoder.config.max_length)
-
-
-_WORD = "encoder.embeddings.word.weight"
 
 
 def save_tuned(
     folder: str | Path, base: str | Path, model: TaskModel, task: Any, info: dict[str, Any], dtype: str = "fp32"
 ) -> None:
     """Write the head, the changed layers and the changed embedding rows; `dtype` bf16 halves the matrices' size."""
-    folder = Path(folder)
+    folder, backend = Path(folder), model.encoder.backend
     # Read again rather than kept since the start: files are mapped, so that mBERT takes 0.1 s of CPU time; a copy takes
     # as long, and the memory of a whole model while training runs.
-    before = {f"encoder.{name}": value for name, value in load_weights(base).named_parameters()}
+    before = {f"encoder.{name}": value for name, value in load_weights(base, backend=backend).named_parameters()}
     rows = model.encoder.rows
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():
         value = parameter.detach().float().cpu()
-        if name == _WORD:
+        if parameter is model.encoder.word.weight:
             rows = torch.arange(len(value)) if rows is None else rows.cpu()
             changed = (value != before[name].detach()[rows]).any(1)
             tensors[f"{name}.rows"] = rows[changed]
@@ -147,6 +144,7 @@ def save_tuned(
         **info,
         "base": Path(base).name,
         "base_identity": folder_identity(base),
+        "backend": backend,
         "task": task.name,
         "labels": list(task.labels),
     }
@@ -161,23 +159,23 @@ def read_info(folder: str | Path, base: str | Path) -> dict[str, Any]:
         info = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
     if info.get("base_identity") != folder_identity(base):
         raise UserError(f"{folder} was tuned from '{info.get('base')}'; {base} holds other weights")
-    return info
+    return {"backend": "own"} | info
 
 
 def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskModel:
     """Only the weights of a tuned model, laid over its base model."""
-    tensors = _read(Path(folder))
-    encoder = load_weights(base)
+    info, tensors = read_info(folder, base), _read(Path(folder))
+    encoder = load_weights(base, backend=info["backend"])
+    task.causal = encoder.config.causal
     model = TaskModel(encoder, task.make_head(encoder.config.hidden, encoder.config.hidden_dropout))
     _overlay(model, tensors, Path(folder))
     return model.eval()
 
 
-def load_tuned_encoder(folder: str | Path, base: str | Path) -> Encoder:
+def load_tuned_encoder(folder: str | Path, base: str | Path) -> BaseEncoder:
     """Only the encoder of a tuned model, for embeddings."""
-    read_info(folder, base)
-    tensors = _read(Path(folder))
-    model = TaskModel(load_weights(base), torch.nn.Identity())
+    info, tensors = read_info(folder, base), _read(Path(folder))
+    model = TaskModel(load_weights(base, backend=info["backend"]), torch.nn.Identity())
     _overlay(model, {name: value for name, value in tensors.items() if name.startswith("encoder.")}, Path(folder))
     return model.encoder.eval()
 
@@ -201,9 +199,10 @@ def _read(folder: Path) -> dict[str, Tensor]:
 @torch.no_grad()
 def _overlay(model: TaskModel, tensors: dict[str, Tensor], folder: Path) -> None:
     parameters = dict(model.named_parameters())
-    rows, values = tensors.pop(f"{_WORD}.rows", None), tensors.pop(f"{_WORD}.values", None)
+    word = next(name for name, parameter in parameters.items() if parameter is model.encoder.word.weight)
+    rows, values = tensors.pop(f"{word}.rows", None), tensors.pop(f"{word}.values", None)
     if rows is not None:
-        parameters[_WORD][rows] = values
+        parameters[word][rows] = values
     unknown = sorted(set(tensors) - set(parameters))
     if unknown:
         raise UserError(f"{folder}/model.safetensors has tensors that its task does not know: {', '.join(unknown)}")

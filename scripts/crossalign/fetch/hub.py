@@ -46,14 +46,16 @@ def repository_file(kind: str, repository: str, name: str, revision: str, policy
     return RemoteFile(name, url, _expected(metadata.size, metadata.etag))
 
 
-def model_files(repository: str, revision: str, policy: RetryPolicy) -> tuple[str, list[RemoteFile]]:
-    """The commit that a revision of a model repository is now, and all its files sorted by name."""
+def repository_files(kind: str, repository: str, revision: str, policy: RetryPolicy) -> tuple[str, list[RemoteFile]]:
+    """The commit that a revision of a `dataset` or `model` repository is now, and all its files sorted by name."""
     from huggingface_hub import HfApi, hf_hub_url
 
     api = HfApi(endpoint=_endpoint())
     info = _ask(
-        lambda: api.model_info(repository, revision=revision, files_metadata=True, timeout=policy.timeout),
-        f"model {repository} at revision {revision}",
+        lambda: api.repo_info(
+            repository, repo_type=kind, revision=revision, files_metadata=True, timeout=policy.timeout
+        ),
+        f"{kind} {repository} at revision {revision}",
         policy,
     )
     if not info.sha or info.siblings is None:
@@ -61,7 +63,7 @@ def model_files(repository: str, revision: str, policy: RetryPolicy) -> tuple[st
     files = [
         RemoteFile(
             file.rfilename,
-            hf_hub_url(repository, file.rfilename, revision=info.sha, endpoint=_endpoint()),
+            hf_hub_url(repository, file.rfilename, repo_type=kind, revision=info.sha, endpoint=_endpoint()),
             _expected(file.size, file.lfs.sha256 if file.lfs else file.blob_id),
         )
         for file in info.siblings

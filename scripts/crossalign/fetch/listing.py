@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crossalign.fetch.register import Dataset, Model
 
-MODEL_MARK = "complete.json"
+COMPLETE = "complete.json"
 NON_COMMERCIAL = "NON-COMMERCIAL"
 
 
@@ -26,7 +26,8 @@ def address(row: Dataset | Model) -> str:
     """Where a person would look for it."""
     if isinstance(row, Dataset):
         return row.url
-    return row.hub if row.hub.startswith("manual:") else f"https://huggingface.co/{row.hub}/tree/{row.revision}"
+    kind = "datasets/" if row.path.startswith("datasets/") else ""
+    return row.hub if row.hub.startswith("manual:") else f"https://huggingface.co/{kind}{row.hub}/tree/{row.revision}"
 
 
 def place(row: Dataset | Model, downloads: str | Path) -> Path:
@@ -36,12 +37,12 @@ def place(row: Dataset | Model, downloads: str | Path) -> Path:
 
 
 def missing(rows: Iterable[Dataset | Model], downloads: str | Path) -> list[Dataset | Model]:
-    """Those that are not there. A model is there when it is complete."""
+    """Those that are not there. A model or a labelled set is there when it is complete."""
 
     def there(row: Dataset | Model) -> bool:
         target = Path(downloads) / row.path
-        if isinstance(row, Model):
-            return (target / MODEL_MARK).exists()
+        if not isinstance(row, Dataset):
+            return (target / COMPLETE).exists()
         return target.exists() or place(row, downloads).exists()
 
     return [row for row in rows if not there(row)]

@@ -1,13 +1,21 @@
 """The claims of all papers, and their verdicts in a run."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+from crossalign.catalog.papers import shown_papers
 from crossalign.papers import declared
 from crossalign.papers.all_items import PAPERS, catalog_of
-from crossalign.results.claims.claim import Claim, Judged, judge_all
+from crossalign.results.claims.claim import Claim, Judged, judge_rows
+from crossalign.results.claims.claim import declared as with_rows
 from crossalign.results.claims.evidence import Evidence
 
-CLAIMS: dict[str, dict[str, Claim]] = {paper: claims for paper in PAPERS if (claims := declared(paper, "claims"))}
+_DECLARED = {paper: claims for paper in PAPERS if (claims := declared(paper, "claims"))}
+CLAIMS: dict[str, dict[str, Claim]] = {paper: each for paper, each in _DECLARED.items() if isinstance(each, dict)}
+# Of a study: the models that it speaks of stand in the config.
+BY_CONFIG: dict[str, Callable[[dict], list[tuple[dict[str, str], Claim]]]] = {
+    paper: each for paper, each in _DECLARED.items() if callable(each)
+}
 
 
 def evidence_of(config: dict, folder: str | Path) -> Evidence:
@@ -16,5 +24,9 @@ def evidence_of(config: dict, folder: str | Path) -> Evidence:
 
 
 def judge_run(config: dict, folder: str | Path) -> list[Judged]:
-    """A verdict on every claim."""
-    return judge_all(CLAIMS, evidence_of(config, folder))
+    """A verdict on every claim of the papers that the run's page shows."""
+    rows = []
+    for paper in shown_papers(config):
+        pairs = with_rows(paper, CLAIMS[paper]) if paper in CLAIMS else BY_CONFIG.get(paper, lambda _: [])(config)
+        rows += [(paper, *pair) for pair in pairs]
+    return judge_rows(rows, evidence_of(config, folder))

@@ -77,7 +77,7 @@ def token_cost(layers: int, neurons: int, pieces: int, gpu: bool) -> float:
     """Products for a token, the inner part of a layer being four times as wide as the outer, and scores of pieces.
 
     A GPU's time falls less than these below 768 neurons, where it does more else than products: with a twelfth of the
-    neurons a token took a quarter of the time (docs/performance.md, Planning).
+    neurons a token took a quarter of the time (docs/notes/performance.md, Planning).
     """
     square = neurons**2
     if gpu:

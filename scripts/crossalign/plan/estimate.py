@@ -59,10 +59,10 @@ class Estimate:
         self.left = self.graph.remaining(lambda path: (folder / path).exists())
         results = folder / "results" / catalog.config["run"]
         sizes = Sizes(catalog.config, results, root / "resources" / "sizes.tsv", root)
-        self.works = Works(catalog, sizes, *registers, root)
+        self.works = Works(catalog, sizes, *registers)
         work = {name: self.works.of(job) for name, job in self.jobs.items()}
         table = dict(read_costs(root / "resources" / "costs.tsv"))
-        for rule in ("download_file", "download_model"):
+        for rule in ("download_file", "download_labelled", "download_model"):
             table[HOST, rule, ""] = replace(table[HOST, rule, ""], milliseconds=8000 / choice.mbit)
         measured = read_benchmarks(choice.benchmarks, self.jobs.values()) if choice.benchmarks else {}
         self.measured = len(measured)

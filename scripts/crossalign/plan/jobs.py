@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import TopologicalSorter
 
 from crossalign.catalog.inputs import Inputs, Job
@@ -57,12 +58,17 @@ class Graph:
     def tails(self, names: Collection[str], seconds: Seconds) -> dict[str, float]:
         """For each job the seconds from its start to the end of the longest chain behind it."""
         chosen = set(names)
-        waits = {name: [need for need in self.needs[name] if need in chosen] for name in sorted(chosen)}
         found: dict[str, float] = {}
-        for name in reversed(list(TopologicalSorter(waits).static_order())):
-            behind = (found[after] for after in self.dependants[name] if after in chosen)
-            found[name] = seconds(name) + max(behind, default=0.0)
+        for name in self._last_first:
+            if name in chosen:
+                behind = (found[after] for after in self.dependants[name] if after in chosen)
+                found[name] = seconds(name) + max(behind, default=0.0)
         return found
+
+    @cached_property
+    def _last_first(self) -> list[str]:
+        """All jobs, each before those that it waits for."""
+        return list(TopologicalSorter(self.needs).static_order())[::-1]
 
     def critical_path(self, names: Collection[str], seconds: Seconds) -> list[str]:
         """The jobs of the longest chain, first to last."""

@@ -20,6 +20,7 @@ from crossalign.catalog.config import pair_count
 from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.studied import HUB, place_of, shape_of
 from crossalign.catalog.targets import evaluation_sets, preset, training_sets
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.fetch.register import Dataset, Model
@@ -135,10 +136,10 @@ class Works:
     """Answers for the jobs of one config."""
 
     def __init__(
-        self, catalog: Catalog, sizes: Sizes, files: Mapping[str, Dataset], models: Mapping[str, Model], root: Path
+        self, catalog: Catalog, sizes: Sizes, files: Mapping[str, Dataset], models: Mapping[str, Model]
     ) -> None:
         self._catalog, self._config = catalog, catalog.config
-        self._sizes, self._files, self._models, self._root = sizes, files, models, root
+        self._sizes, self._files, self._models = sizes, files, models
         self._shapes: dict[str, tuple[int, int]] = {}
 
     def of(self, job: Job) -> Work:
@@ -171,7 +172,7 @@ class Works:
                 return self._vectors(job)
             case "embed_words":
                 return Work(job.rule, units=self._config["adjust"]["word_pairs"], shape=self.shape(job.subject))
-            case "download_file" | "download_model":
+            case "download_file" | "download_model" | "download_labelled":
                 return Work(job.rule, units=self.download_bytes(job.rule, job.subject) / 1e6)
         return Work(job.rule, units=self._sizes.of(job.subject) if isinstance(job.subject, DataSet) else 1)
 
@@ -243,21 +244,8 @@ class Works:
         return self._shapes[name]
 
     def _shape(self, name: str) -> tuple[int, int]:
-        usual = (USUAL.layers, USUAL.neurons)
-        if entry := trained_model(self._config, name):
-            return entry["layers"], entry["hidden"]
-        if self._config["models"] == "hub":
-            model = self._models.get(name, USUAL)
-            return model.layers or usual[0], model.neurons or usual[1]
-        file = self._root / self._config["models"] / name / "config.json"
-        try:
-            values = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return usual
-        return (
-            values.get("num_hidden_layers") or values.get("num_layers") or usual[0],
-            values.get("hidden_size") or values.get("d_model") or usual[1],
-        )
+        shape = shape_of(self._config, name)
+        return shape.get("layers", USUAL.layers), shape.get("neurons", USUAL.neurons)
 
     def vector_bytes(self, job: Job) -> float:
         """What the vectors of an embedding job take on disk until they are compared."""
@@ -270,6 +258,8 @@ class Works:
             return 0
         if rule == "download_file":
             return self._files[name].bytes or USUAL_BYTES
+        if rule == "download_labelled":
+            return USUAL_BYTES
         model = self._models[name]
         return model.bytes or 4 * (model.parameters or USUAL.parameters)
 
@@ -299,7 +289,7 @@ def model_disk(
             name = run.base if isinstance(run, Adapted) else run.name
             whole = 4 * (models.get(name, USUAL).parameters or USUAL.parameters)
             # Models that are made here or lie in a folder may have any size, whatever the register says of their names.
-            known = config["models"] == "hub" and not trained_model(config, name)
+            known = place_of(config, name) == HUB and not trained_model(config, name)
             size = whole if known else tuned_bytes(shape(run))
             found.setdefault("adapted or pretrained", []).append(size)
     return {label: (len(sizes), sum(sizes)) for label, sizes in sorted(found.items())}

@@ -9,7 +9,7 @@ from crossalign.results import names
 from crossalign.runtime.errors import UserError
 
 Wildcards = Mapping[str, str]
-TARGETS = {"all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download"}
+TARGETS = {"all", "align_predict", "anc", "adjust", "talk", "study", "grid", "data", "download"}
 DATA = {"trees": "treebank", "ner": "NER data", "nli": "NLI data", "qa": "QA data", "bitext": "bitext", "text": "text"}
 CORPORA = {"pud": "PUD", "xnliext": "extended XNLI"}
 
@@ -115,6 +115,7 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "write_config": lambda job: "writing the config",
     "make_world": lambda job: "generating the demo's languages",
     "download_file": lambda job: f"downloading {job['path']}",
+    "download_labelled": lambda job: f"downloading {job['name']} ({job['split']})",
     "download_model": lambda job: f"downloading the model {names.model(job['model'])}",
     "align_bitext": lambda job: f"aligning words of {bitext_words(job)}",
     "align_pieces": lambda job: f"aligning word pieces of {bitext_words(job)}",
@@ -127,6 +128,7 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "evaluate": lambda job: f"testing {tuned_words(job, 'learnt on')}",
     "train_bilstm": lambda job: f"training {tuned_words(job)}",
     "embed_sentences": lambda job: f"sentence vectors of {run_words(job['address'])}",
+    "audit_tokenizer": lambda job: f"looking at the vocabulary of {names.model(job['base'])}",
     "embed_words": lambda job: f"word vectors of {run_words(job['address'])}",
     "compare_languages": lambda job: f"comparing languages in {run_words(job['address'])}",
     "measure_distances": lambda job: f"distances between words in {run_words(job['address'])}",

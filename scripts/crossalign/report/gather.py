@@ -1,4 +1,4 @@
-"""Collect all that the page shows: the 48 items, made or not, with verdicts, claims, curves and provenance."""
+"""Collect all that the page shows: all items of its papers with verdicts, claims, curves and provenance."""
 
 import base64
 import os
@@ -12,11 +12,12 @@ from jinja2 import TemplateError
 
 from crossalign.catalog.addresses import TASKS, Tuned
 from crossalign.catalog.checksums import known_checksums
+from crossalign.catalog.papers import shown_papers
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import base_name
 from crossalign.catalog.trained_models import stand_ins
-from crossalign.papers.all_items import ITEMS, PAPERS, catalog_of
+from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.table_html import render
 from crossalign.plan.measured import Measured, measured
 from crossalign.report.claims import Claim, read_claims
@@ -134,7 +135,8 @@ class Report:
     @property
     def by_paper(self) -> dict[str, list[Entry]]:
         """The items of each paper, in the order of the catalog."""
-        return {paper: [entry for entry in self.entries if entry.paper == paper] for paper in PAPERS}
+        papers = shown_papers(self.config)
+        return {paper: [entry for entry in self.entries if entry.paper == paper] for paper in papers}
 
 
 def item_tasks(catalog: Catalog, item: str) -> list[str]:
@@ -231,13 +233,16 @@ def content_of(kind: str, paths: dict[str, Path], out: Path) -> dict:
 def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None) -> Report:
     """All that is known of the run in `results`, for a page at `out`; `verdicts` is their folder if it is another."""
     # Every item is shown, also those that this config leaves out.
-    catalog = catalog_of(config | {"papers": list(PAPERS), "items": "all", "skip": {}})
+    shown = shown_papers(config)
+    catalog = catalog_of(config | {"papers": shown, "items": "all", "skip": {}})
     sources = Sources(catalog, results)
-    claims = read_claims(verdicts or results)
+    claims = [claim for claim in read_claims(verdicts or results) if claim.paper in shown]
     counts = read_verdicts(verdicts or results)
     entries, written = [], []
     for name, item in ITEMS.items():
         paper, _, identifier = name.partition("/")
+        if paper not in shown:
+            continue
         kind = "table" if identifier.startswith("table") else "figure"
         stem = results / f"{kind}s" / name
         paths = {form: path for form in FORMATS[kind] if (path := stem.with_suffix(f".{form}")).is_file()}
@@ -256,7 +261,7 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
                 provenance=sources.of(name),
                 verdicts=counts.get(name, {}),
                 claims=[claim for claim in claims if name in claim.items],
-                left_out=(config.get("skip") or {}).get(name, ""),
+                left_out=(config.get("skip") or {}).get(name) or item.lacks(config),
                 **(content_of(kind, paths, out) if made else {}),
             )
         )

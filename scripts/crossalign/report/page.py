@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from crossalign.catalog.papers import papers
+from crossalign.catalog.papers import STUDY, papers
 from crossalign.catalog.stand_in import artificial
+from crossalign.catalog.studied import studied
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
 from crossalign.plan.measured import remarks
 from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
@@ -25,7 +26,7 @@ from crossalign.results.verdict import JUDGED as NUMBERS_JUDGED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 
-DIFFERENCES = ROOT / "docs" / "differences.md"
+DIFFERENCES = ROOT / "docs" / "understand" / "differences.md"
 STYLES = ("table.css", "base.css", "layout.css", "items.css", "chart.css", "print.css")
 SCRIPTS = (
     *("core.js", "theme.js", "views.js", "sort.js", "tips.js", "filter.js", "jump.js"),
@@ -99,7 +100,21 @@ def bars(report: Report) -> list[Bar]:
         told = (total - many(ABSENT), f"of {total} printed numbers have ours beside them")
     made = (report.states["made"], f"of {len(report.entries)} made")
     found = (("Claims", claims, held), ("Numbers", numbers, told), ("Tables and figures", report.states, made))
-    return [Bar(title, {label: n for label, n in counts.items() if n}, *told) for title, counts, told in found]
+    every = [Bar(title, {label: n for label, n in counts.items() if n}, *told) for title, counts, told in found]
+    # A study has no printed numbers.
+    return [bar for bar in every if bar.parts or STUDY not in report.by_paper]
+
+
+def head(report: Report) -> tuple[str, str]:
+    """The title of the page, and a sentence below."""
+    if STUDY in report.by_paper:
+        told = ", ".join(map(names.model, studied(report.config)))
+        return papers()[STUDY].title, f"The questions of four papers, asked of {told}."
+    return (
+        "Why do multilingual models transfer? Four studies, run again",
+        "Every table and figure of four studies of cross-lingual transfer, ours beside what was printed, and for each "
+        "claim whether it holds.",
+    )
 
 
 def devices(report: Report) -> str:
@@ -145,7 +160,7 @@ def inline(markdown: str) -> list[str]:
 
 
 def differences(path: Path) -> list[dict]:
-    """What differs from the papers by design: the sections of docs/differences.md that have a table."""
+    """What differs from the papers by design: the sections of docs/understand/differences.md that have a table."""
     if not path.is_file():
         return []
     sections = []
@@ -184,7 +199,8 @@ def page(report: Report, going: bool = False) -> str:
     return render(
         "page.html",
         report=report,
-        studies=papers(),
+        studies={paper: papers()[paper] for paper in report.by_paper},
+        head=head(report),
         tasks=names.TASKS,
         policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; {allowed}",
         style=style,

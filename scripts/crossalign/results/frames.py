@@ -1,4 +1,4 @@
-"""Scores and similarities of a run as tidy pandas frames, one row per number. docs/analysis.md explains the columns.
+"""Scores and similarities of a run as tidy pandas frames, one row per number (columns: docs/use/analysis.md).
 
 Every table and figure reads its numbers through this module, from the files of its own runs, so another run's score
 makes none of them again. The rule `gather_results` writes the frames of all runs for the user.

@@ -4,11 +4,9 @@ import json
 import struct
 from pathlib import Path
 
+from crossalign.catalog.studied import HUB, place_of, read_shape
 from crossalign.catalog.trained_models import trained_model
 
-# Of the names that model families give to the same thing.
-LAYERS = ("num_hidden_layers", "num_layers", "n_layer")
-NEURONS = ("hidden_size", "d_model", "n_embd")
 # The encoder is counted: no head of any task, and no buffers.
 HEADS = ("cls.", "lm_head.", "classifier.", "qa_outputs.", "pooler.")
 
@@ -17,23 +15,19 @@ def model_folder(config: dict, name: str) -> Path:
     """Where the files of a base model lie."""
     if trained_model(config, name):
         return Path("results") / config["run"] / "models" / name
-    if config["models"] != "hub":
-        return Path(config["models"]) / name
-    return Path(config["downloads"]["folder"]) / "models" / name
+    place = place_of(config, name)
+    return Path(config["downloads"]["folder"]) / "models" / name if place == HUB else Path(place)
 
 
 def measured_model(config: dict, name: str) -> dict[str, int]:
     """Layers, neurons and parameters, as far as the files are here and can be read."""
     folder = model_folder(config, name)
-    found: dict[str, int] = {}
-    try:
-        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return found
-    for field, names in (("layers", LAYERS), ("neurons_per_layer", NEURONS)):
-        number = next((settings[key] for key in names if isinstance(settings.get(key), int)), None)
-        if number is not None:
-            found[field] = number
+    shape = read_shape(folder)
+    if not shape:
+        return {}
+    found = {
+        field: shape[kind] for field, kind in (("layers", "layers"), ("neurons_per_layer", "neurons")) if kind in shape
+    }
     counted = sum(map(parameters, sorted(folder.glob("*.safetensors"))))
     return found | ({"parameters": counted} if counted else {})
 

@@ -43,7 +43,7 @@ class Workaround:
 SECOND_SIGTERM = Workaround("a second SIGTERM may hang Snakemake", "snakemake", SNAKEMAKE)
 TIMERS = Workaround("Snakemake may look for work hundreds of times a second", "snakemake", SNAKEMAKE)
 STATUS = Workaround(
-    "lost jobs may be waited for without end, and jobs may not have time to save (docs/cluster.md, Status queries)",
+    "lost jobs may be waited for without end, and jobs may not have time to save (docs/use/cluster.md, Status queries)",
     "snakemake-executor-plugin-slurm",
     SLURM_EXECUTOR,
 )

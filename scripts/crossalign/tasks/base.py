@@ -44,6 +44,9 @@ class Task:
     counts: ClassVar[dict[str, Callable[[dict[str, Any]], Sequence[float]]]]
     # None: the label set is that of the training data.
     fixed_labels: ClassVar[tuple[str, ...] | None] = None
+    # Whether the model is a decoder, whose tokens see only what is before them: as is usual for decoders, words and
+    # pairs of texts are then read off their last token, not off the first.
+    causal: bool = False
 
     def __init__(self, labels: Sequence[str] | None = None) -> None:
         self._labels = self.fixed_labels if labels is None else tuple(labels)

@@ -1,8 +1,8 @@
-"""Natural language inference: one of three labels for a premise and a hypothesis."""
+"""Natural language inference: one of three labels for a premise and a hypothesis, or one of others for other pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,12 +32,25 @@ class NliTask(Task):
     counts = {"accuracy": lambda row: (row["right"], 1)}
     fixed_labels = ("entailment", "neutral", "contradiction")
 
+    def __init__(self, labels: Sequence[str] | None = None) -> None:
+        super().__init__(labels)
+        # Pairs of another kind, such as paraphrases, have labels of their own: then those of the training data.
+        self.may_differ = labels is None
+
     def read(self, path: str | Path) -> list[Record]:
         def check(record: Record, where: str) -> None:
-            if record["label"] not in self.fixed_labels:
-                raise UserError(f"{where}: label '{record['label']}' is none of {', '.join(self.fixed_labels)}")
+            if record["label"] not in self.labels:
+                strange.append(f"{where}: label '{record['label']}' is none of {', '.join(self.labels)}")
 
-        return read_json(path, {"id": str, "premise": str, "hypothesis": str, "label": str}, "NLI", check)
+        strange: list[str] = []
+        records = read_json(path, {"id": str, "premise": str, "hypothesis": str, "label": str}, "NLI", check)
+        if strange and not (self.may_differ and len(strange) == len(records)):
+            raise UserError(strange[0])
+        return records
+
+    def labels_from(self, records: Iterable[Record]) -> list[str]:
+        labels = {record["label"] for record in records}
+        return list(self.fixed_labels) if labels <= set(self.fixed_labels) else sorted(labels)
 
     def examples(
         self, records: Records, tokenizer: Tokenizer, max_length: int, training: bool = False
@@ -63,10 +76,13 @@ class NliTask(Task):
         return SequenceHead(hidden, len(self.labels), dropout)
 
     def loss(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
-        return mean_loss(head(states), batch["label"])
+        return mean_loss(self._scores(head, states, batch), batch["label"])
 
     def predict(self, head: nn.Module, states: Tensor, batch: Batch) -> Batch:
-        return {"label": head(states).argmax(dim=-1)}
+        return {"label": self._scores(head, states, batch).argmax(dim=-1)}
+
+    def _scores(self, head: nn.Module, states: Tensor, batch: Batch) -> Tensor:
+        return head(states, batch["attention_mask"] if self.causal else None)
 
     def decode(self, examples: Examples, records: Records, outputs: Outputs) -> list[int]:
         return [int(output["label"]) for output in outputs]

@@ -58,13 +58,13 @@ class ParsingTask(Task):
     ) -> list[Example]:
         specials = Specials.of(tokenizer)
         room = specials.room(max_length)
-        table = word_pieces(tokenizer, (record["words"] for record in records), room)
+        split = word_pieces(tokenizer, (record["words"] for record in records), room)
         examples = []
         for index, record in enumerate(records):
-            pieces = [table[word] for word in record["words"]]
+            pieces = split(record["words"])
             for window in windows([len(piece) for piece in pieces], room, training=True):
                 kept = window[2]
-                example = make_example(specials, pieces, *window)
+                example = make_example(specials, pieces, *window, last=self.causal)
                 example["heads"] = [head if head <= kept else IGNORE for head in record["heads"][:kept]]
                 # The relation is learnt at the gold head; where that is cut off there is nothing to learn.
                 example["labels"] = [

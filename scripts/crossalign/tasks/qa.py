@@ -78,7 +78,7 @@ class QaTask(Task):
             cut = max(0, len(question) - longest)
             question = question[:longest]
             ids, spans = contexts[record["context"]]
-            shown = len(question) + 1 + specials.gap
+            shown = specials.second_at(question)
             first, last = answer_tokens(record["answers"][0], spans)
             for begin, end in context_windows(len(ids), room - len(question), STRIDE):
                 example = specials.pair(question, ids[begin:end])

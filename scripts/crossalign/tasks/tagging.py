@@ -1,4 +1,4 @@
-"""POS tagging and NER: one label per word, read off its first sub-word."""
+"""POS tagging and NER: one label per word, read off its first sub-word, or off its last one in decoders."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class TaggingTask(Task):
     ) -> list[Example]:
         specials = Specials.of(tokenizer)
         room = specials.room(max_length)
-        table = word_pieces(tokenizer, (record[self.words_key] for record in records), room)
+        split = word_pieces(tokenizer, (record[self.words_key] for record in records), room)
         examples = []
         for index, record in enumerate(records):
-            pieces = [table[word] for word in record[self.words_key]]
+            pieces = split(record[self.words_key])
             labels = [self.numbers.get(tag, IGNORE) for tag in record[self.tags_key]]
             for window in windows([len(piece) for piece in pieces], room, training):
-                example = make_example(specials, pieces, *window)
+                example = make_example(specials, pieces, *window, last=self.causal)
                 example["labels"] = labels[window[1] : window[2]]
                 examples.append(example | {"record": index, "cut": len(pieces) - window[2] if training else 0})
         return examples
@@ -181,12 +181,15 @@ def windows(lengths: list[int], room: int, training: bool) -> list[tuple[int, in
     return [window for window in cuts if window[1] < window[2]]
 
 
-def make_example(specials: Specials, pieces: list[list[int]], first: int, begin: int, stop: int, end: int) -> Example:
-    """Tokens of words `first` to `end`, with the places of the words from `begin` to `stop`."""
-    ids = [specials.cls]
+def make_example(
+    specials: Specials, pieces: list[list[int]], first: int, begin: int, stop: int, end: int, last: bool = False
+) -> Example:
+    """Tokens of words `first` to `end`, with the places of the words from `begin` to `stop`: of their first sub-words,
+    or with `last` of their last ones."""
+    ids = list(specials.frame.before)
     places = []
     for piece in pieces[first:end]:
-        places.append(len(ids))
+        places.append(len(ids) + (len(piece) - 1 if last else 0))
         ids += piece
-    ids.append(specials.sep)
+    ids += specials.frame.after
     return {"input_ids": ids, "word_starts": places[begin - first : stop - first]}

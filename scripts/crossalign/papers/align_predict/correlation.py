@@ -1,10 +1,11 @@
 """Spearman correlation of the cross-lingual gap with similarity (`align-predict`, section 4.3)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from crossalign.catalog.addresses import Base, Run
+from crossalign.catalog.addresses import Base, Run, Tuned
+from crossalign.catalog.sets import DataSet
 from crossalign.papers.align_predict.items import PAPER, pud_languages, tuned
 from crossalign.papers.align_predict.random_init import tested_on
 from crossalign.papers.common.context import Context
@@ -39,30 +40,38 @@ def similarity_targets(context: Context) -> list[str]:
     return [lang for lang in pud_languages(context.config) if lang != SOURCE]
 
 
-class Correlations:
-    """Gaps and similarities of one task, from which the correlation at any layer is taken."""
+def correlations(context: Context, task: str, pretrained: bool) -> "Correlations":
+    """Those of the models of this paper."""
+    runs = sorted(tuned(context.config, [task], SOURCE, ["ref"]))
+    base = Base(context.config[PAPER]["base"])
+    sets = {lang: tested_on(context.config, task, lang) for lang in [SOURCE, *similarity_targets(context)]}
+    index = context.config["similarity"]["index"]
+    return Correlations(context, {run: base if pretrained else run for run in runs}, sets, index)
 
-    def __init__(self, context: Context, task: str, pretrained: bool) -> None:
-        self.runs = sorted(tuned(context.config, [task], SOURCE, ["ref"]))
-        self.targets = similarity_targets(context)
-        index = context.config["similarity"]["index"]
-        base = Base(context.config[PAPER]["base"])
+
+class Correlations:
+    """Gaps and similarities of one task, from which the correlation at any layer is taken.
+
+    `compared` has for each fine-tuned model the one whose similarity counts, `sets` the test set of each language, the
+    source first.
+    """
+
+    def __init__(
+        self, context: Context, compared: Mapping[Tuned, Run], sets: Mapping[str, DataSet], index: str
+    ) -> None:
+        self.runs, self.targets = list(compared), list(sets)[1:]
         # Of each seed and language: minus the gap; similarity by layer.
         self.transfer: dict[int, list[float]] = {}
         self.similarity: dict[int, list[dict[int, float]]] = {}
         missing = []
-        for run in self.runs:
-            compared: Run = base if pretrained else run
-            source, *scores = (
-                context.results.score(run, [tested_on(context.config, task, lang)], METRICS[task])
-                for lang in [SOURCE, *self.targets]
-            )
-            found = context.results.similarity(compared, "pud")
+        for run, model in compared.items():
+            source, *scores = (context.results.score(run, [data], METRICS[run.task]) for data in sets.values())
+            found = context.results.similarity(model, "pud")
             curves = [found.get((f"{SOURCE}-{lang}", index, AS_MEASURED)) for lang in self.targets]
             if None in (source, *scores):
                 missing.append(run.path())
             if None in curves:
-                missing.append(f"similarity/{compared.path()}")
+                missing.append(f"similarity/{model.path()}")
             if None not in (source, *scores, *curves):
                 self.transfer[run.seed] = [score - source for score in scores]
                 self.similarity[run.seed] = [{layer: at.value for layer, at in curve.items()} for curve in curves]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from crossalign.analysis.indexes import LABELS
 from crossalign.catalog.addresses import Base, Run
-from crossalign.papers.align_predict.correlation import SOURCE, Correlations, similarity_targets
+from crossalign.papers.align_predict.correlation import SOURCE, correlations, similarity_targets
 from crossalign.papers.align_predict.items import BLOCKS, PAPER, TASKS, inits, tuned
 from crossalign.papers.common.colours import BLACK, SHORT, Look, depth
 from crossalign.papers.common.colours import TASKS as TASK_LOOKS
@@ -76,7 +76,7 @@ def correlation_figure(context: Context) -> Figure:
     series = []
     for task in TASKS:
         for pretrained in (False, True):
-            found = Correlations(context, task, pretrained)
+            found = correlations(context, task, pretrained)
             # The band would be that of single seeds; six of them hide the curves.
             points = [Point(layer, replace(value, std=None)) for layer, value in found.by_layer().items()]
             dash, width = (SHORT, 1.0) if pretrained else ("-", 1.4)

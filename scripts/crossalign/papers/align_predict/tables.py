@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from crossalign.catalog.sets import DataSet
-from crossalign.papers.align_predict.correlation import Correlations, similarity_targets
+from crossalign.papers.align_predict.correlation import correlations, similarity_targets
 from crossalign.papers.align_predict.grid import table3
 from crossalign.papers.align_predict.items import PAPER, TASKS, inits
 from crossalign.papers.align_predict.random_init import (
@@ -114,7 +114,7 @@ def correlation_table(*models: str) -> Callable[[Context], Table]:
 
 def rho_cells(context: Context, name: str, model: str) -> list[Cell]:
     """The correlation of one task without and with English, each with its p value."""
-    found = Correlations(context, name, model == "pretrained")
+    found = correlations(context, name, model == "pretrained")
     layers = [layer for layer in found.layers if layer > 0]
     judge = context.judge(scale=CORRELATION, runs=found.runs)
     cells = []
@@ -124,9 +124,14 @@ def rho_cells(context: Context, name: str, model: str) -> list[Cell]:
         match = None if with_source else context.printed.find(keys)
         keys["languages"] = str(rho.languages)
         cells.append(Cell(keys, rho.value, printed=match, verdict=judge.number(match, rho.value)))
-        shown = "" if rho.p is None else "< 0.001" if rho.p < 0.001 else f"{rho.p:.3f}"
-        cells.append(Cell(keys | {"metric": "p"}, Value(rho.p), text=shown, fact=not shown))
+        cells.append(p_cell(keys, rho.p))
     return cells
+
+
+def p_cell(keys: dict[str, str], p: float | None) -> Cell:
+    """The p value of a correlation."""
+    shown = "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return Cell(keys | {"metric": "p"}, Value(p), text=shown, fact=not shown)
 
 
 def table5(context: Context) -> Table:

@@ -101,7 +101,7 @@ class Evidence:
 
     def absent(self, item: str, reason: str) -> NotRun | Outside:
         """The error that says what is missing of an item, or why it never will be there."""
-        if why := (self.config.get("skip") or {}).get(item):
+        if why := self.catalog.left_out(item):
             return Outside(f"{item} is not part of this run: {why}")
         return NotRun(f"{item} {reason}", item)
 

@@ -1,0 +1,184 @@
+"""The price of generality: our own encoder and the library's model behind the same engine, side by side.
+
+Both load the same folder (mBERT's shape, random weights), fine-tune POS in batches of 16 and embed PUD sentences, all
+layers. Each measurement is a process of its own: loading counts the imports. With --decoder 4b a decoder of Qwen3-4B's
+shape, random weights in bf16, embeds 1,000 sentences of 15 languages. On a GPU steps run in bf16.
+
+Usage: python benchmarks/backends.py --data DIR [--device cuda|cpu] [--decoder 4b|tiny] [--quick] [--out FILE.json]
+DIR holds, anywhere below it, *pud*.conllu, *ewt*train.conllu, *ewt*dev.conllu and mBERT's vocab.txt, with or without
+.gz.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from common import device_name, find, new_parser, print_table, text_of, write_results
+from embed import SHAPES, SHARD, timed, write_texts
+
+QWEN3 = {"model_type": "qwen3", "vocab_size": 151936, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
+         "hidden_act": "silu", "tie_word_embeddings": True, "pad_token_id": 0}  # fmt: skip
+DECODERS = {
+    "tiny": {**QWEN3, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "head_dim": 16, "intermediate_size": 128},
+    "4b": {**QWEN3, "hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+           "head_dim": 128, "intermediate_size": 9728},
+}  # fmt: skip
+BACKENDS = ("own", "library")
+# What is measured, its unit, and whether more is better.
+ROWS = {"load": ("seconds to load", False), "steps": ("POS steps per second", True),
+        "sentences": ("sentences embedded per second", True)}  # fmt: skip
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
+    parser.add_argument("--decoder", choices=list(DECODERS), help="measure this decoder instead")
+    parser.add_argument("--sentences", type=int, default=1000, help="per language (default: 1000)")
+    parser.add_argument("--languages", type=int, default=15, help="at most so many (default: 15)")
+    parser.add_argument(
+        "--quick", action="store_true", help="two narrow layers, 32 sentences of 2 languages: whether it runs"
+    )
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def make_model(folder: Path, raw: dict, data: Path, device: str, dtype: torch.dtype) -> int:
+    """A folder with random weights for a config of the library, and mBERT's vocabulary; how many weights it has."""
+    from safetensors.torch import save_file
+    from transformers import AutoConfig, AutoModel
+
+    from crossalign.engine.tokenizer import wordpiece_tokenizer
+
+    folder.mkdir()
+    (folder / "vocab.txt").write_text(text_of(find(data, "vocab.txt*")), encoding="utf-8")
+    wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text(json.dumps(raw), encoding="utf-8")
+    with torch.device("meta"):
+        shapes = {
+            name: weight.shape for name, weight in AutoModel.from_config(AutoConfig.for_model(**raw)).named_parameters()
+        }
+    generator = torch.Generator(device).manual_seed(1)
+    shard: dict[str, torch.Tensor] = {}
+    places: dict[str, str] = {}
+    for number, (name, shape) in enumerate(shapes.items(), 1):
+        if len(shape) == 2:
+            weight = torch.randn(shape, generator=generator, device=device, dtype=dtype).mul_(0.02)
+        else:
+            weight = torch.full(shape, float(name.endswith("weight")), dtype=dtype)
+        shard[name] = weight.cpu()
+        if number == len(shapes) or sum(part.nbytes for part in shard.values()) > SHARD:
+            file = f"model-{len(places):05}.safetensors"
+            save_file(shard, folder / file, metadata={"format": "pt"})
+            places.update(dict.fromkeys(shard, file))
+            shard.clear()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return sum(shape.numel() for shape in shapes.values())
+
+
+def embed(args: argparse.Namespace, folder: Path, backend: str) -> dict[str, float]:
+    """Sentences per second of the whole way from text to arrays, seconds to load before it, peak memory in bytes."""
+    began = time.perf_counter()
+    from crossalign.embedding.model import load_model
+    from crossalign.embedding.sentences import Options, embed_files
+    from crossalign.engine.device import choose_device
+
+    loaded = load_model(folder / "model", choose_device(args.device), backend=backend)
+    loading = time.perf_counter() - began
+    files = {path.stem: path for path in sorted((folder / "texts").glob("*.txt"))}
+    with tempfile.TemporaryDirectory() as out:
+        short = Path(out) / "warm.txt"
+        short.write_text("\n".join(text_of(next(iter(files.values()))).splitlines()[:64]) + "\n", encoding="utf-8")
+        embed_files(loaded, {"warm": short}, Path(out), Options(100))
+        found = timed(lambda: embed_files(loaded, files, Path(out), Options(100)), args.device, loading)
+    lines = sum(len(text_of(path).splitlines()) for path in files.values())
+    return found | {"sentences": lines / found["seconds"]}
+
+
+def train(args: argparse.Namespace, folder: Path, backend: str) -> dict[str, float]:
+    """Steps per second of a POS fine-tuning, seconds to load the encoder before it."""
+    began = time.perf_counter()
+    from crossalign.engine.folders import load_encoder
+
+    encoder, _ = load_encoder(folder / "model", backend)
+    loading = time.perf_counter() - began
+    from train_step import Bench, ours
+
+    with tempfile.TemporaryDirectory() as place:
+        known = argparse.Namespace(data=args.data, device=args.device, quick=args.quick, demo=False, profile=False)
+        bench = Bench(known, Path(place))
+        bench._encoder = encoder
+        found = ours(bench, "pos", "bf16" if bench.cuda else "fp32")
+    return found | {"steps": 1000 / found["ms"], "load": loading}
+
+
+def measure(args: argparse.Namespace, job: str, folder: Path, backend: str) -> dict[str, float]:
+    """One measurement, in a process of its own."""
+    shared = ["--data", args.data, "--device", args.device, *(["--quick"] if args.quick else [])]
+    command = [sys.executable, __file__, *shared, "--job", job, folder, backend]
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"error: {job} with the backend {backend} failed")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare(args: argparse.Namespace, folder: Path) -> dict[str, dict]:
+    """Both backends, and their ratio: how many times as long the library takes."""
+    found = {backend: measure(args, "train", folder, backend) for backend in BACKENDS}
+    for backend in BACKENDS:
+        found[backend]["embedding"] = vectors = measure(args, "embed", folder, backend)
+        found[backend]["sentences"] = vectors["sentences"]
+    rows = []
+    for key, (label, more) in ROWS.items():
+        own, library = (found[backend][key] for backend in BACKENDS)
+        rows.append([label, f"{own:.2f}", f"{library:.2f}", f"{own / library if more else library / own:.2f}"])
+    print_table(["mBERT's size", *BACKENDS, "library takes, times"], rows)
+    return found
+
+
+def decode(args: argparse.Namespace, folder: Path, weights: int) -> dict[str, float]:
+    """The decoder's time and memory."""
+    found = measure(args, "embed", folder, "auto")
+    cells = [f"{weights / 1e9:.2f}", f"{found['loading']:.1f}", f"{found['seconds']:.1f}", f"{found['sentences']:.0f}",
+             f"{found['gpu'] / 1e9:.1f}", f"{found['host'] / 1e9:.1f}"]  # fmt: skip
+    print_table(["billion weights", "load s", "embed s", "sentences/s", "peak GPU GB", "peak host GB"], [cells])
+    return found
+
+
+def main() -> None:
+    """Measure, print, write."""
+    args = parse_args()
+    if args.job:
+        job, folder, backend = args.job
+        print(json.dumps((train if job == "train" else embed)(args, Path(folder), backend)))
+        return
+    count, languages = (32, 2) if args.quick else (args.sentences, args.languages)
+    raw = DECODERS[args.decoder] if args.decoder else {**SHAPES["mbert"], "hidden_act": "gelu"}
+    if args.quick and not args.decoder:
+        raw |= {
+            key: SHAPES["tiny"][key]
+            for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        dtype = torch.bfloat16 if args.decoder else torch.float32
+        weights = make_model(folder / "model", raw, args.data, args.device, dtype)
+        write_texts(args.data, folder / "texts", languages, count)
+        if args.device == "cuda":
+            torch.cuda.empty_cache()
+        name = device_name(torch.device(args.device))
+        print(f"{name}, torch {torch.__version__}: {languages} x {count} sentences of PUD\n", flush=True)
+        found = decode(args, folder, weights) if args.decoder else compare(args, folder)
+        write_results(args.out, {"device": name, "found": found})
+
+
+if __name__ == "__main__":
+    main()

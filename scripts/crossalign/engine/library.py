@@ -1,0 +1,350 @@
+"""The second backend: any text encoder or decoder of the library, behind the interface of our own encoder.
+
+Slower than ours and general. Never remote code, never pickle: `transformers.AutoModel` from a local folder.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from crossalign.engine.encoder import BaseEncoder
+from crossalign.engine.layout import Layout
+from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.weights import Shards, audit, check_finite, library_knows, plain_name, read_config
+from crossalign.runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+# What the library's families call the dropout of their hidden states. Decoders have none; their heads take the
+# library's own default.
+_DROPOUTS = ("hidden_dropout_prob", "dropout", "dropout_rate", "resid_pdrop", "hidden_dropout")
+_DROPOUT = 0.1
+# Families with relative positions know no longest sequence; this one fits the memory.
+_LONGEST = 2048
+POOLER = ("pooler.dense.weight", "pooler.dense.bias")
+
+
+@dataclass(frozen=True)
+class LibraryConfig:
+    """What the engine asks of a model, under the names that `EncoderConfig` has for it."""
+
+    vocab_size: int
+    hidden: int
+    layers: int
+    heads: int
+    max_length: int
+    hidden_dropout: float
+    initializer_range: float
+    causal: bool
+    family: str
+    pad_id: int
+    # Segments that the model tells apart.
+    types: int = 0
+    # The library adds its own.
+    position_offset: int = 0
+    # config.json as it was read.
+    raw: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
+
+    def to_huggingface(self) -> dict[str, Any]:
+        """The dictionary to write as config.json."""
+        return self.raw
+
+
+class LibraryEncoder(BaseEncoder):
+    """A base model of the library. Packed tokens become a padded grid on the way in, and packed again on the way out.
+
+    State i is the input of layer i, the last state is `last_hidden_state`: the library's `output_hidden_states`.
+    """
+
+    backend = "library"
+    # Rotary tables, masks and norms of the library take the type of the embeddings: all weights have one type.
+    low_precision = ("",)
+
+    def __init__(self, model: PreTrainedModel, config: LibraryConfig) -> None:
+        super().__init__(config)
+        # Before the model: parameters of layers are then called `layers.<i>.`, as in our own encoder.
+        self.layers = find_layers(model)
+        self.model = model
+
+    @property
+    def word(self) -> nn.Embedding:
+        """The table of words; families scale or normalise what it gives elsewhere."""
+        return self.model.get_input_embeddings()
+
+    def packed(
+        self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
+    ) -> Tensor | list[Tensor]:
+        """Hidden states (tokens, hidden) of packed tokens; the library counts positions itself."""
+        if not all_layers:
+            return self.visit(ids, types, layout)
+        states: list[Tensor] = []
+        states.append(self.visit(ids, types, layout, lambda index, state: states.append(state)))
+        return states
+
+    def visit(
+        self, ids: Tensor, types: Tensor | None, layout: Layout, see: Callable[[int, Tensor], None] | None = None
+    ) -> Tensor:
+        """The last packed state; `see` is told those before it, with their numbers, as soon as each exists."""
+        # A static shape may be longer than the model has positions; no token lies there.
+        length = min(layout.length, self.config.max_length)
+
+        def grid(tokens: Tensor) -> Tensor:
+            return layout.to_grid(tokens[:, None])[:, :length, 0]
+
+        def pack(state: Tensor) -> Tensor:
+            return layout.from_grid(functional.pad(state, (0, 0, 0, layout.length - length)))
+
+        inputs = {"input_ids": grid(ids)}
+        if layout.lengths is not None:
+            mask = layout.keys()[:, 0, 0, :length]
+            # Some families count positions by the tokens that are no padding.
+            inputs = {"input_ids": inputs["input_ids"].where(mask, self.config.pad_id), "attention_mask": mask.long()}
+        if types is not None and self.config.types > 1:
+            inputs["token_type_ids"] = grid(types)
+        seen, handles = 0, []
+
+        def note(layer: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
+            nonlocal seen
+            see(seen, pack(args[0] if args else kwargs["hidden_states"]))
+            seen += 1
+
+        if see is not None:
+            # Each module once: ALBERT runs the same one again and again.
+            modules = dict.fromkeys(self.layers)
+            handles = [layer.register_forward_pre_hook(note, with_kwargs=True, prepend=True) for layer in modules]
+        try:
+            # The weights' own types decide the precision.
+            with torch.autocast(ids.device.type, enabled=False):
+                return pack(self.model(**inputs).last_hidden_state)
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def keep_rows(self, mapping: Tensor) -> Tensor:
+        """The tables look their rows up; token numbers stay, since families read padding and positions off them."""
+        for table in self._tables():
+            table.register_buffer("kept", mapping.clamp(min=0).to(table.weight.device), persistent=False)
+            table.register_forward_pre_hook(_look_up)
+            table.full_padding = pad = table.padding_idx
+            table.padding_idx = None if pad is None or mapping[pad] < 0 else int(mapping[pad])
+        return torch.arange(len(mapping))
+
+    def all_rows(self) -> None:
+        for table in self._tables():
+            table._forward_pre_hooks.clear()
+            table.padding_idx = table.full_padding
+            del table.kept, table.full_padding
+
+    def _tables(self) -> list[nn.Embedding]:
+        """T5 has the table of words twice."""
+        weight = self.word.weight
+        return [table for table in self.model.modules() if isinstance(table, nn.Embedding) and table.weight is weight]
+
+    @property
+    def shares_layers(self) -> bool:
+        """Whether layers have their weights in common, as in ALBERT."""
+        return len(set(self.layers)) < len(self.layers)
+
+    @torch.no_grad()
+    def redraw(self, layer: int | None, seed: int, positions: bool = False) -> None:
+        """Draw all weights of a layer (None: of what is no layer) from the model's own initialiser.
+
+        T5's relative positions lie in its first layer but serve all of them: they stay unless `positions` are drawn.
+        """
+        inside = {part for each in self.layers for part in each.modules()}
+        parts = _inside_out(self.model if layer is None else self.layers[layer])
+        parts = [part for part in parts if layer is not None or part not in inside]
+        kept = {} if positions else {table.weight: table.weight.clone() for table in self._positions_for_all()}
+        for part in parts:
+            for parameter in part.parameters(recurse=False):
+                # Marks of the library would protect loaded weights; NaN tells what the initialiser leaves out.
+                parameter._is_hf_initialized = False
+                parameter.fill_(float("nan"))
+        with torch_seeded(seed, "library"):
+            for part in parts:
+                self.model._init_weights(part)
+        for parameter, value in kept.items():
+            parameter.copy_(value)
+        for part in parts:
+            for name, parameter in part.named_parameters(recurse=False):
+                if parameter.isnan().any():
+                    kind = type(part).__name__
+                    raise UserError(f"RANDOM-INIT: the initialiser of '{self.config.family}' leaves out {kind}.{name}")
+
+    def _positions_for_all(self) -> list[nn.Embedding]:
+        first, *others = (dict(layer.named_modules()) for layer in self.layers)
+        return [
+            part for path, part in first.items() if isinstance(part, nn.Embedding) and others and path not in others[0]
+        ]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a model folder holds, by the library's names; weights that two modules share once."""
+        return {name: value.detach() for name, value in self.model.named_parameters()} | self.pretrained
+
+
+def _look_up(module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
+    return (module.kept[args[0]],)
+
+
+def _inside_out(module: nn.Module) -> list[nn.Module]:
+    """A module's parts and itself, in the order in which the library initialises them."""
+    return [part for child in module.children() for part in _inside_out(child)] + [module]
+
+
+def find_layers(model: PreTrainedModel) -> nn.ModuleList:
+    """The layers of a model, as many as it says it has."""
+    depth = model.config.num_hidden_layers
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            return module
+    groups = getattr(getattr(model, "encoder", None), "albert_layer_groups", None)
+    if groups is None:
+        raise UserError(f"models of type '{model.config.model_type}' have no row of {depth} layers that could be seen")
+    return nn.ModuleList(groups[index * len(groups) // depth] for index in range(depth))
+
+
+def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
+    """The modules of the model in a folder, without memory and without weights."""
+    from transformers import initialization
+
+    config, raw = read_library_config(Path(folder))
+    kind = model_class(config, folder)
+    with torch.device("meta"), initialization.no_init_weights():
+        model = kind(config, **_options(kind))
+    model.tie_weights()
+    return LibraryEncoder(model, shape_of(model, raw))
+
+
+def load_library_encoder(
+    folder: str | Path,
+    place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (torch.device("cpu"), torch.float32),
+) -> LibraryEncoder:
+    """The model of a folder. `place` gives each parameter's device and precision; all have one precision."""
+    folder = Path(folder)
+    config, raw = read_library_config(folder)
+    model, tensors = load_pretrained(folder, config, model_class(config, folder), place("layers.0")[1])
+    encoder = LibraryEncoder(model, shape_of(model, raw))
+    for name, parameter in encoder.named_parameters():
+        parameter.data = parameter.data.to(*place(name))
+    for name, buffer in encoder.named_buffers():
+        buffer.data = buffer.data.to(place(name)[0])
+    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
+    return encoder
+
+
+def load_pretrained(
+    folder: Path, config: PreTrainedConfig, kind: type[PreTrainedModel], dtype: torch.dtype
+) -> tuple[PreTrainedModel, Shards]:
+    """A model with all its weights and none left over, and the tensors of the folder."""
+    prefix = f"{kind.base_model_prefix}."
+    tensors = Shards(folder, (prefix,))
+    # Its scores are capped, which PyTorch's fused attention leaves out.
+    options = {"attn_implementation": "eager"} if getattr(config, "attn_logit_softcapping", None) else {}
+    try:
+        model, info = kind.from_pretrained(
+            folder, config=config, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
+            use_safetensors=True, local_files_only=True, trust_remote_code=False, **options, **_options(kind),
+        )  # fmt: skip
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{folder}: the library cannot load this model: {str(error).splitlines()[0]}") from None
+    wrong = {name: (have, want) for name, have, want in info["mismatched_keys"]}
+    unused = [plain_name(name, (prefix,)) for name in info["unexpected_keys"]]
+    audit(folder, set(info["missing_keys"]) - wrong.keys(), unused, wrong, config.is_encoder_decoder)
+    for name, parameter in model.named_parameters():
+        check_finite(folder, name, parameter.data)
+    # Keys and values of earlier tokens are for writing text.
+    model.config.use_cache = False
+    return model, tensors
+
+
+def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
+    """The library's configuration, and config.json; a UserError for what this backend does not serve."""
+    from transformers import AutoConfig
+    from transformers.utils import logging
+
+    # What it warns about is an error here, and job logs have no use for bars.
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    path, raw = folder / "config.json", read_config(folder)
+    if not library_knows(raw["model_type"]):
+        raise UserError(f"{path}: the library has no model of type '{raw['model_type']}'")
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the library's own checks of values have several types
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    if config.get_text_config() is not config:
+        raise UserError(f"{path}: '{config.model_type}' is more than a text model; give a model of its text part alone")
+    return config, raw
+
+
+def model_class(config: PreTrainedConfig, folder: str | Path) -> type[PreTrainedModel]:
+    """The class of the base model; of an encoder-decoder that of the encoder."""
+    from transformers import AutoModel, AutoModelForTextEncoding
+
+    both = config.is_encoder_decoder
+    known = (AutoModelForTextEncoding if both else AutoModel)._model_mapping
+    where, family = Path(folder) / "config.json", config.model_type
+    if type(config) not in known:
+        what = "the library does not load the encoder alone" if both else "the library has no base model"
+        raise UserError(f"{where}: of '{family}' {what}")
+    kind = known[type(config)]
+    kind = kind[0] if isinstance(kind, tuple) else kind
+    if kind.main_input_name != "input_ids" or getattr(config, "vocab_size", None) is None:
+        raise UserError(f"{where}: '{family}' is no text encoder or decoder")
+    if getattr(config, "is_decoder", False) and not both and is_masked(config):
+        raise UserError(f"{where}: is_decoder makes a decoder of an encoder; remove it")
+    return kind
+
+
+def _options(kind: type[PreTrainedModel]) -> dict[str, Any]:
+    """Our heads bring a pooler where one is needed."""
+    return {"add_pooling_layer": False} if "add_pooling_layer" in inspect.signature(kind.__init__).parameters else {}
+
+
+def is_masked(config: PreTrainedConfig) -> bool:
+    from transformers import AutoModelForMaskedLM
+
+    return type(config) in AutoModelForMaskedLM._model_mapping
+
+
+def shape_of(model: PreTrainedModel, raw: dict[str, Any]) -> LibraryConfig:
+    config = model.config
+    vocabulary = model.get_input_embeddings().num_embeddings
+    pad = config.pad_token_id
+    longest = getattr(config, "max_position_embeddings", None) or _LONGEST
+    for name, module in model.named_modules():
+        # RoBERTa and its kin: positions start behind the padding index.
+        if isinstance(module, nn.Embedding) and "position" in name and module.padding_idx is not None:
+            longest = module.num_embeddings - module.padding_idx - 1
+    dropouts = [getattr(config, name) for name in _DROPOUTS if isinstance(getattr(config, name, None), int | float)]
+    return LibraryConfig(
+        vocab_size=vocabulary,
+        hidden=config.hidden_size,
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        max_length=longest,
+        hidden_dropout=float(dropouts[0]) if dropouts else _DROPOUT,
+        initializer_range=getattr(config, "initializer_range", None) or 0.02,
+        causal=_causal(model),
+        family=config.model_type,
+        pad_id=pad if isinstance(pad, int) and 0 <= pad < vocabulary else 0,
+        types=getattr(config, "type_vocab_size", None) or 0,
+        raw=raw,
+    )
+
+
+def _causal(model: PreTrainedModel) -> bool:
+    """Whether tokens see only what is before them: as attention says or, where it does not, by what predicts words."""
+    said = [module.is_causal for module in model.modules() if isinstance(getattr(module, "is_causal", None), bool)]
+    if said:
+        return any(said)
+    return not model.config.is_encoder_decoder and not is_masked(model.config)

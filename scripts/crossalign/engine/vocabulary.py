@@ -1,0 +1,90 @@
+"""How a vocabulary cuts words: pieces per word, unknown pieces, letters spelt in bytes, pieces that languages share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from crossalign.engine.tokens import word_pieces
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# More pieces than any word has.
+ALL = 10**6
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+
+
+class Vocabulary:
+    """What the pieces of a tokenizer stand for."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        described = json.loads(tokenizer.to_str())
+        model = described["model"]
+        token = model.get("unk_token")
+        self.unknown = model.get("unk_id") if token is None else tokenizer.token_to_id(token)
+        steps = json.dumps([described.get("pre_tokenizer"), described.get("decoder")])
+        self._bytes = _byte_letters() if '"ByteLevel"' in steps else None
+
+    def is_partial(self, piece: int) -> bool:
+        """Whether a piece is less than a letter."""
+        return self._text(piece) is None
+
+    def has_letter(self, piece: int) -> bool:
+        text = self._text(piece)
+        return text is not None and any(map(str.isalpha, text))
+
+    def _text(self, piece: int) -> str | None:
+        """What a piece adds to a text; None where that is bytes of a letter."""
+        token = self.tokenizer.id_to_token(piece) or ""
+        if self._bytes is None:
+            return None if BYTE.fullmatch(token) else token
+        try:
+            return bytes(self._bytes[sign] for sign in token).decode()
+        except KeyError:  # an added token stands for itself
+            return token
+        except UnicodeDecodeError:
+            return None
+
+
+def _byte_letters() -> dict[str, int]:
+    """The letters by which byte-level vocabularies write bytes: printable ones as they are, the others from 256 on."""
+    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + place): byte for place, byte in enumerate(others)}
+
+
+def audit(
+    tokenizer: Tokenizer, texts: Mapping[str, Iterable[Sequence[str]]], reference: str
+) -> dict[str, dict[str, float]]:
+    """For each language: words, pieces per word, and in percent words with an unknown piece, words with a piece of
+    less than a letter, and pieces (those with a letter, each counted once) that the reference language uses too."""
+    vocabulary = Vocabulary(tokenizer)
+    cut = {}
+    for lang, sentences in texts.items():
+        words = list(chain.from_iterable(sentences))
+        table = word_pieces(tokenizer, [words], ALL)
+        cut[lang] = [table[word] for word in words]
+    used = {
+        lang: {
+            piece for piece in set(chain.from_iterable(words)) - {vocabulary.unknown} if vocabulary.has_letter(piece)
+        }
+        for lang, words in cut.items()
+    }
+    partial = {
+        piece for words in cut.values() for piece in set(chain.from_iterable(words)) if vocabulary.is_partial(piece)
+    }
+    found = {}
+    for lang, words in cut.items():
+        found[lang] = {
+            "words": len(words),
+            "pieces": sum(map(len, words)) / len(words),
+            "unknown": 100 * sum(vocabulary.unknown in word for word in words) / len(words),
+            "bytes": 100 * sum(not partial.isdisjoint(word) for word in words) / len(words),
+            "shared": 100 * len(used[lang] & used[reference]) / max(1, len(used[lang])),
+        }
+    return found

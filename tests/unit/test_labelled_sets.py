@@ -1,0 +1,561 @@
+"""Any labelled data set: tables of the hub or of a folder become prepared sets that models are tuned and tested on."""
+
+import csv
+import gzip
+import hashlib
+import importlib
+import json
+import re
+import sys
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import yaml
+from tests.unit.made_results import load
+
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.commands import prepare_options
+from crossalign.catalog.config import check
+from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.labelled import labelled
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import evaluation_sets
+from crossalign.data.labelled import listed_files, prepare_table
+from crossalign.data.nli import read_multinli, read_pairs
+from crossalign.data.report import Report
+from crossalign.fetch.labelled import HubSplit, obtain_split
+from crossalign.fetch.lock import Locked, read_lock, record
+from crossalign.fetch.retry import RetryPolicy
+from crossalign.fetch.sources import Mirror, Settings
+from crossalign.runtime.errors import UserError
+
+pytest_plugins = ("tests.http_server",)
+
+WORDS = [["Anna", "lives", "in", "New", "York"], ["IBM", "."]]
+TAGS = [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["B-ORG", "O"]]
+NAMES = ["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"]
+ENTITIES = [
+    {"id": f"train-{number}", "tokens": tokens, "tags": tags}
+    for number, (tokens, tags) in enumerate(zip(WORDS, TAGS, strict=True), 1)
+]
+PAIRS = [("a, b", "null", "entailment"), ("007", 'the "NA"', "neutral"), ("x", "y", "contradiction")]
+ANSWERS = {"text": ["Rome"], "answer_start": [0]}
+
+
+def parquet(path: Path, columns: dict, names: dict[str, list[str]] | None = None) -> Path:
+    """A parquet file as the hub has them; `names` are those of numbers, in the schema's metadata."""
+    table = pyarrow.table(columns)
+    if names:
+        features = {column: {"dtype": "string", "_type": "Value"} for column in columns}
+        for column, values in names.items():
+            kind = {"names": values, "_type": "ClassLabel"}
+            nested = pyarrow.types.is_list(table.schema.field(column).type)
+            features[column] = {"feature": kind, "_type": "List"} if nested else kind
+        features = {
+            column: {"feature": kind, "_type": "List"}
+            if kind["_type"] == "Value" and pyarrow.types.is_list(table.schema.field(column).type)
+            else kind
+            for column, kind in features.items()
+        }
+        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(table, path)
+    return path
+
+
+def lines(path: Path, rows: list[dict]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def table(path: Path, header: list[str], rows: list) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return path
+
+
+def prepared(files, task, columns=None, labels=None):
+    files = [files] if isinstance(files, Path) else files
+    out, report = StringIO(), Report()
+    prepare_table(files, task, columns or {}, labels, "train", out, report)
+    return out.getvalue(), report.as_dict()
+
+
+def rows_of(*given, **more):
+    return [json.loads(line) for line in prepared(*given, **more)[0].splitlines()]
+
+
+# Tables become prepared sets
+
+
+def entity_files(folder):
+    numbers = [[NAMES.index(tag) for tag in tags] for tags in TAGS]
+    spaced = [[" ".join(words), " ".join(tags)] for words, tags in zip(WORDS, TAGS, strict=True)]
+    yield parquet(folder / "a.parquet", {"tokens": WORDS, "ner_tags": numbers}, {"ner_tags": NAMES}), {}
+    yield parquet(folder / "b.parquet", {"tokens": WORDS, "ner_tags": numbers}), {"labels": NAMES}
+    yield parquet(folder / "c.parquet", {"tokens": WORDS, "ner_tags": TAGS}), {}
+    dicts = [{"words": words, "y": tags} for words, tags in zip(WORDS, TAGS, strict=True)]
+    yield lines(folder / "a.jsonl", dicts), {"columns": {"tokens": "words", "tags": "y"}}
+    yield table(folder / "a.csv", ["tokens", "ner_tags"], spaced), {}
+    (folder / "a.tsv").write_text("tokens\tner_tags\n" + "".join("\t".join(row) + "\n" for row in spaced))
+    yield folder / "a.tsv", {}
+
+
+def test_entities_of_every_kind_of_table(tmp_path):
+    made = [rows_of(file, "ner", **how) for file, how in entity_files(tmp_path)]
+    assert made == [ENTITIES] * 6
+
+
+def test_files_are_read_in_order_and_twice_alike(tmp_path):
+    files = [
+        parquet(tmp_path / f"[{name}] *.parquet", {"tokens": [words], "ner_tags": [tags]})
+        for name, words, tags in zip("ab", WORDS, TAGS, strict=True)
+    ]
+    # A file without rows, as some sets of the hub have them, is no fault.
+    files.append(parquet(tmp_path / "empty.parquet", {"tokens": [], "ner_tags": []}))
+    assert rows_of(files, "ner") == ENTITIES
+    first, second = prepared(files, "ner"), prepared(files, "ner")
+    assert first == second
+    assert first[1] | {"kept": 2, "entities": 3, "tags": ["O", "B-LOC", "I-LOC", "B-ORG", "B-PER"]} == first[1]
+
+
+def test_pairs(tmp_path):
+    columns = dict(zip(("premise", "hypothesis", "label"), map(list, zip(*PAIRS, strict=True)), strict=True))
+    expected = [
+        {"id": f"train-{number}", "premise": first, "hypothesis": second, "label": label}
+        for number, (first, second, label) in enumerate(PAIRS, 1)
+    ]
+    labels = ["entailment", "neutral", "contradiction"]
+    assert rows_of(parquet(tmp_path / "a.parquet", columns), "nli") == expected
+    numbers = columns | {"label": [0, 1, 2]}
+    assert rows_of(parquet(tmp_path / "b.parquet", numbers, {"label": labels}), "nli") == expected
+    # The words null and NA, and a number with zeros in front, stay what they are.
+    assert rows_of(table(tmp_path / "a.csv", list(columns), PAIRS), "nli") == expected
+    coded = [(first, second, labels.index(label)) for first, second, label in PAIRS]
+    assert rows_of(table(tmp_path / "b.csv", list(columns), coded), "nli", labels=labels) == expected
+    short = {label[0]: label for label in labels}
+    brief = [(first, second, label[0]) for first, second, label in PAIRS]
+    assert rows_of(table(tmp_path / "c.csv", list(columns), brief), "nli", labels=short) == expected
+
+
+def test_pairs_without_label_are_dropped_and_identifiers_kept(tmp_path):
+    labels = [("a", 1), ("a", 0), ("b", -1)]
+    rows = [{"id": name, "premise": "p", "hypothesis": "h", "label": label} for name, label in labels]
+    made, report = prepared(lines(tmp_path / "a.jsonl", rows), "nli", labels=["same", "other"])
+    assert [(row["id"], row["label"]) for row in map(json.loads, made.splitlines())] == [
+        ("a", "other"),
+        ("a#2", "same"),
+    ]
+    assert report["dropped"] == {"no label": 1}
+    assert report["repaired"] == {"repeated identifier made unique": 1}
+
+
+def test_tagged_words_become_a_treebank_without_trees(tmp_path):
+    from crossalign.tasks import get_task
+
+    names = ["NOUN", "VERB", "CONJ", "_"]
+    tokens = [["dogs", "\u200b", "bark\t!"], ["and"], ["\u200e"]]
+    file = parquet(tmp_path / "a.parquet", {"tokens": tokens, "upos": [[0, 3, 1], [2], [3]]}, {"upos": names})
+    made, report = prepared(file, "pos")
+    assert report | {"read": 3, "kept": 2, "dropped": {"no token left": 1}, "words": 3} == report
+    place = tmp_path / "train.conllu"
+    place.write_text(made, encoding="utf-8")
+    assert get_task("pos").read(place) == [
+        {"id": "train-1", "words": ["dogs", "bark !"], "upos": ["NOUN", "VERB"]},
+        {"id": "train-2", "words": ["and"], "upos": ["CCONJ"]},
+    ]
+    with pytest.raises(UserError, match="head '_' is not a number"):
+        get_task("parsing").read(place)
+
+
+def test_questions(tmp_path):
+    head = {"id": "7", "question": "Where?", "context": "Rome is big"}
+    expected = [head | {"answers": [{"text": "Rome", "start": 0}]}]
+    moved = {"text": ["big"], "answer_start": [9]}
+    assert rows_of(lines(tmp_path / "a.jsonl", [head | {"answers": ANSWERS}]), "qa") == expected
+    structs = [{"text": "Rome", "answer_start": 0}]
+    assert rows_of(lines(tmp_path / "b.jsonl", [head | {"answers": structs}]), "qa") == expected
+    columns = {key: [value] for key, value in head.items()} | {"answers": [ANSWERS]}
+    assert rows_of(parquet(tmp_path / "a.parquet", columns), "qa") == expected
+    made, report = prepared(lines(tmp_path / "c.jsonl", [head | {"answers": moved}]), "qa")
+    assert json.loads(made)["answers"] == [{"text": "big", "start": 8}]
+    assert report["repaired"] == {"answer offset": 1}
+
+
+def broken(folder, name):
+    """A file, its task, more settings, and the sentence that it ends in."""
+    entities = {"tokens": WORDS, "ner_tags": TAGS}
+    pair = {"premise": "p", "hypothesis": "h", "label": "same"}
+    match name:
+        case "column":
+            made = parquet(folder / "a.parquet", entities | {"extra": [1, 2]})
+            return made, "pos", {}, "a.parquet: no column 'upos' for the tags; the columns are tokens, ner_tags, extra"
+        case "use":
+            made = parquet(folder / "a.parquet", entities)
+            return made, "ner", {"columns": {"label": "x"}}, "'label' is nothing that ner reads; it reads tokens, tags"
+        case "label":
+            made = lines(folder / "a.jsonl", [pair, pair | {"label": "odd"}])
+            return made, "nli", {"labels": ["other", "same"]}, "a.jsonl, row 2: label 'odd' is none of other, same"
+        case "renamed":
+            made = lines(folder / "a.jsonl", [pair])
+            return made, "nli", {"labels": {"x": "same"}}, "row 1: label 'same' is none of x"
+        case "number":
+            made = parquet(folder / "a.parquet", entities | {"ner_tags": [[0, 0, 0, 0, 9], [0, 0]]})
+            return made, "ner", {"labels": NAMES}, "row 1: label '9' is none of O, B-PER"
+        case "listed":
+            numbers = entities | {"ner_tags": [[0] * 5, [3, 0]]}
+            made = parquet(folder / "a.parquet", numbers, {"ner_tags": NAMES})
+            return made, "ner", {"labels": ["B-PER", "O"]}, "row 2: label 'B-ORG' is none of B-PER, O"
+        case "nameless":
+            made = parquet(folder / "a.parquet", entities | {"ner_tags": [[0] * 5, [0] * 2]})
+            return made, "ner", {}, "row 1: column 'ner_tags' has numbers without names; list the names under `labels`"
+        case "scheme":
+            made = lines(folder / "a.jsonl", [{"tokens": ["a"], "ner_tags": ["PER"]}])
+            return made, "ner", {}, "row 1: 'PER' is no tag of entities .*say under `labels` what it stands for"
+        case "tag":
+            made = lines(folder / "a.jsonl", [{"tokens": ["a"], "upos": ["NN"]}])
+            return made, "pos", {}, "row 1: 'NN' is none of the 17 universal tags"
+        case "length":
+            made = lines(folder / "a.jsonl", [{"tokens": ["a", "b"], "ner_tags": ["O"]}])
+            return made, "ner", {}, "row 1: 2 tokens, but 1 tags"
+        case "list":
+            made = lines(folder / "a.jsonl", [{"tokens": 3, "ner_tags": ["O"]}])
+            return made, "ner", {}, "row 1: '3' in column 'tokens', where a list should stand"
+        case "text":
+            made = lines(folder / "a.jsonl", [pair | {"premise": None}, pair])
+            return made, "nli", {}, "row 1: 'None' in column 'premise', where text should stand"
+        case "answers":
+            made = lines(folder / "a.jsonl", [{"question": "q", "context": "c", "answers": {"text": ["c"]}}])
+            return made, "qa", {}, "row 1: .* in column 'answers', where text and answer_start should stand"
+        case "no labels":
+            return folder / "a.jsonl", "qa", {"labels": ["x"]}, "labels: qa has no labels"
+        case "empty parquet":
+            return (
+                parquet(folder / "a.parquet", {"tokens": [], "ner_tags": []}),
+                "ner",
+                {},
+                "nothing to keep .no rows in it",
+            )
+        case "empty lines":
+            return lines(folder / "a.jsonl", []), "ner", {}, "a.jsonl: nothing to keep .no rows in it."
+        case "broken":
+            (folder / "a.parquet").write_bytes(b"PAR1 and no more")
+            return folder / "a.parquet", "ner", {}, "a.parquet: cannot be read: "
+        case "absent":
+            return folder / "a.parquet", "ner", {}, "a.parquet: no such file"
+        case "kind":
+            (folder / "a.py").write_text("raise SystemExit('ran')")
+            return folder / "a.py", "ner", {}, "files of one kind: parquet, JSON lines, CSV or TSV"
+
+
+BROKEN = [
+    *("column", "use", "label", "renamed", "number", "listed", "nameless", "scheme", "tag", "length", "list", "text"),
+    *("answers", "no labels", "empty parquet", "empty lines", "broken", "absent", "kind"),
+]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_one_sentence_for_each_fault(tmp_path, name):
+    file, task, more, sentence = broken(tmp_path, name)
+    with pytest.raises(UserError, match=sentence) as caught:
+        prepared(file, task, **more)
+    assert "\n" not in str(caught.value)
+
+
+def test_real_pairs_are_read_as_by_their_own_readers(shared, tmp_path):
+    own = Report()
+    source = shared / "data" / "xnli" / "sw.dev.tsv.gz"
+    with gzip.open(source, "rt", encoding="utf-8", newline="\n") as stream:
+        expected = list(read_pairs(stream, "xnli", own))
+    assert [row | {"id": ""} for row in rows_of(source, "nli")] == [row | {"id": ""} for row in expected]
+    with gzip.open(shared / "data" / "snli" / "snli_1.0_train_subset.jsonl.gz", "rt", encoding="utf-8") as stream:
+        head = [next(stream) for _ in range(2000)]
+    expected = list(read_multinli(head, "snli", own))
+    (tmp_path / "snli.jsonl").write_text("".join(head), encoding="utf-8")
+    columns = {"premise": "sentence1", "hypothesis": "sentence2", "label": "gold_label", "id": "pairID"}
+    assert rows_of(tmp_path / "snli.jsonl", "nli", columns) == expected
+
+
+# Files come from the hub
+
+ONE, TWO = "1" * 40, "2" * 40
+HUB = "own/entities"
+FILES = {
+    "README.md": b"# read me",
+    "wo/train-00000-of-00002.parquet": b"first" * 20_000,
+    "wo/train-00001-of-00002.parquet": b"second",
+    "wo/test-00000-of-00001.parquet": b"test",
+    "de/train-00000-of-00001.parquet": b"german",
+    "entities.py": b"raise SystemExit",
+}
+ASKED = HubSplit("mine_wo", "train", HUB, ONE, "wo/train-*.parquet")
+
+
+@pytest.fixture
+def place(web, tmp_path, monkeypatch) -> Settings:
+    monkeypatch.setenv("HF_ENDPOINT", web.url)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    policy = RetryPolicy(attempts=3, timeout=5, sleep=lambda seconds: None)
+    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", policy=policy)
+
+
+def test_only_the_files_of_the_split_are_fetched_and_locked(web, place):
+    web.publish("datasets", HUB, ONE, FILES)
+    mark = obtain_split(ASKED, place)
+    assert mark == place.downloads / "datasets" / "mine_wo" / "train" / "complete.json"
+    names = ["wo/train-00000-of-00002.parquet", "wo/train-00001-of-00002.parquet"]
+    assert listed_files(mark) == [mark.parent / name for name in names]
+    assert [file.read_bytes() for file in listed_files(mark)] == [FILES[name] for name in names]
+    row = read_lock(place.lock)[f"datasets/mine_wo/train/{names[0]}"]
+    assert (row.version, row.url) == (ONE, f"hub://datasets/{HUB}/{names[0]}")
+    assert row.sha256 == hashlib.sha256(FILES[names[0]]).hexdigest()
+    fetched = {asked.path for asked in web.gets() if "/resolve/" in asked.path}
+    assert fetched == {f"/datasets/{HUB}/resolve/{ONE}/{name}" for name in names}
+    # What is there is only checked; offline it will do.
+    obtain_split(ASKED, replace(place, offline=True))
+    assert {asked.path for asked in web.gets() if "/resolve/" in asked.path} == fetched
+
+
+def test_a_cut_file_is_continued_and_a_branch_stays_where_it_was(web, place):
+    branch = replace(ASKED, revision="refs/convert/parquet")
+    web.publish("datasets", HUB, ONE, FILES, ("refs/convert/parquet",))
+    path = f"/datasets/{HUB}/resolve/{ONE}/wo/train-00000-of-00002.parquet"
+    web.resources[path].cuts = [40_000, 0, 0]
+    with pytest.raises(UserError, match="cannot get datasets/mine_wo/train/wo/train-00000.*cut after 40000 of 100000"):
+        obtain_split(branch, place)
+    mark = obtain_split(branch, place)
+    assert web.ranges(path)[-1] == "bytes=40000-"
+    web.publish("datasets", HUB, TWO, {"wo/train-0.parquet": b"new"}, ("refs/convert/parquet",))
+    web.publish("datasets", HUB, ONE, FILES)
+    obtain_split(branch, place)
+    assert json.loads(mark.read_text())["commit"] == ONE
+    obtain_split(replace(ASKED, revision=TWO), place)
+    assert [file.name for file in listed_files(mark)] == ["train-0.parquet"]
+
+
+def test_a_changed_file_is_refused(web, place):
+    web.publish("datasets", HUB, ONE, FILES)
+    mark = obtain_split(ASKED, place)
+    listed_files(mark)[1].unlink()
+    web.publish("datasets", HUB, ONE, FILES | {"wo/train-00001-of-00002.parquet": b"other"})
+    with pytest.raises(UserError, match="wrong checksum.*If the new file is right, delete the row"):
+        obtain_split(ASKED, place)
+
+
+def test_a_mirror_comes_first(web, place, tmp_path):
+    folder = tmp_path / "mirror"
+    file = folder / "datasets" / "mine_wo" / "train" / "wo" / "train-0.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"from the mirror")
+    sums = hashlib.sha256(b"from the mirror").hexdigest()
+    (folder / "SHA256SUMS").write_text(f"{sums}  {file.relative_to(folder)}\n")
+    mark = obtain_split(ASKED, replace(place, mirror=Mirror(f"file://{folder}"), offline=True))
+    assert [file.read_bytes() for file in listed_files(mark)] == [b"from the mirror"]
+    assert web.asked == []
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "sentence"),
+    [
+        (FILES, {"files": "xx/*"}, "no table fits 'xx/.' .*it has de/train-00000-of-00001.parquet, wo/test-0"),
+        ({"entities.py": b"", "README.md": b""}, {}, "loading script entities.py, which is never run; the revision "
+         "refs/convert/parquet of most data sets has parquet files"),
+        ({"README.md": b""}, {}, "no table fits 'wo/train-.*' .*it has none at all"),
+        (FILES, {"hub": "own/none"}, "cannot get dataset mine_wo/train (.|\n)*own/none at revision 1+: HTTP 404"),
+    ],
+)  # fmt: skip
+def test_what_the_hub_lacks_is_told(web, place, files, asked, sentence):
+    web.publish("datasets", HUB, ONE, files)
+    with pytest.raises(UserError, match=sentence):
+        obtain_split(replace(ASKED, **asked), place)
+    assert not list(place.downloads.rglob("complete.json"))
+
+
+def test_a_list_that_is_none_is_told(tmp_path):
+    (tmp_path / "complete.json").write_text("[]")
+    with pytest.raises(UserError, match="complete.json: not the list of a finished download .*delete it"):
+        listed_files(tmp_path / "complete.json")
+
+
+# The catalog knows them
+
+ENTRY = {"task": "ner", "languages": ["wo", "pcm"], "splits": {"train": "{lang}/train*", "test": "{lang}/test*"}}
+ON_HUB = {"hub": HUB, "revision": ONE}
+
+
+def config_with(root, **entries):
+    config = load(root)
+    config["datasets"] = entries
+    return config
+
+
+def test_a_set_of_the_hub_is_fetched_and_prepared(root):
+    config = config_with(root, mine=ENTRY | ON_HUB | {"columns": {"tags": "y"}, "labels": {"1": "B-PER", "0": "O"}})
+    check(config)
+    data = DataSet("ner", "mine_wo", "test")
+    job = Inputs(Catalog(config, {})).prepare(data)
+    complete = f"{config['downloads']['folder']}/datasets/mine_wo/test/complete.json"
+    assert (job.rule, job.reads) == ("prepare_ner", [complete])
+    assert Inputs(Catalog(config, {})).job(complete).rule == "download_labelled"
+    assert labelled(config, data).on_hub == HubSplit("mine_wo", "test", HUB, ONE, "wo/test*")
+    assert prepare_options(config, data) == "--task ner --columns tags=y --labels 1=B-PER 0=O"
+    assert labelled(config, DataSet("ner", "mine_de", "test")) is None
+    assert labelled(config, DataSet("nli", "mine_wo", "test")) is None
+
+
+def test_a_model_is_tested_in_all_languages_of_its_set(root):
+    config = config_with(root, mine=ENTRY | ON_HUB, words=ENTRY | ON_HUB | {"task": "pos"})
+    tests = evaluation_sets(config, Tuned("mbert", "ner", "mine_wo", "ref", 1))
+    assert tests == [DataSet("ner", "mine_pcm", "test"), DataSet("ner", "mine_wo", "test")]
+    tests = evaluation_sets(config, Tuned("mbert", "pos", "wo_words", "ref", 1))
+    assert tests == [DataSet("trees", "pcm_words", "test"), DataSet("trees", "wo_words", "test")]
+    with pytest.raises(
+        UserError, match="datasets.mine.splits: no 'dev', which is needed of mine_wo; there are train, te"
+    ):
+        Inputs(Catalog(config, {})).prepare(DataSet("ner", "mine_wo", "dev"))
+
+
+def test_an_item_tests_on_a_set_by_its_name(root, tmp_path):
+    from crossalign.papers.all_items import catalog_of
+    from crossalign.report.provenance import Sources
+
+    config = config_with(root, mine=ENTRY | ON_HUB)
+    config["items"] = ["align-predict/table2"]
+    config["align-predict"]["domains"]["ner"] = ["wikiann_en", "mine_wo"]
+    check(config)
+    catalog = catalog_of(config)
+    assert [split.complete for split in catalog.hub_splits()] == ["datasets/mine_wo/test/complete.json"]
+    assert not any("mine" in path for path in catalog.files())
+    fetched = Inputs(catalog).fetched()
+    assert f"{config['downloads']['folder']}/datasets/mine_wo/test/complete.json" in fetched
+    # The page names the files that were fetched.
+    files = ["datasets/mine_wo/test/wo/test-0.parquet", "datasets/mine_wo/train/wo/train-0.parquet"]
+    record(tmp_path / config["downloads"]["lock"], [Locked(path, ONE, 3, "a" * 64, "hub://…") for path in files])
+    data = Sources(catalog, tmp_path / "results" / "x").data("align-predict/table2")
+    assert files[0] in data
+    assert files[1] not in data
+    assert set(catalog.files()) < set(data)
+
+
+def test_a_study_takes_its_entities_from_an_entry(root):
+    from crossalign.catalog.config import load as merged
+
+    config = merged([root / "config.study.yaml"])
+    run = Tuned("mbert", "study-ner", "mine_en", "ref", 1)
+    config["datasets"] = {"mine": ENTRY | ON_HUB | {"languages": {"en": "eng", "de": "deu", "wo": "wol"}}}
+    config["study"]["ner"] = "mine"
+    check(config)
+    assert [data.name for data in evaluation_sets(config, run)] == ["mine_de", "mine_en", "mine_wo"]
+    assert labelled(config, DataSet("ner", "mine_wo", "test")).files == "wol/test*"
+    wrong = {"mine": ENTRY | ON_HUB | {"languages": ["de", "wo"]}}
+    with pytest.raises(UserError, match="study.ner: 'mine' of `datasets` lacks the language 'en'"):
+        check(config | {"datasets": wrong})
+    with pytest.raises(UserError, match="study.ner: 'mine' is neither wikiann nor an entry of `datasets`"):
+        check(config | {"datasets": {}})
+    with pytest.raises(UserError, match="study.ner: 'mine' of `datasets` has the task pos"):
+        check(config | {"datasets": {"mine": config["datasets"]["mine"] | {"task": "pos"}}})
+
+
+def test_the_entries_of_the_documents_are_right(root):
+    page = next((root / "docs").rglob("data.md")).read_text(encoding="utf-8")
+    section = page.split("## Any labelled data set\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```yaml\n(.*?)```", section, flags=re.DOTALL)
+    entries = {name: entry for block in blocks for name, entry in yaml.safe_load(block)["datasets"].items()}
+    assert {entry["task"] for entry in entries.values()} == {"ner", "nli", "qa"}
+    for name, entry in entries.items():
+        # Its folder is the reader's own; that it is looked into is another test's.
+        entry = entry | ({"hub": "own/set", "revision": "main"} if entry.pop("folder", None) else {})
+        check(config_with(root, **{name: entry}))
+        assert f"{name}_{next(iter(entry['languages']))}" in section
+
+
+def test_a_folder_is_read_where_it_lies(root, tmp_path):
+    for name in ("wo/train.csv", "wo/test.csv", "pcm/train.csv", "pcm/test-a.csv", "pcm/test-b.csv", "pcm/notes.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    config = config_with(root, mine=ENTRY | {"folder": str(tmp_path)})
+    check(config)
+    job = Inputs(Catalog(config, {})).prepare(DataSet("ner", "mine_pcm", "test"))
+    assert [Path(file).name for file in job.reads] == ["test-a.csv", "test-b.csv"]
+    assert Catalog(config, {}).hub_splits([]) == []
+    config["datasets"]["mine"] = ENTRY | {"folder": str(tmp_path), "languages": ["wo", "ru"]}
+    with pytest.raises(
+        UserError, match=r"mine.splits.train: .*no table fits 'ru/train\*' .*it has pcm/test-a.csv, pcm/tes"
+    ):
+        check(config)
+    config["datasets"]["mine"] = ENTRY | {"folder": str(tmp_path / "none")}
+    with pytest.raises(UserError, match="datasets.mine.splits.train: .*none: no such folder"):
+        check(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("mine", {"hub": None}, "datasets.mine.hub: None is not allowed; expected <owner>/<name>"),
+        ("mine", {"folder": "x"}, "datasets.mine: give either 'hub' and 'revision', or 'folder'"),
+        ("mine", {"languages": ["wo", "xx"]}, "datasets.mine.languages: 'xx' is not in resources/languages.tsv"),
+        (
+            "mine",
+            {"task": "parsing"},
+            "datasets.mine.task: 'parsing' is not allowed; expected one of ner, pos, nli, qa",
+        ),
+        ("mine", {"columns": {"premise": "a"}}, "datasets.mine.columns: 'premise' is nothing that ner reads"),
+        ("mine", {"columns": {"word": "a"}}, "datasets.mine.columns: 'word' is not allowed as a key"),
+        ("mine", {"splits": {"train": "train*"}}, "datasets.mine.splits.train: 'train.' is the same for all languages"),
+        ("mine", {"splits": {"valid": "{lang}*"}}, "datasets.mine.splits: 'valid' is not allowed as a key"),
+        ("mine", {"splits": {"train": "{language}*"}}, "datasets.mine.splits.train: '{language}.' is not allowed"),
+        ("mine", {"task": "qa", "labels": ["a"]}, "datasets.mine.labels: qa has no labels"),
+        ("wikiann", {}, "datasets.wikiann: this is the name of a set that the workflow has already"),
+        (
+            "my_set",
+            {},
+            "datasets: 'my_set' is not a name of small letters and digits",
+        ),
+    ],
+)
+def test_a_wrong_entry_is_told(root, name, change, sentence):
+    with pytest.raises(UserError, match=sentence.replace("{language}", r"\{language\}")):
+        check(config_with(root, **{name: ENTRY | ON_HUB | change}))
+
+
+def test_a_set_that_nobody_describes_is_told(root):
+    config = config_with(root)
+    config["align-predict"]["domains"]["ner"] = ["mine_wo"]
+    with pytest.raises(
+        UserError, match=r"domains.ner\[0\]: 'mine_wo' is neither of WikiANN or CoNLL-2003 nor of `data"
+    ):
+        check(config)
+
+
+# From a folder of tables to scores
+
+
+def run(monkeypatch, program, *words):
+    monkeypatch.setattr(sys, "argv", [f"{program}.py", *map(str, words)])
+    importlib.import_module(program).main()
+
+
+def test_a_model_learns_from_a_folder_of_tables(root, tmp_path, monkeypatch):
+    """The demo's mBERT learns to tell two kinds of words, and does so in the test set."""
+    names = ["ba", "bo", "bu", "da", "do"]
+    rows = [[names[(i + j) % 5] for j in range(4)] for i in range(60)]
+    tags = [[1 if word[0] == "b" else 0 for word in words] for words in rows]
+    for split, part in {"train": slice(0, 50), "test": slice(50, 60)}.items():
+        columns = {"tokens": rows[part], "ner_tags": tags[part]}
+        parquet(tmp_path / "mine" / f"{split}.parquet", columns, {"ner_tags": ["O", "B-B"]})
+        source = tmp_path / "mine" / f"{split}.parquet"
+        run(monkeypatch, "prepare_labelled", "--task", "ner", "--source", source, "--out", tmp_path / f"{split}.jsonl")
+    model = root / "resources" / "demo" / "models" / "mbert"
+    settings = ["--batch", 8, "--learning-rate", 2e-3, "--epochs", 3, "--selection", "last", "--device", "cpu"]
+    run(monkeypatch, "finetune", "--model", model, "--task", "ner", "--train", tmp_path / "train.jsonl", *settings,
+        "--seed", 1, "--max-length", 32, "--out", tmp_path / "tuned", "--checkpoints", tmp_path / "states")  # fmt: skip
+    run(monkeypatch, "evaluate", "--base", model, "--tuned", tmp_path / "tuned" / "model", "--device", "cpu",
+        "--sets", f"ner/mine_wo/test={tmp_path / 'test.jsonl'}", "--out", tmp_path / "scores.json")  # fmt: skip
+    scores = json.loads((tmp_path / "scores.json").read_text())["ner/mine_wo/test"]
+    assert (scores["n"], scores["words"]) == (10, 40)
+    assert scores["F1"] > 90

@@ -1,0 +1,445 @@
+"""Models of the library behind our engine: vectors, RANDOM-INIT, every task, checkpoints, adjustment, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from tests.engine_toys import all_values, die_at, same
+from tests.unit.family_models import CAUSAL, FAMILIES, write_family
+from tests.unit.tokenizers_for_tests import TEXT, WORDS
+
+from crossalign.engine.adjust import Adjusting, continual, load_reference
+from crossalign.engine.checkpoints import Saving
+from crossalign.engine.encoder import restore_vocabulary, slice_vocabulary
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.folders import (
+    choose_backend,
+    load_config,
+    load_encoder,
+    load_language_model,
+    load_weights,
+    save_encoder,
+)
+from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSettings, Settings
+from crossalign.engine.layout import Layout
+from crossalign.engine.pairs import Row, Sample
+from crossalign.engine.pretrain_job import Job, pretrain, starting_point
+from crossalign.engine.pretrain_settings import PretrainSettings
+from crossalign.engine.random_init import random_init
+from crossalign.engine.task_model import load_tuned_encoder, load_tuned_model, predict_all, save_tuned
+from crossalign.runtime.errors import UserError
+from crossalign.tasks import get_task
+
+ROWS = [family for family in FAMILIES if family != "albert"]
+LENGTHS = (7, 0, 20, 3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of a family's model, made once."""
+    made = {}
+
+    def of(family, **changes):
+        key = (family, *changes.items())
+        if key not in made:
+            made[key] = write_family(family, tmp_path_factory.mktemp(family), **changes)
+        return made[key]
+
+    return of
+
+
+def sentences(vocabulary):
+    generator = np.random.default_rng(1)
+    return [torch.from_numpy(generator.integers(0, vocabulary, length)) for length in LENGTHS]
+
+
+def layout_of(length, filling=0):
+    """A static shape with a row without tokens, and with tokens that only fill it up."""
+    lengths = torch.tensor(LENGTHS)
+    layout = Layout(len(LENGTHS), length, lengths, filled=filling > 0)
+    real = layout.mask.view(-1).nonzero()[:, 0]
+    layout.cells = torch.zeros(len(LENGTHS) * length, dtype=torch.long)
+    layout.cells[real] = torch.arange(len(real))
+    layout.rows = torch.cat([real, torch.zeros(filling, dtype=torch.long)])
+    return layout
+
+
+@torch.no_grad()
+def packed(encoder, texts, length=128, filling=5):
+    ids = torch.cat([*texts, torch.zeros(filling, dtype=torch.long)])
+    states = encoder.packed(ids, torch.zeros_like(ids), None, layout_of(length, filling), all_layers=True)
+    return [state[: sum(LENGTHS)] for state in states]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_equal_a_plain_loop_over_the_library(folder, family):
+    encoder = load_weights(folder(family), backend="library").eval()
+    config = encoder.config
+    assert load_config(folder(family), "library") == config and config.causal == (family in CAUSAL)
+    # Real tokens that happen to be padding: some families count positions by them.
+    texts = sentences(config.vocab_size)
+    texts[0][2] = config.pad_id
+    states = packed(encoder, texts)
+    with torch.no_grad():
+        alone = [encoder.model(text[None], output_hidden_states=True).hidden_states for text in texts if len(text)]
+        for number, state in enumerate(states):
+            torch.testing.assert_close(state, torch.cat([one[number][0] for one in alone]), atol=1e-5, rtol=1e-5)
+        assert len(states) == len(alone[0]) == 4 and states[0].std() > 0.01
+        torch.testing.assert_close(encoder.packed(torch.cat(texts), None, None, layout_of(20)), states[-1])
+        grid = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
+        mask = torch.arange(20) < torch.tensor(LENGTHS)[:, None]
+        torch.testing.assert_close(encoder(grid, mask)[mask], states[-1])
+        # The last token is seen by the first one of an encoder only.
+        other = texts[2].clone()
+        other[-1] = (other[-1] + 7) % config.vocab_size
+        moved = (encoder(other[None])[0, 0] - encoder(texts[2][None])[0, 0]).abs().max()
+        assert (moved == 0) == config.causal
+
+
+@pytest.mark.parametrize("family", ["roberta", "t5", "gemma3_text", "llama"])
+def test_a_sliced_vocabulary_changes_nothing_and_comes_back(folder, family):
+    encoder = load_weights(folder(family), backend="library").eval()
+    texts, full = sentences(encoder.config.vocab_size), encoder.word.weight.data.clone()
+    whole, names = packed(encoder, texts), [name for name, _ in encoder.named_parameters()]
+    used = torch.unique(torch.cat([*texts, torch.zeros(1, dtype=torch.long)]))
+    mapping = slice_vocabulary(encoder, used)
+    assert len(encoder.word.weight) == len(used) < len(full)
+    sliced = packed(encoder, [mapping[text] for text in texts])
+    assert all(map(torch.equal, whole, sliced))
+    assert [name for name, _ in encoder.named_parameters()] == names
+    with torch.no_grad():
+        encoder.word.weight[3] += 1
+    restore_vocabulary(encoder, full)
+    full[used[3]] += 1
+    assert torch.equal(encoder.word.weight, full)
+    changed = load_weights(folder(family), backend="library").eval()
+    with torch.no_grad():
+        changed.word.weight.copy_(full)
+    assert all(map(torch.equal, packed(encoder, texts), packed(changed, texts)))
+
+
+# ---- RANDOM-INIT -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ROWS)
+def test_random_init_draws_the_named_layers_from_the_librarys_initialiser(folder, family):
+    encoder = load_weights(folder(family), backend="library")
+    before = all_values(encoder)
+    # T5's relative positions lie in the first layer and serve all.
+    positions = {name for name in before if "relative_attention_bias" in name}
+
+    def changed():
+        return {name for name, value in all_values(encoder).items() if not torch.equal(value, before[name])}
+
+    assert random_init(encoder, "random-1-2", 5) == [1, 2]
+    assert changed() == {name for name in before if name.startswith(("layers.0.", "layers.1."))} - positions
+    second = {name: value for name, value in all_values(encoder).items() if name.startswith("layers.1.")}
+    encoder = load_weights(folder(family), backend="library")
+    random_init(encoder, "random-all", 5)
+    assert changed() == set(before)
+    drawn = all_values(encoder)
+    assert all(torch.equal(drawn[name], value) for name, value in second.items())
+
+    torch.manual_seed(1)
+    fresh = all_values(type(encoder)(type(encoder.model)(encoder.model.config), encoder.config))
+    for name, value in drawn.items():
+        if value.numel() >= 512:
+            assert abs(value.mean() - fresh[name].mean()) < 0.25 * fresh[name].std(), name
+            assert value.std() / fresh[name].std() == pytest.approx(1, abs=0.2), name
+        elif fresh[name].std() == 0:
+            assert torch.equal(value, fresh[name]), name
+
+
+def test_random_init_of_shared_layers_is_refused(folder):
+    encoder = load_weights(folder("albert"))
+    before = all_values(encoder)
+    with pytest.raises(UserError, match="RANDOM-INIT needs layers with weights of their own; those of 'albert' share"):
+        random_init(encoder, "random-2", 1)
+    assert same(all_values(encoder), before)
+    assert random_init(encoder, "ref", 1) == []
+
+
+# ---- tasks -------------------------------------------------------------------------------------------------------
+
+TAGS = ("NOUN", "VERB", "ADP", "DET", "PUNCT")
+RELATIONS = ("obj", "nsubj", "case", "det", "punct")
+
+
+def records_of(task):
+    """Twelve records that can be learnt by heart: the label of a word hangs on the word, that of a pair on both."""
+    generator = np.random.default_rng(2)
+    records = []
+    for number in range(12):
+        chosen = generator.integers(0, len(WORDS), 6).tolist()
+        words = [WORDS[place] for place in chosen]
+        kind = [place % 5 for place in chosen]
+        if task in ("pos", "parsing"):
+            root = kind.index(max(kind))
+            heads = [0 if place == root else root + 1 for place in range(6)]
+            relations = ["root" if place == root else RELATIONS[each] for place, each in enumerate(kind)]
+            row = {"words": words, "upos": [TAGS[each] for each in kind], "heads": heads, "relations": relations}
+        elif task == "ner":
+            row = {"tokens": words, "tags": ["B-PER" if each == 1 else "B-LOC" if each == 2 else "O" for each in kind]}
+        elif task == "nli":
+            label = ("entailment", "neutral", "contradiction")[number % 3]
+            row = {"premise": " ".join(words[:3]), "hypothesis": " ".join(words[3:]), "label": label}
+        else:
+            begin = len(" ".join(words[: number % 5])) + (number % 5 > 0)
+            answer = {"text": words[number % 5], "start": begin}
+            row = {
+                "question": f"Where does {words[number % 5]} live ?",
+                "context": " ".join(words),
+                "answers": [answer],
+            }
+        records.append(row | {"id": str(number)})
+    return records
+
+
+def tuning(folder, task, backend="library", epochs=3, times=1, init="ref", **more):
+    """`times` the records are the training set."""
+    encoder, tokenizer = load_encoder(folder, backend)
+    task, records = get_task(task), records_of(task)
+    task = task.with_labels_of(records)
+    settings = Settings(learning_rate=3e-3, batch=6, epochs=epochs, selection="last", max_length=64)
+    return FineTuning(encoder, tokenizer, task, times * records, records, settings, init, **more)
+
+
+PAIRS = [
+    ("pos", "distilbert"), ("pos", "t5"), ("pos", "gemma3_text"),
+    ("parsing", "electra"), ("parsing", "mt5"), ("parsing", "llama"), ("parsing", "bert"),
+    ("ner", "roberta"), ("ner", "xglm"), ("ner", "modernbert"),
+    ("nli", "deberta-v2"), ("nli", "t5"), ("nli", "bloom"), ("nli", "qwen3"), ("nli", "albert"),
+    ("qa", "xlm-roberta"), ("qa", "t5"), ("qa", "gpt2"), ("qa", "gemma2"),
+]  # fmt: skip
+
+
+def test_every_family_trains_and_every_task_on_three_kinds():
+    assert {family for _, family in PAIRS} == set(FAMILIES)
+    for task in ("pos", "parsing", "ner", "nli", "qa"):
+        assert len({family for name, family in PAIRS if name == task}) >= 3
+
+
+@pytest.mark.parametrize(("task", "family"), PAIRS)
+def test_a_task_is_learnt_and_its_model_comes_back(folder, tmp_path, task, family):
+    run = tuning(folder(family), task, epochs=2, times=15)
+    before = run.task.score(run.dev_records, run.task.decode(run.dev_examples, run.dev_records, run.predict_dev()))
+    model = run.run()
+    losses, metric = run.engine.losses, run.task.metric
+    assert losses[-6:].mean() < 0.5 * losses[:2].mean()
+    assert run.history.dev[-1][metric] > max(75, before[metric])
+    want = predict_all(model, run.task, run.dev_store, "cpu")
+    save_tuned(tmp_path, folder(family), model, run.task, {"settings": {}})
+    assert json.loads((tmp_path / "config.json").read_text())["backend"] == "library"
+    again = load_tuned_model(tmp_path, folder(family), get_task(task, run.task.labels))
+    # Without the sliced vocabulary.
+    got = predict_all(again, run.task, run.dev_examples, "cpu")
+    assert all(np.array_equal(a[name], b[name]) for a, b in zip(want, got, strict=True) for name in a)
+    encoder = load_tuned_encoder(tmp_path, folder(family))
+    assert same(all_values(encoder), all_values(again.encoder))
+
+
+@pytest.mark.parametrize(("task", "family"), [("pos", "modernbert"), ("nli", "gpt2"), ("ner", "t5")])
+def test_a_killed_run_ends_like_one_never_killed(folder, tmp_path, task, family):
+    settings = {"epochs": 6, "init": "random-2", "saving": Saving(steps=5), "checkpoints": tmp_path}
+    whole = tuning(folder(family), task, **settings | {"checkpoints": None}).run()
+    die_at(tuning(folder(family), task, **settings), 8)
+    resumed = tuning(folder(family), task, **settings)
+    resumed.run()
+    assert resumed.history.resumed == 1
+    assert same(all_values(whole), all_values(resumed.model))
+
+
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
+def test_both_backends_give_the_same(folder, family):
+    assert choose_backend(folder(family)) == "own"
+    encoders = [load_weights(folder(family), backend=backend).eval() for backend in ("own", "library")]
+    texts = sentences(encoders[0].config.vocab_size)
+    for text in texts:
+        text[text == encoders[0].config.pad_id] += 5
+    ids = torch.cat(texts)
+    places = torch.cat([torch.arange(length) for length in LENGTHS])
+    with torch.no_grad():
+        ours, theirs = (
+            encoder.packed(ids, places + encoder.config.position_offset, None, layout_of(64), all_layers=True)
+            for encoder in encoders
+        )
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
+    for task in ("nli", "parsing"):
+        runs = [tuning(folder(family), task, backend, epochs=10) for backend in ("own", "library")]
+        models = [run.run() for run in runs]
+        assert len(runs[0].engine.losses) == 20
+        torch.testing.assert_close(*(run.engine.losses for run in runs), atol=1e-4, rtol=0)
+        scores = [run.history.dev for run in runs]
+        assert scores[0] == scores[1]
+        torch.testing.assert_close(*(model.encoder.word.weight for model in models), atol=1e-4, rtol=0)
+
+
+def test_static_shapes_train_as_exact_ones_do(folder):
+    """What CUDA graphs need: rows without tokens and filling tokens change no gradient."""
+    models = []
+    for static in (False, True):
+        run = tuning(folder("gemma2", hidden_dropout=0.0), "nli")
+        run.engine.static = static
+        models.append(all_values(run.run()))
+    for name, value in models[0].items():
+        torch.testing.assert_close(value, models[1][name], atol=2e-5, rtol=0)
+
+
+# ---- adjustment ----------------------------------------------------------------------------------------------------
+
+
+def linked_pairs(count=24):
+    generator = np.random.default_rng(4)
+    rows = []
+    for line in range(1, count + 1):
+        words = generator.permutation(len(WORDS) - 1)[:5].tolist()
+        english, other = [WORDS[place] for place in words], [WORDS[place + 1] for place in reversed(words)]
+        rows.append(Row(line, english, other, [(place, 4 - place) for place in range(5)]))
+    return Sample(rows, count, "links")
+
+
+@pytest.mark.parametrize("family", ["deberta-v2", "t5", "gemma3_text"])
+def test_an_adjusted_model_is_a_folder_that_the_library_loads(folder, tmp_path, family):
+    import transformers
+
+    settings = AdjustmentSettings(batch=8, learning_rate=2e-3, epochs=6)
+    adjusted = []
+    for keep in ("table", "encoder"):
+        encoder, tokenizer = load_encoder(folder(family))
+        adjusting = Adjusting(encoder, tokenizer, linked_pairs(), settings, keep=keep)
+        adjusted.append(adjusting.run())
+        curve = adjusting.engine.losses
+        assert curve[-3:].mean() < 0.7 * curve[:3].mean()
+    torch.testing.assert_close(*(encoder.word.weight for encoder in adjusted), atol=1e-5, rtol=0)
+    save_encoder(tmp_path, encoder, tokenizer)
+    again, _ = load_encoder(tmp_path)
+    assert again.backend == "library" and same(all_values(again), all_values(encoder))
+    kind = transformers.AutoModelForTextEncoding if family == "t5" else transformers.AutoModel
+    text = torch.arange(9)[None]
+    with torch.no_grad():
+        want = kind.from_pretrained(tmp_path, dtype=torch.float32).eval()(text).last_hidden_state
+        torch.testing.assert_close(encoder(text), want)
+
+
+def test_continual_learning(folder):
+    reference = load_reference(folder("qwen3"), load_weights(folder("qwen3")))
+    _, tokenizer = load_encoder(folder("qwen3"))
+    settings = ContinualSettings(batch=4, alpha=1.0)
+    losses = []
+    for keep in ("table", "encoder"):
+        auxiliary, account = continual(
+            settings, linked_pairs(), reference, tokenizer, 1, torch.device("cpu"), keep=keep
+        )
+        assert account["used"] == 24
+        run = tuning(folder("qwen3"), "ner", epochs=4, auxiliary=auxiliary)
+        run.run()
+        losses.append(run.engine.losses)
+        reference = load_reference(folder("qwen3"), load_weights(folder("qwen3")))
+    torch.testing.assert_close(*losses, atol=1e-4, rtol=0)
+    assert losses[0][-1] < losses[0][0]
+
+
+# ---- language modelling ----------------------------------------------------------------------------------------------
+
+
+def pretraining(folder, text, backend="auto", **changes):
+    start = starting_point(folder, None, "post", None, {}, 1, None, backend)
+    chosen = {"steps": 30, "batch": 4, "block": 16, "learning_rate": 3e-3, "dev_every": 30}
+    job = Job({"en": [text]}, PretrainSettings(**chosen | changes), text.parent / "out", dev={"en": [text]})
+    return start, pretrain(start, job, torch.device("cpu"))
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "text").write_text("\n".join(60 * TEXT) + "\n", encoding="utf-8")
+    return tmp_path / "text"
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "deberta-v2", "modernbert", "albert", "gpt2", "qwen3"])
+def test_language_modelling_goes_on_and_the_library_reads_it(folder, text, family):
+    import transformers
+
+    start, report = pretraining(folder(family), text, "library")
+    assert report["objective"] == ("clm" if family in CAUSAL else "mlm")
+    losses = [point["loss"] for point in report["dev"]]
+    assert losses[-1] < 0.9 * losses[0]
+    again = load_language_model(text.parent / "out", 1, "library")
+    for ours, theirs in zip((start.encoder, start.head), again, strict=True):
+        assert same(all_values(ours), all_values(theirs))
+    kind = transformers.AutoModelForCausalLM if family in CAUSAL else transformers.AutoModelForMaskedLM
+    whole, ids = kind.from_pretrained(text.parent / "out", dtype=torch.float32).eval(), torch.arange(9)[None]
+    encoder, head = (module.eval() for module in again)
+    table = encoder.word.weight if head.table is None else head.table
+    with torch.no_grad():
+        scores = head.inner(encoder(ids)[0]) @ table.t() + (0 if head.bias is None else head.bias)
+        torch.testing.assert_close(scores, whole(ids).logits[0], atol=1e-4, rtol=1e-4)
+    assert load_weights(text.parent / "out").config.family == family
+
+
+def test_both_backends_learn_the_same_language_model(folder, text):
+    reports = [pretraining(folder("bert"), text, backend, steps=20, dev_every=10)[1] for backend in ("own", "library")]
+    for name in ("dev", "loss"):
+        own, library = ([point["loss"] if name == "dev" else point[1] for point in each[name]] for each in reports)
+        assert own == pytest.approx(library, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "message"),
+    [
+        ("t5", "no language model of type 't5'"),
+        ("electra", "missing are generator"),
+        ("gemma2", "'gemma2' caps its scores"),
+    ],
+)
+def test_language_models_that_are_refused(folder, text, family, message):
+    with pytest.raises(UserError, match=message):
+        pretraining(folder(family), text)
+
+
+# ---- refusals ------------------------------------------------------------------------------------------------------
+
+
+def refused(folder, message, backend="auto"):
+    with pytest.raises(UserError, match=message) as caught:
+        load_weights(folder, backend=backend)
+    assert "\n" not in str(caught.value)
+
+
+def edit_config(source, target, **changes):
+    target.mkdir(exist_ok=True)
+    for path in source.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    raw = json.loads((target / "config.json").read_text()) | changes
+    (target / "config.json").write_text(json.dumps(raw))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "vit"}, "'vit' is no text encoder or decoder"),
+        ({"model_type": "clip"}, "'clip' is more than a text model"),
+        ({"model_type": "whisper"}, "of 'whisper' the library does not load the encoder alone"),
+        ({"model_type": "bart"}, "of 'bart' the library does not load the encoder alone"),
+        ({"model_type": "brandnew", "auto_map": {"AutoModel": "code.Model"}}, "code of its own .auto_map., which is n"),
+        ({"model_type": "normformer"}, "the library has no model of type 'normformer'"),
+        ({"quantization_config": {"bits": 4}}, "the weights are quantised"),
+        ({"num_hidden_layers": 2}, "nothing uses .*layer.2"),
+        ({"num_hidden_layers": 4}, "missing are .*layer.3"),
+        ({"intermediate_size": 40}, r"has shape \(48,\), config.json wants \(40,\)"),
+        ({"is_decoder": True}, "is_decoder makes a decoder of an encoder"),
+        ({"num_attention_heads": 5}, "5"),
+    ],
+)  # fmt: skip
+def test_what_the_library_backend_refuses(folder, tmp_path, changes, message):
+    refused(edit_config(folder("electra"), tmp_path, **changes), message, "library")
+
+
+def test_backends_by_name(folder):
+    refused(folder("bert"), "backend 'theirs' is not one of auto, own, library", "theirs")
+    refused(folder("electra"), "model_type 'electra' is not one of bert", "own")
+    assert {family for family in FAMILIES if choose_backend(folder(family)) == "own"} == {
+        "bert", "roberta", "xlm-roberta", "xglm",
+    }  # fmt: skip
