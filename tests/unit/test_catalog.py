@@ -1,13 +1,9 @@
 """The catalog holds every run of the papers, once, and nothing else."""
 
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from made_results import load
 
 from crossalign.analysis.indexes import ANC, CCA, CKA
@@ -128,45 +124,6 @@ def test_folds_follow_the_seed(config):
     assert raw_files(DataSet("trees", "bxr_bdt+fold2", "dev")) == ["ud/bxr_bdt/train.conllu", "ud/bxr_bdt/test.conllu"]
 
 
-words = st.from_regex(r"[a-z][a-z0-9]{0,7}(-[a-z0-9]{1,5}){0,2}", fullmatch=True).filter(
-    lambda word: "seed" not in word
-)
-codes = st.from_regex(r"[a-z]{2,3}", fullmatch=True)
-names = st.from_regex(r"[a-z]{2,3}_[a-z0-9]{1,6}(\+latn|\+fold[1-5])?", fullmatch=True)
-seeds = st.integers(1, 10**6)
-sizes = st.from_regex(r"[1-9][0-9]{0,3}k?", fullmatch=True)
-adjustments = st.builds(
-    Adjustment, codes, sizes, st.sampled_from(["start", "end", "avg", "subword"]), st.sampled_from(["cls", "all"])
-)
-adaptations = adjustments | st.builds(Mlm, st.from_regex(r"[a-z]{2,3}(\+latn)?", fullmatch=True))
-models = words | st.builds(lambda base, adaptation: f"{base}+{adaptation}", words, adaptations)
-inits = st.sampled_from(
-    ["ref", "continual", "continual-both", "random-all", "random-7", "random-11-12", "grid-16-2.5e-5"]
-    + ["grid-32-1e-4", "grid-32-1e-4-random-all", "grid-16-2.5e-5-random-11-12"]
-)
-recipes = st.sampled_from(["parsing", "pos", "unseen-ner", "adjust-qa", "anc-nli"])
-addresses = (
-    st.builds(Base, words)
-    | st.builds(Adapted, words, adaptations, seeds)
-    | st.builds(Tuned, models, recipes, names, inits, seeds)
-)
-
-
-@given(addresses)
-def test_addresses_round_trip(address):
-    assert parse(address.path()) == address
-
-
-@given(
-    st.sampled_from(["trees", "ner", "nli", "qa", "bitext", "text", "parallel"]),
-    names,
-    st.sampled_from(["train", "dev"]),
-)
-def test_sets_round_trip(kind, name, split):
-    data = DataSet(kind, name, split)
-    assert parse_set(data.path()) == data
-
-
 def test_every_run_of_the_papers_round_trips_and_has_data(config):
     for run in catalog_of(config | {"talk": config["talk"] | {"scope": "full"}}).runs():
         assert parse(run.path()) == run
@@ -248,9 +205,3 @@ def test_whatever_is_drawn_is_wanted(root, tmp_path):
     for run, corpus, pair, index in asked:
         assert index in catalog.indexes(run, corpus), (run, corpus, index)
         assert pair.removeprefix("en-") in catalog.languages(run, corpus), (run, corpus, pair)
-
-
-def test_the_catalog_is_light(root):
-    code = "import sys; import crossalign.catalog.inputs; print({'numpy', 'torch', 'snakemake'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root / "scripts")
-    assert done.stdout.strip() == "set()", done.stderr
