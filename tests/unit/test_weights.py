@@ -138,7 +138,7 @@ def test_another_number_of_heads(folder, tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
 def test_numbers_that_are_not_finite(folder, number, kind):
     def damage(tensors):
         tensors["bert.encoder.layer.1.output.dense.weight"][3, 5] = number

@@ -152,7 +152,7 @@ class Shards:
 def check_finite(folder: str | Path, name: str, tensor: Tensor) -> None:
     """Refuse a tensor with NaN or infinity."""
     # A sum meets them all, and takes a twentieth of the time of asking every number. A sum of numbers may overflow.
-    if not math.isfinite(tensor.sum(dtype=torch.float32)) and not bool(torch.isfinite(tensor).all()):
+    if not math.isfinite(tensor.sum()) and not bool(torch.isfinite(tensor).all()):
         raise UserError(f"{folder}: {name} has numbers that are not finite; the weights are damaged, fetch them again")
 
 
