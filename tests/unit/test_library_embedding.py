@@ -62,7 +62,7 @@ def test_sentences(made, special, tmp_path):
         np.testing.assert_allclose(got[:, row], wanted.mean(1), atol=1e-5, rtol=1e-5, err_msg=f"{family}: {line}")
 
 
-@pytest.mark.parametrize("layer", [None, 0, 2])
+@pytest.mark.parametrize("layer", [None, 1])
 def test_words(made, layer):
     _, folder, plain = made
     model = load_model(folder, CPU, backend=LIBRARY)
@@ -91,7 +91,7 @@ def test_weights_in_host_memory_come_for_each_layer(made, monkeypatch):
     whole = states.embed(states.States(model), store, spans)
     assert torch.isfinite(whole).all()
     home = {name: tensor.data_ptr() for name, tensor in model.encoder.named_parameters()}
-    moves = []
+    moves, other = [], torch.device("cpu", 0)
     fetch = places._Visit.enter
 
     def enter(self, layer, args, kwargs):
@@ -100,10 +100,11 @@ def test_weights_in_host_memory_come_for_each_layer(made, monkeypatch):
         return result
 
     monkeypatch.setattr(places._Visit, "enter", enter)
-    spread(model.encoder, Placement(CPU, (CPU,) * 3, frozenset({0, 2})))
+    # The same memory by another name: inputs and outputs of all layers move, as between GPUs.
+    spread(model.encoder, Placement(CPU, (other,) * 3, frozenset({0, 2})))
     again = states.embed(states.States(model), store, spans)
     # ALBERT's layers are one.
-    assert moves == [True] * (3 if family == "albert" else 2)
+    assert moves == ([True] * 3 if family == "albert" else [True, False, True])
     assert torch.equal(whole, again)
     assert {name: tensor.data_ptr() for name, tensor in model.encoder.named_parameters()} == home
 

@@ -91,6 +91,14 @@ def test_words_are_encoded_as_in_running_text(family):
     ))  # fmt: skip
 
 
+def test_tags_of_html_are_no_special_tokens():
+    """Gemma's vocabulary has them."""
+    tokenizer = family_tokenizer("gemma3")
+    tokenizer.add_tokens(["<s>", "</s>"])
+    specials = Specials.of(tokenizer)
+    assert names(tokenizer, [specials.cls, specials.sep, specials.pad, specials.unk]) == "<bos> <eos> <pad> <unk>"
+
+
 @pytest.mark.parametrize("make", [bert_tokenizer, xlmr_tokenizer])
 def test_bert_and_xlmr_need_no_space(make):
     assert not needs_space(make())

@@ -31,7 +31,10 @@ _NAMES = {
 
 def named_token(tokenizer: Tokenizer, role: str) -> int | None:
     """The number of the token that begins (`cls`) or ends (`sep`) a text, of `pad` or `unk`; None: there is none."""
-    return next((n for n in map(tokenizer.token_to_id, _NAMES[role]) if n is not None), None)
+    numbers = [number for number in map(tokenizer.token_to_id, _NAMES[role]) if number is not None]
+    # Gemma's vocabulary has <s> and </s> too, as tags of HTML: a token that is marked as special goes first.
+    added = tokenizer.get_added_tokens_decoder()
+    return min(numbers, key=lambda number: not (number in added and added[number].special), default=None)
 
 
 @dataclass(frozen=True)
