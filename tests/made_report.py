@@ -1,7 +1,6 @@
 """A run with tables, figures and claims that were never computed: for the tests of the page made from one."""
 
 import csv
-import json
 from pathlib import Path
 
 from crossalign.catalog.addresses import Base, Tuned
@@ -119,8 +118,3 @@ def write_trained(results: Path) -> None:
         csv.writer(stream, lineterminator="\n").writerows(
             [f"en-{NASTY}", layer, "cka", "none", 0.5, "", ""] for layer in range(13)
         )
-
-
-def read_config(results: Path) -> dict:
-    """The config that `make_run` wrote."""
-    return json.loads((results / "config.json").read_text(encoding="utf-8"))

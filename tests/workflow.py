@@ -1,46 +1,50 @@
-"""Running the workflow in tests: Snakemake in a folder of its own, and what it did or would do."""
+"""Running the workflow in tests: copies with a tiny demo world, Snakemake in a folder, what it did or would do."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
+
+import yaml
+
+from crossalign.world.settings import load_settings
+from tests.unit.world_for_tests import SETTINGS, small_override
 
 # What a copy of the workflow is made of.
-PARTS = [
-    "Snakefile",
-    "rules",
-    "scripts",
-    "tools",
-    "resources",
-    "envs",
-    "profiles",
-    "config.yaml",
-    "config.demo.yaml",
-    "docs",
-]
-TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download")
+CONFIGS = ("config.yaml", "config.demo.yaml", "config.study.yaml")
+PARTS = ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "profiles", *CONFIGS, "docs")
+TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "study", "grid", "data", "download")
+
+
+def copy_project(root: Path, folder: Path, **world) -> None:
+    """Copy the workflow into a new folder; its demo world is tiny, and `world` are settings that differ from that."""
+    folder.mkdir(parents=True)
+    for name in PARTS:
+        source = root / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    shrink_world(folder, **world)
+
+
+def shrink_world(folder: Path, **world) -> None:
+    """Make the demo world of a copy tiny."""
+    settings = yaml.safe_dump(load_settings(SETTINGS, small_override() | world), allow_unicode=True, sort_keys=False)
+    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
 
 
 def snakemake(
     root: Path, folder: Path, *arguments: str, config: dict | None = None, warm: bool = False
-) -> subprocess.CompletedProcess:
+) -> CompletedProcess:
     """Run the workflow of `root` with `folder` as working folder; `config` is merged over the other config files.
 
     `warm`: jobs start from a process that has the libraries loaded, as in the demo.
     """
     start = [sys.executable, str(root / "tools" / "warm.py"), "--"] if warm else []
-    command = [
-        *start,
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--snakefile",
-        str(root / "Snakefile"),
-        "--directory",
-        str(folder),
-    ]
+    command = [*start, sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")]
+    command += ["--directory", str(folder)]
     if config is not None:
         file = folder / "config.test.json"
         file.write_text(json.dumps(config), encoding="utf-8")
@@ -51,7 +55,18 @@ def snakemake(
     return subprocess.run([*command, *arguments], capture_output=True, text=True, env=environment, cwd=root)
 
 
-def planned(done: subprocess.CompletedProcess) -> dict[str, int]:
+def run_project(
+    folder: Path, small: dict, targets: list[str], *arguments: str, changes: dict | None = None
+) -> CompletedProcess:
+    """Make the targets of a copy with the config `small` and then `changes` merged over the demo's."""
+    (folder / "config.small.json").write_text(json.dumps(small), encoding="utf-8")
+    (folder / "config.changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
+    files = [folder / name for name in ("config.demo.yaml", "config.small.json", "config.changes.json")]
+    settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--show-failed-logs"]
+    return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", *targets, warm=True)
+
+
+def planned(done: CompletedProcess) -> dict[str, int]:
     """Jobs by rule, from the table that a dry run prints; the targets themselves are left out."""
     assert done.returncode == 0, done.stdout + done.stderr
     table = re.findall(r"^(\w+)\s+(\d+)\s*$", done.stdout + done.stderr, flags=re.MULTILINE)

@@ -14,11 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-import yaml
-from tests.unit.world_for_tests import SETTINGS, small_override
-from tests.workflow import PARTS
-
-from crossalign.world.settings import load_settings
+from tests.workflow import copy_project
 
 # Few jobs, all kinds of them: data, a model that is kept and one that is not, scores, similarities, table and figure.
 SMALL = {
@@ -37,13 +33,7 @@ NUMBERS = itertools.count()
 
 def make_project(root: Path, folder: Path) -> None:
     """A copy of the workflow, with a tiny world and with checkpoints every tenth of a second instead of 5 minutes."""
-    folder.mkdir(parents=True)
-    for name in PARTS:
-        source = root / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    world = load_settings(SETTINGS, small_override() | {"wikiann": {"large": SIZES, "small": SIZES}})
-    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    copy_project(root, folder, wikiann={"large": SIZES, "small": SIZES})
     (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
     module = folder / "scripts" / "crossalign" / "engine" / "checkpoints.py"
     text = module.read_text(encoding="utf-8")

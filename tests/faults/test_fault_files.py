@@ -6,7 +6,6 @@ import re
 import sys
 from random import Random
 
-import numpy as np
 import pytest
 import torch
 
@@ -188,45 +187,3 @@ def test_no_damage_to_a_checkpoint_goes_unnoticed(tmp_path, caplog):
         checkpoints.path.write_bytes(whole[:length])
         assert checkpoints.load() is None, length
     assert "training starts over" in caplog.text
-
-
-@pytest.mark.parametrize("damage", ["cut", "bit"])
-def test_training_starts_over_from_a_damaged_checkpoint(finetune, half_way, undisturbed, tmp_path, caplog, damage):
-    data = bytearray(half_way.read_bytes())
-    if damage == "cut":
-        data = data[: len(data) // 2]
-    else:
-        data[Random(3).randrange(len(data) // 2, len(data))] ^= 4
-    half_way.write_bytes(data)
-    out = tmp_path / "again"
-    assert finetune(out, half_way.parent)[0] == 0
-    assert re.search(r"checkpoint.safetensors is damaged .*training starts over", caplog.text)
-    assert json.loads((out / "training.json").read_text())["resumed"] == 0
-    assert (out / "model/model.safetensors").read_bytes() == undisturbed
-
-
-@pytest.mark.parametrize("other", [("--code-hash", "abd"), ("--clip", 0.3)], ids=["code", "settings"])
-def test_training_starts_over_from_another_checkpoint(finetune, half_way, tmp_path, caplog, other):
-    assert finetune(tmp_path / "again", half_way.parent, *other)[0] == 0
-    assert re.search(r"checkpoint.safetensors belongs to training .* not used, training starts over", caplog.text)
-    assert json.loads((tmp_path / "again/training.json").read_text())["resumed"] == 0
-    assert finetune(tmp_path / "fresh", tmp_path / "none", *other)[0] == 0
-    again, fresh = ((tmp_path / name / "model/model.safetensors").read_bytes() for name in ("again", "fresh"))
-    assert again == fresh
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999])
-def test_a_cut_embedding_is_named(program, tmp_path, share):
-    array = np.random.default_rng(1).standard_normal((2, 30, 8)).astype(np.float32)
-    for lang in ("en", "ru"):
-        np.save(tmp_path / f"{lang}.npy", array)
-    file = tmp_path / "ru.npy"
-    data = file.read_bytes()
-    arguments = ("--embeddings", tmp_path, "--reference", "en", "--languages", "ru", "--out", tmp_path / "out.csv")
-    assert program("compare", *arguments)[0] == 0
-    (tmp_path / "out.csv").unlink()
-    file.write_bytes(data[: int(len(data) * share)])
-    status, said = program("compare", *arguments)
-    assert status == 1
-    assert said.startswith(f"error: {file}: not a complete .npy array: ")
-    assert not (tmp_path / "out.csv").exists()

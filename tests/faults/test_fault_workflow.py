@@ -5,7 +5,6 @@ import json
 import os
 import re
 import time
-from random import Random
 from subprocess import CompletedProcess
 
 import pytest
@@ -44,28 +43,6 @@ def set_clock(folder, seconds):
         if path.is_file() and not path.is_symlink():
             found = path.stat()
             os.utime(path, (found.st_atime + seconds, found.st_mtime + seconds))
-
-
-# ---- two at once ---------------------------------------------------------------------------------------------------
-
-
-def test_a_second_snakemake_is_refused_and_told_the_cure(project, copy):
-    wanted = content(project)
-    forget(copy)
-    first = Run(copy)
-    assert first.wait(first.hold)  # however slow the second is to start, the first is still at work
-    status, said = run(copy)
-    assert status == 1
-    assert "Directory cannot be locked" in said
-    assert "--unlock" in said
-    assert first.process.poll() is None, first.said()
-    # The first one dies without a chance to take its lock away.
-    first.strike("everything", Random(1))
-    first.end()
-    assert run(copy, "--unlock")[0] == 0
-    status, said = run(copy)
-    assert status == 0, said
-    assert differing(content(copy), wanted) == []
 
 
 # ---- clocks --------------------------------------------------------------------------------------------------------

@@ -39,26 +39,6 @@ def count(jobs, *rules):
     return sum(jobs.get(rule, 0) for rule in rules)
 
 
-def test_the_grid_search_is_a_target_of_its_own(root, tmp_path):
-    jobs = planned(snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--quiet", "rules", "--", "grid"))
-    assert jobs["finetune_random"] == jobs["evaluate"] == 300
-    assert "finetune" not in jobs
-
-
-def test_norm_schemes_can_be_pretrained(root, tmp_path):
-    config = {"items": ["anc/figure4", "anc/figure7"], "anc": {"norm_models": "pretrain"}}
-    config["pretrain"] = {"models": {"defaults": {"gpus": 2}}}
-    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--printshellcmds", config=config)
-    jobs = planned(done)
-    assert jobs["pretrain"] == 4
-    # Only the vocabulary comes from outside.
-    assert jobs["download_model"] == 1
-    commands = [line for line in done.stdout.splitlines() if "torchrun --standalone --nproc-per-node 2" in line]
-    norms = sorted(line.split("--norm ")[1].split()[0] for line in commands)
-    assert norms == ["normformer", "normformer", "post", "pre"]
-    assert len({line.split("--seed ")[1].split()[0] for line in commands if "--norm normformer" in line}) == 2
-
-
 @pytest.mark.parametrize("profile", ["demo", "gpu", "slurm"])
 def test_every_profile_plans(root, tmp_path, profile):
     # Profiles name files beside the Snakefile; the results go elsewhere.
@@ -86,14 +66,6 @@ def test_offline_says_at_once_what_is_missing(root, tmp_path):
     assert all(path in message for path in files)
     assert "en_ewt-ud-train.conllu" in message
     assert "Traceback" not in message
-
-
-def test_fewer_items_need_fewer_files(root, tmp_path):
-    jobs = planned(
-        snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--quiet", "rules", config={"items": ["anc/figure5"]})
-    )
-    assert jobs["prepare_parallel"] == 5
-    assert "prepare_trees" not in jobs
 
 
 def test_the_workflow_is_linted(root, tmp_path):

@@ -50,7 +50,9 @@ def test_a_set_of_the_hub_is_a_source_and_a_target(web, root, tmp_path, monkeypa
     assert sorted(scores) == ["ner/kinds_de/test", "ner/kinds_en/test"]
     assert all(values["F1"] > 90 and values["n"] == 10 for values in scores.values())
     assert {row.version for row in read_lock(tmp_path / "lock.tsv").values()} == {f"main@{COMMIT}"}
-    assert not any(asked.path.endswith(".py") for asked in web.asked)
+    # Only the download stage asked the hub, and for tables only.
+    asked = {asked.path for asked in web.asked if not asked.path.startswith(f"/api/datasets/{HUB}/revision/")}
+    assert asked == {f"/datasets/{HUB}/resolve/{COMMIT}/{name}" for name in files if name.endswith(".parquet")}
     # Other names of the labels prepare all again, and train; nothing is fetched.
     config["datasets"]["kinds"]["labels"] = {"O": "O", "B-KIND": "B-THING"}
     again = planned(

@@ -7,12 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.reruns import as_before, cases, config_files, edit, project, run, stated, would_run
-from tests.unit.world_for_tests import SETTINGS, small_override
-from tests.workflow import planned
-
-from crossalign.world.settings import load_settings
+from tests.workflow import planned, shrink_world
 
 pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
 
@@ -31,8 +27,7 @@ DIFFERENT = {
 def demo(root, tmp_path_factory):
     """A project with a tiny demo world after one complete run."""
     folder = project(root, tmp_path_factory.mktemp("demo") / "project", DEMO, "config.demo.yaml")
-    settings = yaml.safe_dump(load_settings(SETTINGS, small_override()), allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    shrink_world(folder)
     done = run(folder, warm=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -92,14 +87,6 @@ def test_parts_can_be_forced_chosen_and_left_out(demo):
     assert would_run(demo, "--forcerun", "compare_languages") == {
         "embed_sentences": 2, "compare_languages": 2, "gather_results": 1, "make_figure": 1
     } | end  # fmt: skip
-
-
-def test_a_result_edited_by_hand_is_drawn_again_but_not_computed_again(demo):
-    score = demo / "results/demo/similarity/models/mbert/xnliext.csv"
-    with as_before(score):
-        score.write_text(score.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        again = {"gather_results": 1, "make_figure": 1, "make_verdicts": 1, "make_report": 1}
-        assert would_run(demo) == again
 
 
 def test_a_killed_run_is_found_again(demo):

@@ -9,10 +9,7 @@ import pytest
 import yaml
 from tests.faults.harness import SIZES, SMALL, content, differing
 from tests.reruns import cases, edit, project, run, stated, would_run
-from tests.unit.world_for_tests import SETTINGS, small_override
-from tests.workflow import planned
-
-from crossalign.world.settings import load_settings
+from tests.workflow import planned, shrink_world
 
 pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
 
@@ -44,9 +41,7 @@ DIFFERENT = {
 def finished(root, tmp_path_factory):
     """A project after one complete run: a model as it is and one with random layers, tested and compared."""
     folder = project(root, tmp_path_factory.mktemp("trained") / "project", SMALL, "config.demo.yaml")
-    world = load_settings(SETTINGS, small_override() | {"wikiann": {"large": SIZES, "small": SIZES}})
-    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    shrink_world(folder, wikiann={"large": SIZES, "small": SIZES})
     done = run(folder, warm=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert would_run(folder) == {}

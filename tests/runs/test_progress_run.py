@@ -167,22 +167,6 @@ def test_a_run_that_succeeds_without_a_terminal(toy):
     assert status == 0 and "rule boil:" in text and "make tea" not in text
 
 
-def test_a_run_that_succeeds_on_a_terminal(toy, start):
-    folder = toy(WAITS + WRITES)
-    begun = start(folder, columns=60)
-    begun.read(until="0 of 4")
-    (folder / "go").touch()
-    assert begun.wait() == 0
-    drawn = [re.sub(r"\x1b\[\d*[mK]", "", part) for part in re.split(r"[\r\n]+", begun.text)]
-    bars = [part for part in drawn if part.startswith(("█", "░"))]
-    assert bars[0].startswith("░░░░░ 0 of 4, ") and any("4 of 4" in bar for bar in bars)
-    assert max(map(len, bars)) < 60
-    assert "\x1b[32m" in begun.text
-    # In the end nothing of the line is left.
-    assert "of 4, " not in screen(begun.text)
-    assert re.search(r"Done in \d+ seconds?: 4 jobs\.\nNext:     make tea\n", screen(begun.text))
-
-
 def test_a_run_that_fails(toy):
     folder = toy(
         "(echo boiling; test {wildcards.n} != 1 || (echo 'ValueError: too hot'; exit 3)) > {log}; touch {output}"

@@ -11,11 +11,10 @@ import pytest
 import yaml
 from tests.recipes import Block, apply, changed, commands, copy_repository, plan, recipes, recipes_of, run
 from tests.unit.made_results import make_results
-from tests.unit.world_for_tests import SETTINGS, small_override
-from tests.workflow import planned
+from tests.unit.world_for_tests import small_override
+from tests.workflow import planned, shrink_world
 
 from crossalign.catalog.config import load, merge
-from crossalign.world.settings import load_settings
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +65,10 @@ def test_a_model_is_fetched_and_compared_and_no_other(page, copy):
     assert panels == {"mBERT", "XLM-R base", "mBERT uncased"}
 
 
+def test_a_labelled_set_of_the_hub_is_fetched_and_learnt_from(page, copy):
+    check_plan(page["Use any labelled data set"], copy)
+
+
 def test_a_model_of_ones_own_is_pretrained_and_none_is_fetched(root, page, tmp_path):
     check_plan(page["Pretrain a model"], copy_repository(root, tmp_path))
     assert "download_model" not in plan(page["Pretrain a model"])
@@ -88,10 +91,8 @@ def program(folder, name, *arguments, out="."):
 def test_a_task_is_learnt_in_the_demo_world(root, page, tmp_path):
     folder = copy_repository(root, tmp_path)
     # A smaller world of the same languages, and fewer of them to be tested on.
-    sizes = small_override()
-    sizes["treebanks"]["en_ewt"] = {"train": 200, "dev": 20, "test": 20}
-    world = yaml.safe_dump(load_settings(SETTINGS, sizes), allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(world, encoding="utf-8")
+    banks = small_override()["treebanks"] | {"en_ewt": {"train": 200, "dev": 20, "test": 20}}
+    shrink_world(folder, treebanks=banks)
     recipe = page["Add a task"]
     apply(recipe, folder)
     fewer = {"languages": ["en", "ru"], "sources": ["en"], "extra_targets": [], "similarity_languages": ["ru"]}
@@ -182,11 +183,7 @@ def test_the_differences_name_keys_that_exist(root):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("a\nc\n", "these lines 0 times"),
-        ("a\nb\na\nb\n", "these lines 2 times"),
-        ("xa\nb\n", "these lines 0 times"),
-    ],
+    [("a\nc\n", "these lines 0 times"), ("a\nb\na\nb\n", "these lines 2 times"), ("xa\nb\n", "these lines 0 times")],
 )
 def test_a_change_must_fit_the_file_exactly_once(text, message):
     step = Block("change", "some.py", " a\n-b\n+d\n")

@@ -4,8 +4,7 @@ import csv
 import json
 
 import pytest
-from tests.runs.tiny_project import copy_project, run_project
-from tests.workflow import planned
+from tests.workflow import copy_project, planned, run_project
 
 ITEM = "align-predict/table7"
 RATES = [1.0e-5, 3.0e-3]

@@ -5,7 +5,7 @@ import importlib.util
 import os
 
 import pytest
-from tests.runs.tiny_project import copy_project, run_project
+from tests.workflow import copy_project, run_project
 
 pytestmark = [
     pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1"),
@@ -24,7 +24,7 @@ def test_two_items_in_a_store(root, tmp_path):
     storage = ["--default-storage-provider", "fs", "--default-storage-prefix", str(store)]
     storage += ["--local-storage-prefix", str(tmp_path / "local")]
     storage += ["--shared-fs-usage", "persistence", "sources", "source-cache", "software-deployment"]
-    done = run_project(project, ITEMS, ["anc", "adjust"], *storage, changes=None)
+    done = run_project(project, ITEMS, ["anc", "adjust"], *storage)
     assert done.returncode == 0, done.stdout + done.stderr
     with (store / "results/demo/figures/anc/figure3.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -32,5 +32,5 @@ def test_two_items_in_a_store(root, tmp_path):
     assert (store / "results/demo/tables/adjust/table1.html").is_file()
     # Nothing is left where a shared file system would have it, but the demo world's mirror and logs.
     assert not list((project / "results").rglob("*.csv"))
-    again = run_project(project, ITEMS, ["anc", "adjust"], "--dry-run", *storage, changes=None)
+    again = run_project(project, ITEMS, ["anc", "adjust"], "--dry-run", *storage)
     assert "Nothing to be done" in again.stdout + again.stderr

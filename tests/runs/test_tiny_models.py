@@ -5,8 +5,7 @@ import json
 import math
 
 import pytest
-from tests.runs.tiny_project import copy_project, run_project
-from tests.workflow import planned
+from tests.workflow import copy_project, planned, run_project
 
 # Adjustment, continual learning, word distances; MLM adaptation, models of one language, BiLSTM, transliteration.
 SMALL = {
@@ -15,10 +14,7 @@ SMALL = {
     | {"further_alpha_scopes": ["both"]}
     | {"sizes": {"lang": "hi", "pairs": ["20"]}, "extended": {"base": "embert-hi", "lang": "hi", "pairs": ["20"]}},
     "mlm": {"epochs": 1},
-    "pretrain": {
-        "vocabularies": {"mono-*": {"size": 300}},
-        "models": {"mono-*": {"layers": 2, "epochs": 1}},
-    },
+    "pretrain": {"vocabularies": {"mono-*": {"size": 300}}, "models": {"mono-*": {"layers": 2, "epochs": 1}}},
     "bilstm": {"epochs": 1},
     "keep_models": "none",
 }
@@ -28,7 +24,7 @@ SMALL = {
 def project(root, tmp_path_factory):
     """A copy of the workflow whose demo world is tiny, after one complete run."""
     folder = tmp_path_factory.mktemp("models") / "a project"
-    copy_project(root, folder, {"text": {"demo": {"unseen": 80}}})
+    copy_project(root, folder, text={"demo": {"unseen": 80}})
     done = run(folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder

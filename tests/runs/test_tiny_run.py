@@ -4,14 +4,11 @@ import json
 import shutil
 
 import pytest
-import yaml
-from tests.unit.world_for_tests import SETTINGS, small_override
-from tests.workflow import planned, snakemake
+from tests.workflow import copy_project, planned, run_project
 from tools.validate_data import validate
 
 from crossalign.catalog.config import load
 from crossalign.papers.all_items import catalog_of
-from crossalign.world.settings import load_settings
 
 # Every kind of data set, few languages.
 SMALL = {
@@ -38,42 +35,16 @@ SMALL = {
 def project(root, tmp_path_factory):
     """A copy of the workflow whose demo world is tiny, after one complete run."""
     folder = tmp_path_factory.mktemp("project") / "a project"  # a space, as people have them
-    for name in (
-        "Snakefile",
-        "rules",
-        "scripts",
-        "tools",
-        "resources",
-        "envs",
-        "profiles",
-        "config.yaml",
-        "config.demo.yaml",
-    ):
-        source = root / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder_for(folder) / name)
     # A little more text than the world's own tests need, so that some of it can be held out.
-    world = load_settings(SETTINGS, small_override() | {"text": {"demo": {"unseen": 80}}})
-    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
-    (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
+    copy_project(root, folder, text={"demo": {"unseen": 80}})
     done = run(folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
-def folder_for(folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def run(folder, *arguments, changes=None):
     """Run the demo in `folder`, or with --dry-run look at what would run."""
-    files = [folder / "config.demo.yaml", folder / "config.small.json"]
-    if changes is not None:
-        (folder / "config.changes.json").write_text(json.dumps(changes), encoding="utf-8")
-        files.append(folder / "config.changes.json")
-    settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules"]
-    return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", "data")
+    return run_project(folder, SMALL, ["data"], *arguments, changes=changes)
 
 
 def would_run(folder, changes=None):
@@ -131,18 +102,6 @@ def test_one_changed_row_runs_its_dependants_only(project, edited):
     row = next(row for row in rows if row.startswith("ud/ru_pud/"))
     edited("resources/datasets.tsv", row, row.replace("\tr2.4\t", "\tr2.5\t"))
     assert would_run(project) == {"download_file": 1, "prepare_trees": 1, "prepare_parallel": 1}
-
-
-def test_a_comment_runs_nothing(project, edited):
-    edited("scripts/crossalign/data/conllu.py", '"""', '"""Read and write: ')
-    edited("scripts/prepare_trees.py", "\nfrom", "\n# Why not?\nfrom")
-    assert would_run(project) == {}
-
-
-def test_changed_code_in_a_library_module_runs_its_users(project, edited):
-    edited("scripts/crossalign/data/nli.py", "\n\n\ndef ", "\n\n\nADDED = 1\n\n\ndef ")
-    jobs = would_run(project)
-    assert set(jobs) == {"prepare_nli"}
 
 
 def test_a_changed_key_runs_its_users(project):

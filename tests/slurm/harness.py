@@ -34,11 +34,7 @@ def fill_in(folder: Path, accounting: bool = True) -> Path:
     if not accounting:
         # Without accounting there are no accounts, and the executor refuses any that is named.
         del resources["slurm_account"], profile["slurm-efficiency-report"]
-    profile |= {
-        "latency-wait": 5,
-        "slurm-init-seconds-before-status-checks": 1,
-        "max-status-checks-per-second": 2,
-    }
+    profile |= {"latency-wait": 5, "slurm-init-seconds-before-status-checks": 1, "max-status-checks-per-second": 2}
     target = folder / "profile"
     target.mkdir(parents=True, exist_ok=True)
     (target / "config.yaml").write_text(yaml.safe_dump(profile, sort_keys=False), encoding="utf-8")

@@ -9,21 +9,14 @@ import time
 from threading import Thread
 
 import pytest
-import yaml
 from tests.slurm.harness import Run, copy_project, job_of, pending, training
-from tests.unit.world_for_tests import SETTINGS, small_override
-
-from crossalign.world.settings import load_settings
+from tests.workflow import shrink_world
 
 # One task, two languages: few jobs, all kinds of them.
 SMALL = {
     "items": ["align-predict/figure4"],
-    "align-predict": {
-        "languages": ["en", "ru"],
-        "extra_targets": [],
-        "sources": ["en"],
-        "similarity_languages": ["ru"],
-    },
+    "align-predict": {"languages": ["en", "ru"], "extra_targets": [], "sources": ["en"]}
+    | {"similarity_languages": ["ru"]},
 }
 SIZES = {"train": 300, "dev": 10, "test": 10, "extra": 2}
 RUN = "results/demo/tuned/mbert/ner-wikiann_en/ref/seed{}"
@@ -41,9 +34,7 @@ def made(cluster, tmp_path_factory):
     """A tiny demo world, and from it the scores of two seeds: everything through SLURM."""
     folder = tmp_path_factory.mktemp("project") / "a project"  # a space, as people have them
     copy_project(folder)
-    world = load_settings(SETTINGS, small_override() | {"wikiann": {"large": SIZES, "small": SIZES}})
-    settings = yaml.safe_dump(world, allow_unicode=True, sort_keys=False)
-    (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
+    shrink_world(folder, wikiann={"large": SIZES, "small": SIZES})
     (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
     start(cluster, folder, "--group-components", "run=2", "prepare=20", seeds=(1, 2)).finish(400)
     return folder

@@ -20,10 +20,7 @@ METRICS = {
     "nli": ("accuracy",),
     "qa": ("F1", "EM"),
 }
-INDEXES = {
-    "pud": ("cka", "cka-rbf"),
-    "xnliext": ("cka", "anc", "matching", "svcca", "pwcca", "cca-ecco", "pwcca-ecco"),
-}
+INDEXES = {"pud": ("cka", "cka-rbf"), "xnliext": ("cka", "anc", "matching", "svcca", "pwcca", "cca-ecco", "pwcca-ecco")}
 # What controls leave of a similarity.
 CONTROLS = {"none": 1.0, "strangers": 0.3, "length": 0.7}
 CONTROLLED = ("cka", "anc")

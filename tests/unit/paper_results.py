@@ -8,7 +8,7 @@ import csv
 import json
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from scipy import stats
@@ -255,10 +255,3 @@ def unseen(config: dict) -> dict[str, list[Row]]:
         )
     ]
     return {"talk/figure2": rows, "talk/figure3": scripts}
-
-
-def change(folder: Path, edit: Callable[[str, Row], Row | None]) -> None:
-    """Rewrite every CSV file of tables and figures; None drops a row."""
-    for path in sorted(folder.glob("[tf]*s/*/*.csv")):
-        item = f"{path.parent.name}/{path.stem}"
-        write(path, [new for row in read(path) if (new := edit(item, row)) is not None])

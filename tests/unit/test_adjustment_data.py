@@ -197,14 +197,3 @@ def test_a_batch_tells_where_everything_is(tmp_path, static):
     linked = sum(partner >= 0 for m in members for partner in pairs[m].partners)
     assert views["divisors"].tolist() == [linked, sum(len(pairs[m].partners) for m in members)]
     assert views["split"].tolist() == [1, 1]
-
-
-def test_parts_of_a_step_know_the_counts_of_the_whole(tmp_path):
-    sample = read_sample(*toy_files(tmp_path, 20), 20, 1)
-    store = PairStore(make_pairs(sample, toy_tokenizer(tmp_path), Choice(), 40)[0])
-    whole, part = np.arange(6), np.arange(2)
-    total = int(store.targets[whole].sum())
-    shape = store.exact_shape(part)
-    views = store.views(store.assemble(part, shape, (int(store.targets[part].sum()), total)), shape)
-    assert views["divisors"].tolist() == [store.linked[whole].sum(), store.counts[whole].sum()]
-    assert views["split"].tolist() == [1, 1]

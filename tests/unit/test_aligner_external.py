@@ -203,20 +203,6 @@ def test_killed_run_leaves_nothing_and_the_next_one_succeeds(root, tmp_path):
     assert [path.name for path in out.parent.iterdir()] == ["links"]
 
 
-def test_killed_while_writing_leaves_the_old_file(root, tmp_path):
-    """SIGKILL, which no handler sees, in the middle of a write."""
-    out = tmp_path / "links"
-    out.write_text("old\n")
-    code = (
-        "import os, sys; sys.path.insert(0, sys.argv[1]); import fast_align\n"
-        "def pieces():\n    yield b'0-0\\n' * 100000\n    os.kill(os.getpid(), 9)\n"
-        "fast_align.write(pieces(), sys.argv[2])"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(root / "scripts"), str(out)], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert out.read_text() == "old\n"
-
-
 def test_error_rate_by_hand():
     score = Score()
     sure, possible = parse_gold("1-1 2p3")

@@ -48,12 +48,6 @@ def test_addresses():
         parse("tuned/mbert/adjust-nli-multinli_en/continual-none/seed1")
 
 
-def test_the_papers_are_run_with_both(root):
-    assert load(root)["adjust"]["further_alpha_scopes"] == ["both"]
-    for name in ("config.demo.yaml", "config.small.yaml"):
-        assert load(root, "config.yaml", name)["adjust"]["further_alpha_scopes"] == []
-
-
 def test_runs_are_added_and_none_changes(one, two):
     old, new = catalog_of(one).runs(), catalog_of(two).runs()
     assert old < new

@@ -38,25 +38,6 @@ def test_operations_are_those_of_the_products_and_of_attention(benchmarks):
     assert pretrain.head_flops(shape, 100) == 6 * (8 * 8 + 8 * 100)
 
 
-def test_the_cost_of_a_command_and_what_a_failed_one_said(benchmarks, tmp_path):
-    from common import cost_of
-
-    work = "x = bytearray(60_000_000); sum(range(2_000_000))"
-    cost = cost_of([sys.executable, "-c", work], tmp_path / "out", dict(os.environ))
-    assert cost.peak > 57 and cost.cpu > 0 and cost.wall > 0
-    with pytest.raises(SystemExit, match="no luck(.|\n)*ended with status 3"):
-        cost_of(["sh", "-c", "echo no luck >&2; exit 3"], tmp_path / "out", dict(os.environ))
-
-
-def test_the_files_of_a_folder_are_found_or_named(benchmarks, tmp_path):
-    from common import find
-
-    with pytest.raises(SystemExit, match="one vocab.txt. was expected below .*; found: none"):
-        find(tmp_path, "vocab.txt*")
-    (tmp_path / "vocab.txt").touch()
-    assert find(tmp_path, "vocab.txt*") == tmp_path / "vocab.txt"
-
-
 @pytest.mark.slow
 def test_pretraining_and_its_peer_run_on_a_cpu(root, tmp_path):
     done = run(root, "pretrain.py", "--quick", "--device", "cpu", "--lengths", 128, "--out", tmp_path / "out.json")

@@ -1,16 +1,12 @@
 """The catalog holds every run of the papers, once, and nothing else."""
 
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from made_results import load
 
-from crossalign.analysis.indexes import ANC, CKA, INDEXES
+from crossalign.analysis.indexes import ANC, CCA, CKA
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
 from crossalign.catalog.runs import count, kind_of
 from crossalign.catalog.sets import DataSet, parse_set, raw_files
@@ -39,7 +35,7 @@ def test_there_are_48_items(config):
     counts = {"align-predict": 16, "anc": 11, "adjust": 11, "talk": 10}
     assert sum(counts.values()) == 48
     assert all(len(PAPERS[paper]) >= count for paper, count in counts.items())
-    assert list(catalog_of(config).items) == list(ITEMS)
+    assert list(catalog_of(config).items) == [name for name in ITEMS if not name.startswith("study/")]
 
 
 @pytest.mark.parametrize(("scope", "finetunings", "mlm"), [("slides", 75, 8), ("full", 735, 43)])
@@ -128,45 +124,6 @@ def test_folds_follow_the_seed(config):
     assert raw_files(DataSet("trees", "bxr_bdt+fold2", "dev")) == ["ud/bxr_bdt/train.conllu", "ud/bxr_bdt/test.conllu"]
 
 
-words = st.from_regex(r"[a-z][a-z0-9]{0,7}(-[a-z0-9]{1,5}){0,2}", fullmatch=True).filter(
-    lambda word: "seed" not in word
-)
-codes = st.from_regex(r"[a-z]{2,3}", fullmatch=True)
-names = st.from_regex(r"[a-z]{2,3}_[a-z0-9]{1,6}(\+latn|\+fold[1-5])?", fullmatch=True)
-seeds = st.integers(1, 10**6)
-sizes = st.from_regex(r"[1-9][0-9]{0,3}k?", fullmatch=True)
-adjustments = st.builds(
-    Adjustment, codes, sizes, st.sampled_from(["start", "end", "avg", "subword"]), st.sampled_from(["cls", "all"])
-)
-adaptations = adjustments | st.builds(Mlm, st.from_regex(r"[a-z]{2,3}(\+latn)?", fullmatch=True))
-models = words | st.builds(lambda base, adaptation: f"{base}+{adaptation}", words, adaptations)
-inits = st.sampled_from(
-    ["ref", "continual", "continual-both", "random-all", "random-7", "random-11-12", "grid-16-2.5e-5"]
-    + ["grid-32-1e-4", "grid-32-1e-4-random-all", "grid-16-2.5e-5-random-11-12"]
-)
-recipes = st.sampled_from(["parsing", "pos", "unseen-ner", "adjust-qa", "anc-nli"])
-addresses = (
-    st.builds(Base, words)
-    | st.builds(Adapted, words, adaptations, seeds)
-    | st.builds(Tuned, models, recipes, names, inits, seeds)
-)
-
-
-@given(addresses)
-def test_addresses_round_trip(address):
-    assert parse(address.path()) == address
-
-
-@given(
-    st.sampled_from(["trees", "ner", "nli", "qa", "bitext", "text", "parallel"]),
-    names,
-    st.sampled_from(["train", "dev"]),
-)
-def test_sets_round_trip(kind, name, split):
-    data = DataSet(kind, name, split)
-    assert parse_set(data.path()) == data
-
-
 def test_every_run_of_the_papers_round_trips_and_has_data(config):
     for run in catalog_of(config | {"talk": config["talk"] | {"scope": "full"}}).runs():
         assert parse(run.path()) == run
@@ -210,7 +167,7 @@ def test_items_can_be_chosen(config):
         *((Base(name), "xnliext", ANC, "de en et fr ru") for name in ("xlmr-xxl", "xglm-7.5b")),
         (Base("xlmr-base"), "xnliext", ANC, "de en et fr lt lv pl ru"),
         (Base("scale-pre"), "xnliext", (*CKA, *ANC), "bg en et fr"),
-        (Base("scale-normformer"), "xnliext", [name for name in INDEXES if name != "cka-rbf"], "bg en et fr"),
+        (Base("scale-normformer"), "xnliext", (*CKA, *ANC, *CCA, "matching"), "bg en et fr"),
         (Tuned("scale-normformer", "anc-nli", "multinli_en", "ref", 1), "xnliext", (*CKA, *ANC), "bg en et fr"),
         (Tuned("mbert", "parsing", "en_ewt", "random-1-2", 1), "pud", (*CKA, "cka-rbf"), "ar de en fr id ru tr"),
         (Tuned("mbert", "parsing", "en_ewt", "random-1-2", 1), "xnliext", (), "en"),
@@ -248,9 +205,3 @@ def test_whatever_is_drawn_is_wanted(root, tmp_path):
     for run, corpus, pair, index in asked:
         assert index in catalog.indexes(run, corpus), (run, corpus, index)
         assert pair.removeprefix("en-") in catalog.languages(run, corpus), (run, corpus, pair)
-
-
-def test_the_catalog_is_light(root):
-    code = "import sys; import crossalign.catalog.inputs; print({'numpy', 'torch', 'snakemake'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root / "scripts")
-    assert done.stdout.strip() == "set()", done.stderr

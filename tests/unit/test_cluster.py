@@ -59,36 +59,29 @@ def status():
     return done.returncode, {row[0]: row[1] for row in rows}
 
 
-def test_a_cancelled_job_is_called_by_the_name_that_the_executor_knows(pretend):
-    pretend(sacct="echo '7|CANCELLED by 1000'", squeue="exit 1")
-    assert status() == (0, {"7": "CANCELLED"})
-
-
-def test_the_controller_knows_best_and_the_accounting_longest(pretend):
-    pretend(sacct="printf '1|COMPLETED\\n2|NODE_FAIL\\n'", squeue="printf '2|PENDING\\n3|RUNNING\\n'")
-    assert status() == (0, {"1": "COMPLETED", "2": "PENDING", "3": "RUNNING"})
-
-
-def test_one_of_the_two_is_enough(pretend):
-    pretend(sacct="echo 'accounting storage is disabled' >&2; exit 1", squeue="echo '3|COMPLETED'")
-    assert status() == (0, {"3": "COMPLETED"})
-    pretend(sacct="echo '3|TIMEOUT'", squeue="exit 1")
-    assert status() == (0, {"3": "TIMEOUT"})
-
-
-def test_no_answer_is_no_answer(pretend):
-    pretend(sacct="exit 1", squeue="exit 1")
-    assert status() == (1, {})
-
-
-def test_sites_without_sacct(pretend):
-    pretend(squeue="echo '3|RUNNING'")
-    assert status() == (0, {"3": "RUNNING"})
-
-
-def test_preempted_and_not_queued_again_is_lost(pretend):
-    pretend(sacct="exit 1", squeue="echo '3|PREEMPTED'")
-    assert status() == (0, {"3": "FAILED"})
+@pytest.mark.parametrize(
+    ("sacct", "squeue", "expected"),
+    [
+        # A cancelled job is called by the name that the executor knows.
+        ("echo '7|CANCELLED by 1000'", "exit 1", {"7": "CANCELLED"}),
+        # The controller knows best, and the accounting longest.
+        (
+            "printf '1|COMPLETED\\n2|NODE_FAIL\\n'",
+            "printf '2|PENDING\\n3|RUNNING\\n'",
+            {"1": "COMPLETED", "2": "PENDING", "3": "RUNNING"},
+        ),
+        # One of the two is enough; some sites have no sacct; and no answer is no answer.
+        ("echo 'accounting storage is disabled' >&2; exit 1", "echo '3|COMPLETED'", {"3": "COMPLETED"}),
+        ("echo '3|TIMEOUT'", "exit 1", {"3": "TIMEOUT"}),
+        (None, "echo '3|RUNNING'", {"3": "RUNNING"}),
+        ("exit 1", "exit 1", {}),
+        # Preempted and not queued again is lost.
+        ("exit 1", "echo '3|PREEMPTED'", {"3": "FAILED"}),
+    ],
+)
+def test_what_the_executor_is_told_of_jobs(pretend, sacct, squeue, expected):
+    pretend(**({"sacct": sacct} if sacct else {}), squeue=squeue)
+    assert status() == (int(not expected), expected)
 
 
 def test_only_jobs_of_the_run_are_asked_for(pretend):

@@ -38,8 +38,7 @@ def fresh(script="program.py"):
 HELP = "from argparse import ArgumentParser{more}\n\nArgumentParser(description='It goes.'{epilog})\n"
 PLAIN = HELP.format(more="", epilog="")
 EXAMPLE = HELP.format(
-    more=", RawDescriptionHelpFormatter",
-    epilog=", formatter_class=RawDescriptionHelpFormatter, epilog='Example: go'",
+    more=", RawDescriptionHelpFormatter", epilog=", formatter_class=RawDescriptionHelpFormatter, epilog='Example: go'"
 )
 
 

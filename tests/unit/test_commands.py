@@ -53,13 +53,6 @@ def test_how_sets_are_prepared(config, line):
     assert prepare_options(config, DataSet(*name.split("/"))) == expected.strip()
 
 
-def test_a_trial_of_the_grid_changes_two_values(config):
-    ref = finetune_options(config, Tuned("mbert", "ner", "wikiann_en", "ref", 2))
-    trial = finetune_options(config, Tuned("mbert", "ner", "wikiann_en", "grid-32-2.5e-5", 2))
-    changed = ref.replace("--batch 16", "--batch 32").replace("--learning-rate 3.5e-05", "--learning-rate 2.5e-05")
-    assert trial == changed != ref
-
-
 def test_presets_reach_the_program(config):
     """From the config through flags to the settings of the engine, under one name and unchanged; 0 is a value too."""
     run = Tuned("mbert", "adjust-qa", "squad_en", "random-1-2", 3)

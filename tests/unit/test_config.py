@@ -177,10 +177,3 @@ def test_values_and_defaults(table, row, values, default):
     _, shown_values, shown_default = table[row]
     assert values in (None, shown_values)
     assert default in (None, shown_default)
-
-
-def test_notes_of_the_config_stand_beside_their_keys(table):
-    assert table["align-predict", "sources"][0].endswith("<br>AP 3")
-    assert "table 3 (AP A.1.1)" in table["align-predict", "grid"][0]
-    assert "AP A.1.1" not in table["align-predict", "grid.batch"][0]
-    assert "the authors' checkpoints; pretrain" in table["anc", "norm_models"][0]

@@ -5,15 +5,10 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from crossalign.analysis.correlations import (
-    Correlation,
-    bootstrap_spearman,
-    spearman,
-    spearman_interval,
-)
+from crossalign.analysis.correlations import bootstrap_spearman, spearman, spearman_interval
 from crossalign.analysis.significance import resamples
 from crossalign.runtime.errors import UserError
 
@@ -21,7 +16,6 @@ numbers = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3
 
 
 @given(numbers)
-@settings(deadline=None)
 @pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
 def test_spearman_equals_scipy(points):
     left, right = zip(*points, strict=True)
@@ -30,15 +24,6 @@ def test_spearman_equals_scipy(points):
     assert found.rho == pytest.approx(want.statistic, nan_ok=True, abs=1e-12)
     if abs(found.rho) < 1 - 1e-9:
         assert found.p == pytest.approx(want.pvalue, nan_ok=True, abs=1e-9)
-
-
-def test_spearman_by_hand():
-    # Differences of ranks 0, 1, 1, 0, 0: rho = 1 - 6 * 2 / (5 * 24).
-    found = spearman([1, 2, 3, 4, 5], [10, 30, 20, 40, 50])
-    assert found.rho == pytest.approx(0.9)
-    assert found.p == pytest.approx(0.03738607346849863)
-    assert spearman([1, 2, 3], [7, 6, 5]) == Correlation(-1.0, 0.0, 3)
-    assert math.isnan(spearman([1, 1, 1], [1, 2, 3]).rho) and math.isnan(spearman([1, 2], [1, 2]).p)
 
 
 def test_spearman_refuses():
@@ -72,17 +57,6 @@ def test_the_bootstrap_equals_a_plain_loop(points):
     assert found == pytest.approx(plain_bootstrap(first, others, 200, 5), abs=1e-12)
 
 
-def test_the_bootstrap_is_fixed_and_all_layers_see_the_same_languages():
-    rng = np.random.default_rng(3)
-    first, others = rng.normal(size=16), rng.normal(size=(3, 16))
-    found = bootstrap_spearman(first, others)
-    assert found.shape == (3, 1000)
-    assert (found == bootstrap_spearman(first, others)).all()
-    assert (found[1:2] == bootstrap_spearman(first, others[1:2])).all()
-    # The same values in another unit: the same ranks.
-    assert (found == bootstrap_spearman(first * 7 + 1, np.exp(others))).all()
-
-
 def test_resamples_that_have_no_correlation_are_drawn_again():
     # Without the first point the right side is constant; that happens to a third of all resamples.
     found = bootstrap_spearman([1, 2, 3, 4, 5], [[2, 1, 1, 1, 1]])
@@ -105,16 +79,3 @@ def test_the_interval_of_a_correlation():
     assert rhos[24] <= low <= rhos[25] and rhos[974] <= high <= rhos[975]
     assert low < spearman(first, second).rho < high <= 1.0
     assert spearman_interval(first, first) == (1.0, 1.0)
-
-
-def test_the_interval_of_normal_data_has_the_width_of_the_theory():
-    rng = np.random.default_rng(8)
-    first = rng.normal(size=400)
-    second = 0.6 * first + 0.8 * rng.normal(size=400)
-    low, high = spearman_interval(first, second)
-    rho = spearman(first, second).rho
-    # Fisher's transformation, with the variance of Bonett and Wright (2000).
-    error = 1.96 * math.sqrt((1 + rho**2 / 2) / 397)
-    assert (low, high) == pytest.approx(
-        (math.tanh(math.atanh(rho) - error), math.tanh(math.atanh(rho) + error)), abs=0.02
-    )

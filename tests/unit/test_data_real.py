@@ -14,8 +14,8 @@ from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.nli import read_pairs
-from crossalign.data.parallel import read_extension, read_pud
-from crossalign.data.qa import cross_questions, prepare_questions, read_questions
+from crossalign.data.parallel import read_pud
+from crossalign.data.qa import prepare_questions, read_questions
 from crossalign.data.report import Report
 
 FOLDER = Path(os.environ.get("CROSSALIGN_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
@@ -92,19 +92,6 @@ def test_questions(row, prepare):
         assert validate("qa", out) == report.kept
 
 
-def test_cross_lingual_questions(shared):
-    def questions(lang):
-        with opened(shared / "data" / "xquad" / f"xquad.{lang}.json.gz") as stream:
-            yield from read_questions(stream, lang)
-
-    report = Report()
-    rows = list(prepare_questions(cross_questions(questions("hi"), questions("en"), "hi", "en"), report))
-    assert len(rows) == 1190
-    english = {question["id"]: question for question in questions("en")}
-    assert all(row["context"] == english[row["id"]]["context"] for row in rows)
-    assert all(row["question"] != english[row["id"]]["question"] for row in rows)
-
-
 def test_parallel_treebanks_are_parallel(shared):
     banks = sorted((shared / "data" / "ud").glob("UD_*-PUD/*.gz"))
     assert len(banks) == 16
@@ -119,13 +106,3 @@ def test_parallel_treebanks_are_parallel(shared):
         hits = sum(bool(own & english) for own, english in zip(rows, figures["en"], strict=True))
         shifted = sum(bool(own & english) for own, english in zip(rows[1:], figures["en"], strict=False))
         assert hits > 50 and hits > 5 * shifted, lang
-
-
-def test_extension_rows_are_parallel(shared):
-    counts = set()
-    for lang in ("en", "fr", "et", "bg"):
-        path = shared / "data" / "xnli_extension" / f"multinli.train.{lang}.tsv.gz"
-        if path.is_file():
-            with opened(path) as stream:
-                counts.add(sum(1 for _ in read_extension(stream, str(path), lang)))
-    assert counts == {15001}

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 SUPPORTED = ("3.11", "3.12", "3.13")
-SECTIONS = {"arguments", "files", "post", "environment", "runscript", "test", "labels", "help"}
 
 
 def load(path):
@@ -38,32 +37,18 @@ def check_make(root, script):
             assert known if sign else word in make_targets(root) or word.startswith("/"), f"make {command}: {word}"
 
 
-# The catalog
-
-
 def test_the_catalog_finds_what_it_asks_for(root):
-    """Its rules: a Snakefile, rules with a .smk file, a README with two words, config/README.md, and known keys."""
+    """Flags of every profile, config/README.md, and an environment for every rule that runs a program."""
     usage = load(root / ".snakemake-workflow-catalog.yml")["usage"]
-    assert usage.keys() == {"mandatory-flags", "software-stack-deployment", "report"}
-    assert usage["mandatory-flags"].keys() == {"desc", "flags"}
-    assert usage["software-stack-deployment"] == {"conda": True}
-    assert usage["report"] is True
-    assert (root / "Snakefile").is_file() and list((root / "rules").glob("*.smk"))
-    assert (root / "config" / "README.md").is_file()
-    readme = (root / "README.md").read_text(encoding="utf-8").lower()
-    assert "snakemake" in readme and "workflow" in readme
     profiles = {file.parent.name for file in (root / "profiles").glob("*/config.yaml")}
     assert all(f"({name})" in usage["mandatory-flags"]["desc"] for name in profiles)
-
-
-def test_deployment_by_conda_is_true(root):
-    """Every rule that runs a program names its environment."""
+    assert (root / "config" / "README.md").is_file() and usage["software-stack-deployment"] == {"conda": True}
     for file in (root / "rules").glob("*.smk"):
         for rule in re.split(r"^ *rule ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
             assert "shell:" not in rule or "conda:" in rule, f"{file.name}: {rule.partition(':')[0]}"
 
 
-# GitHub
+# What CI and containers run
 
 
 @pytest.fixture(scope="module")
@@ -71,29 +56,60 @@ def jobs(root):
     return load(root / ".github" / "workflows" / "ci.yml")["jobs"]
 
 
-def test_ci_lints_tests_and_runs_the_demo(root, jobs):
-    commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
-    assert commands["lint"] == ["make lint"]
-    assert commands["test"] == [".ci/run"]
-    assert commands["demo"][0] == "make demo"
-    for script in (command for each in commands.values() for command in each):
+@pytest.fixture(scope="module")
+def dockerfile(root):
+    """(instruction, arguments), continued lines joined."""
+    text = re.sub(r"\\\n", " ", (root / "Dockerfile").read_text(encoding="utf-8"))
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def definition(root):
+    """The header and the sections of apptainer.def."""
+    header, *parts = re.split(r"^%", (root / "apptainer.def").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {"": header} | {part.partition("\n")[0]: part.partition("\n")[2] for part in parts}
+
+
+def test_every_script_is_a_shells_and_makes_what_there_is(root, jobs, dockerfile, definition):
+    scripts = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert {"make lint", ".ci/run", "make demo", "make docs"} <= set(scripts) and (
+        root / ".ci" / "run"
+    ).stat().st_mode & 0o100
+    scripts += [words for name, words in dockerfile if name == "RUN"]
+    scripts += [definition[name] for name in ("post", "environment", "runscript", "test")]
+    for script in scripts:
         check_shell(script, "bash")
-        check_make(root, script)
-    assert (root / ".ci" / "run").stat().st_mode & 0o100
+        check_make(root, re.sub(r"\bgit make\b", "git", script))
+    assert json.loads(dockerfile[-1][1]) == ["make", "help"]
+    for command in re.findall(r"python (scripts/\S+) .*--profile (\S+)", definition["help"]):
+        assert all((root / path).exists() for path in command)
 
 
-def test_ci_runs_the_oldest_and_the_newest_python(jobs):
-    """As text: 3.10 would be read as 3.1."""
-    for name in ("test", "demo"):
+def test_what_containers_copy_is_there_and_results_stay_outside(root, dockerfile, definition):
+    copied = [word for name, words in dockerfile if name == "COPY" for word in words.split()[:-1] if word[:2] != "--"]
+    copied += [line.split()[0] for line in definition["files"].splitlines() if line]
+    assert "requirements.txt" in copied and all((root / source).exists() for source in copied)
+    ignored = (root / ".dockerignore").read_text(encoding="utf-8").split()
+    assert {".venv", "results", ".snakemake", "resources/downloads"} <= set(ignored)
+    assert [words for name, words in dockerfile if name == "USER"] == ["crossalign"]
+    # Whoever builds an image may choose where packages come from.
+    assert ("ARG", 'PIP_ARGS=""') in dockerfile and 'PIP_ARGS="{{ PIP_ARGS }}"' in definition["post"]
+
+
+def test_ci_and_containers_have_a_python_that_is_supported(jobs, dockerfile, definition):
+    for name in ("test", "demo"):  # as text: 3.10 would be read as 3.1
         assert jobs[name]["strategy"]["matrix"]["python"] == [SUPPORTED[0], SUPPORTED[-1]]
+    arguments = dict(words.split("=", 1) for name, words in dockerfile if name == "ARG")
+    base = next(words for name, words in dockerfile if name == "FROM").replace("${PYTHON}", arguments["PYTHON"])
+    assert re.fullmatch(r"python:(3\.\d+)-slim-\w+", base)[1] in SUPPORTED
+    assert dict(line.split(": ") for line in definition[""].split("\n") if line)["From"] == base
 
 
-def test_ci_caches_what_pip_fetches_and_keeps_the_page(jobs):
+def test_ci_has_limits_and_keeps_the_page(jobs):
     for job in jobs.values():
-        steps = {step.get("uses", "").partition("@")[0]: step for step in job["steps"]}
-        assert steps["actions/setup-python"]["with"]["cache"] == "pip"
-        assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in job["steps"] if "uses" in step)
         assert job["timeout-minutes"]
+        assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in job["steps"] if "uses" in step)
     kept = [step["with"] for step in jobs["demo"]["steps"] if "upload-artifact" in step.get("uses", "")]
     published = next(step["run"] for step in jobs["demo"]["steps"] if "make publish" in step.get("run", ""))
     assert published.rpartition("TO=")[2] in kept[0]["path"].split()
@@ -140,76 +156,6 @@ def test_hooks_leave_the_tracked_files_as_they_are(root, precommit):
             assert not content or re.search(rb"[^\n]\n\Z", content), f"{name}: should end with one line break"
 
 
-# Containers
-
-
-@pytest.fixture(scope="module")
-def dockerfile(root):
-    """(instruction, arguments), continued lines joined."""
-    text = re.sub(r"\\\n", " ", (root / "Dockerfile").read_text(encoding="utf-8"))
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
-
-
-@pytest.fixture(scope="module")
-def definition(root):
-    """The header and the sections of apptainer.def."""
-    header, *parts = re.split(r"^%", (root / "apptainer.def").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {"": header} | {part.partition("\n")[0]: part.partition("\n")[2] for part in parts}
-
-
-def test_the_base_of_both_containers_is_a_python_that_is_supported(dockerfile, definition):
-    arguments = dict(words.split("=", 1) for name, words in dockerfile if name == "ARG")
-    base = next(words for name, words in dockerfile if name == "FROM").replace("${PYTHON}", arguments["PYTHON"])
-    assert re.fullmatch(r"python:(3\.\d+)-slim-\w+", base)[1] in SUPPORTED
-    header = dict(line.split(": ") for line in definition[""].split("\n") if line)
-    assert header == {"Bootstrap": "docker", "From": base}
-
-
-def test_what_the_dockerfile_copies_and_runs(root, dockerfile):
-    known = {"ARG", "FROM", "RUN", "USER", "WORKDIR", "COPY", "ENV", "CMD"}
-    assert {name for name, _ in dockerfile} == known
-    for name, words in dockerfile:
-        if name == "COPY":
-            sources = [word for word in words.split() if not word.startswith("--")][:-1]
-            assert sources and all((root / source).exists() for source in sources)
-        elif name == "RUN":
-            check_shell(words)
-            check_make(root, words.replace("install --yes --no-install-recommends git make", ""))
-    installs = next(words for name, words in dockerfile if name == "RUN" and "make environment" in words)
-    assert 'PIP_ARGS="${PIP_ARGS}"' in installs
-    before = dockerfile[: dockerfile.index(("RUN", installs))]
-    assert any(name == "COPY" and "requirements.txt" in words for name, words in before)
-    assert ("ARG", 'PIP_ARGS=""') in before[before.index(next(line for line in before if line[0] == "FROM")) :]
-
-
-def test_the_image_runs_as_a_plain_user_and_shows_what_there_is(root, dockerfile):
-    assert [words for name, words in dockerfile if name == "USER"] == ["crossalign"]
-    assert any("useradd" in words and words.split("&&")[0].split()[-1] == "crossalign" for _, words in dockerfile)
-    assert json.loads(dockerfile[-1][1]) == ["make", "help"]
-    assert "help" in make_targets(root)
-
-
-def test_an_environment_or_results_do_not_go_into_the_image(root):
-    ignored = (root / ".dockerignore").read_text(encoding="utf-8").split()
-    assert {".venv", "results", ".snakemake", "resources/downloads"} <= set(ignored)
-
-
-def test_the_definition_for_apptainer(root, definition):
-    assert definition.keys() - {""} == SECTIONS
-    for line in filter(None, definition["files"].splitlines()):
-        source, target = line.split()
-        assert (root / source).is_file() and target.startswith("/opt/crossalign/")
-    assert "requirements.txt" in definition["files"]
-    assert 'PIP_ARGS="{{ PIP_ARGS }}"' in definition["post"] and 'PIP_ARGS=""' in definition["arguments"]
-    for name in ("post", "environment", "runscript", "test"):
-        check_shell(definition[name])
-    check_make(root, definition["post"].replace("git make\n", "git\n"))
-    check_make(root, definition["runscript"])
-    for command in re.findall(r"python (scripts/\S+) .*--profile (\S+)", definition["help"]):
-        assert all((root / path).exists() for path in command)
-
-
 # Versions
 
 
@@ -227,7 +173,8 @@ def test_the_changelog_and_the_citation_have_the_same_version(root):
 
 
 def test_the_citation_names_the_papers(root):
-    from crossalign.catalog.papers import papers
+    from crossalign.catalog.papers import STUDY, papers
 
     titles = [reference["title"] for reference in load(root / "CITATION.cff")["references"]]
-    assert all(any(title.startswith(paper) for title in titles) for paper, _ in papers().values())
+    reproduced = [paper.title for name, paper in papers().items() if name != STUDY]
+    assert all(any(title.startswith(paper) for title in titles) for paper in reproduced)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crossalign.engine.batches import Store, Stream, by_length
@@ -33,7 +33,6 @@ def store_of(sizes):
     return Store([example(n, length, min(length, 1 + n % 4)) for n, length in enumerate(sizes)], FIELDS, 2, 64)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.booleans(), st.data())
 def test_a_batch_holds_its_examples(sizes, static, data):
     store = store_of(sizes)

@@ -130,34 +130,6 @@ def test_what_a_program_imports_is_in_its_environment(root, rule):
     assert {name for name in missing(root, rule) if (rule.environment, name) not in NOT_CALLED} == set()
 
 
-def test_every_exception_is_needed(root):
-    assert {(rule.environment, name) for rule in RULES for name in missing(root, rule)} == NOT_CALLED
-    assert {name for rule in RULES for name in unlisted(root, rule)} == BROUGHT.keys() | {
-        name for _, name in NOT_CALLED
-    }
-
-
-def test_every_rule_is_read():
-    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "rules").glob("*.smk")]
-    assert all(rule.environment for rule in RULES)
-    assert len({rule.name for rule in RULES}) == len(RULES)
-    assert {"finetune", "finetune_random", "prepare_trees", "pretrain", "make_world"} <= {r.name for r in RULES}
-    # Two loops stand for seven rules.
-    assert len(RULES) == sum(text.count("conda:\n") for text in texts) + 5
-
-
-def test_imports_are_followed(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipe, "SCRIPTS", tmp_path)
-    (tmp_path / "crossalign").mkdir()
-    (tmp_path / "crossalign" / "__init__.py").write_text("import at_the_package\n")
-    (tmp_path / "crossalign" / "deep.py").write_text("def late():\n    from in_a_function.part import name\n")
-    (tmp_path / "other.py").write_text("import in_a_program, json\nfrom crossalign import deep\n")
-    (tmp_path / "program.py").write_text(
-        "from typing import TYPE_CHECKING\nfrom other import x\nif TYPE_CHECKING:\n    import for_types\n"
-    )
-    assert imported(tmp_path / "program.py") == {"at_the_package", "in_a_function", "in_a_program"}
-
-
 def test_a_lacking_package_is_found(root):
     """As matplotlib and scipy once were."""
     figure = next(rule for rule in RULES if rule.name == "make_figure")

@@ -1,7 +1,5 @@
 """The registers: what is read from them, what is said about mistakes in them, and what people are told."""
 
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -137,13 +135,7 @@ def test_mistakes_in_models(tmp_path, change, message):
         read_models(file)
 
 
-def test_reading_is_light_enough_for_planning(tmp_path, root):
-    heavy = "huggingface_hub, http.client, urllib.request, numpy, ssl"
-    code = f"import sys, crossalign.fetch.listing; print([m for m in {heavy.split(', ')!r} if m in sys.modules])"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=root / "scripts", capture_output=True, text=True, check=True
-    ).stdout
-    assert loaded.strip() == "[]"
+def test_reading_is_quick_enough_for_planning(tmp_path):
     file = tmp_path / "datasets.tsv"
     file.write_text(table([GOOD | {"path": f"p{number}"} for number in range(5000)]), encoding="utf-8")
     began = time.process_time()

@@ -20,7 +20,6 @@ pytest_plugins = ("tests.http_server",)
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
-GIT = "git:" + hashlib.sha1(b"blob 300000\0" + CONTENT).hexdigest()
 KNOWN = Expected(len(CONTENT), (SHA256,))
 ONCE = RetryPolicy(attempts=1)
 
@@ -49,13 +48,6 @@ def test_whole_file(web, tmp_path):
     assert fetch(web.serve("/a", CONTENT), tmp_path / "deep" / "a") == CONTENT
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["a"]
     assert web.gets()[0].headers["accept-encoding"] == "identity"
-
-
-def test_git_blob_id_is_checked(web, tmp_path):
-    url = web.serve("/a", CONTENT)
-    assert fetch(url, tmp_path / "a", Expected(None, (GIT,))) == CONTENT
-    with pytest.raises(WrongContent, match=f"expected git:{'0' * 40}, got {GIT}"):
-        fetch(url, tmp_path / "b", Expected(None, ("git:" + "0" * 40,)))
 
 
 def test_cut_transfers_resume_where_they_ended(web, tmp_path, waits):

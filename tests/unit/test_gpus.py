@@ -49,15 +49,10 @@ def holders(tmp_path):
         process.communicate()
 
 
-def test_programs_at_the_same_time_have_different_gpu(holders):
-    processes = [holders() for _ in range(4)]
-    assert sorted(process.stdout.readline().strip() for process in processes) == ["0", "1", "2", "3"]
-
-
-def test_a_shared_gpu_takes_as_many_as_it_may(holders):
-    processes = [holders(CROSSALIGN_GPU_SHARE="2") for _ in range(8)]
-    taken = Counter(process.stdout.readline().strip() for process in processes)
-    assert taken == dict.fromkeys("0123", 2)
+@pytest.mark.parametrize("share", [1, 2])
+def test_programs_at_the_same_time_have_different_gpus_or_share_them_as_told(holders, share):
+    processes = [holders(CROSSALIGN_GPU_SHARE=str(share)) for _ in range(4 * share)]
+    assert Counter(process.stdout.readline().strip() for process in processes) == dict.fromkeys("0123", share)
 
 
 def test_a_killed_program_leaves_its_gpu(holders):
@@ -83,17 +78,8 @@ def test_several_gpu_are_different_and_all_or_none(tmp_path):
     assert list(try_gpus(tmp_path, ["0", "1", "2"], count=2)) == []
     # What was not enough was given back.
     assert list(try_gpus(tmp_path, ["0", "1", "2"], count=1)) == ["2"]
-
-
-def test_more_gpu_than_there_are(tmp_path):
     with pytest.raises(UserError, match=r"3 GPUs are needed, and this machine has 2 \(0, 1\)"):
         take_gpus(tmp_path, ["0", "1"], count=3)
-
-
-def test_a_folder_that_cannot_hold_locks_is_named(tmp_path):
-    (tmp_path / "0.0.lock").mkdir()
-    with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(Is a directory\); CROSSALIGN_GPU_LOCKS names"):
-        try_gpus(tmp_path, ["0"])
 
 
 def mode(path):
@@ -123,17 +109,12 @@ def test_users_share_the_folder_and_cannot_remove_the_locks_of_others(folder, tm
     assert os.umask(0o022) == 0o022
 
 
-def test_a_folder_of_an_earlier_version_is_mended(folder):
+@pytest.mark.parametrize(("before", "after"), [(0o777, 0o1777), (0o700, 0o700)])
+def test_a_folder_of_an_earlier_version_is_mended_and_a_private_one_stays(folder, before, after):
     folder.mkdir()
-    folder.chmod(0o777)
+    folder.chmod(before)
     locks_in(folder)
-    assert mode(folder) == 0o1777
-
-
-def test_a_private_folder_stays_private(folder):
-    folder.mkdir(mode=0o700)
-    locks_in(folder)
-    assert mode(folder) == 0o700
+    assert mode(folder) == after
 
 
 @pytest.mark.parametrize(("bits", "refused"), [(0o777, True), (0o775, True), (0o1777, False), (0o1775, False)])
@@ -149,14 +130,12 @@ def test_a_folder_of_another_user_needs_the_sticky_bit(folder, monkeypatch, bits
     assert mode(folder) == bits
 
 
-def test_what_lies_in_place_of_the_folder_is_not_followed(folder, tmp_path):
+def test_what_lies_in_place_of_the_folder_is_named_and_not_followed(folder, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     folder.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="locks: not a folder, and links are not followed; CROSSALIGN_GPU_LOCKS"):
         locks_in(folder)
-
-
-def test_a_folder_that_cannot_be_made_is_named(folder):
+    folder.unlink()
     folder.touch()
     with pytest.raises(UserError, match="locks: not a folder"):
         locks_in(folder)
@@ -175,9 +154,10 @@ def test_what_lies_in_place_of_a_lock_is_not_followed(tmp_path, target):
     assert not (tmp_path / "not-there").exists()
 
 
-def test_a_pipe_is_no_lock(tmp_path):
-    os.mkfifo(tmp_path / "0.0.lock")
-    with pytest.raises(UserError, match=r"0.0.lock: cannot be locked \(not a file\)"):
+@pytest.mark.parametrize(("make", "why"), [(os.mkfifo, "not a file"), (os.mkdir, "Is a directory")])
+def test_what_cannot_be_a_lock_is_named(tmp_path, make, why):
+    make(tmp_path / "0.0.lock")
+    with pytest.raises(UserError, match=rf"0.0.lock: cannot be locked \({why}\)"):
         try_gpus(tmp_path, ["0"])
 
 
@@ -218,45 +198,34 @@ def test_wrong_words_are_named(tmp_path, words, message):
 
 @pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"])
 def test_the_choice_of_others_is_kept(holders, variable):
-    assert assigned({variable: "3"})
+    assert assigned({variable: "3"}) and not assigned({})
     process = holders(**{variable: "3"})
     assert process.stdout.readline().strip() == ""
 
 
-def test_nobody_is_assigned_by_an_empty_environment():
-    assert not assigned({})
-
-
-def test_a_machine_without_a_driver_has_no_gpu(monkeypatch, tmp_path):
+def test_the_driver_is_asked_and_without_one_there_is_no_gpu(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert gpus({}) == []
-    assert claim_gpus() == []
+    for variable in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"):
+        monkeypatch.delenv(variable, raising=False)
+    assert gpus({}) == claim_gpus() == []
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
-
-
-def test_the_driver_is_asked(monkeypatch, tmp_path):
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert gpus({}) == ["0", "1"]
 
 
-@pytest.mark.parametrize("named", ["0,0", "first", "", "0,,1"])
-def test_wrong_gpu_are_named(named):
-    with pytest.raises(UserError, match=f"CROSSALIGN_GPUS={named}: numbers of different GPUs"):
-        gpus({"CROSSALIGN_GPUS": named})
-
-
-@pytest.mark.parametrize("share", ["0", "-1", "two", ""])
-def test_a_wrong_share_is_named(share):
-    with pytest.raises(UserError, match=f"CROSSALIGN_GPU_SHARE={share}: the number of programs"):
-        jobs_per_gpu({"CROSSALIGN_GPU_SHARE": share})
-
-
-def test_a_variable_by_its_old_name_is_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("ask", "name", "values", "message"),
+    [
+        (gpus, "CROSSALIGN_GPUS", ["0,0", "first", "", "0,,1"], "numbers of different GPUs"),
+        (jobs_per_gpu, "CROSSALIGN_GPU_SHARE", ["0", "-1", "two", ""], "the number of programs"),
+    ],
+)
+def test_wrong_variables_are_named(monkeypatch, ask, name, values, message):
+    for value in values:
+        with pytest.raises(UserError, match=f"{name}={value}: {message}"):
+            ask({name: value})
     monkeypatch.setenv("CROSSALIGN_CARD_SHARE", "2")
     with pytest.raises(UserError, match="CROSSALIGN_CARD_SHARE is called CROSSALIGN_GPU_SHARE now"):
         claim_gpus()

@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.engine_toys import ToyTask, toy_records
 from tests.unit.adjustment_toys import VOCABULARY, toy_files, toy_model, toy_tokenizer
 
@@ -108,69 +106,6 @@ FIELDS = {
     "heads": SimpleNamespace(pad=-100, shape="words"),
     "kind": SimpleNamespace(pad=-100, shape="scalar"),
 }
-
-
-def numbered(sizes, first, typed, fields):
-    made = []
-    for number, length in enumerate(sizes, first):
-        words = min(length, 1 + number % 4)
-        made.append(
-            {"input_ids": [100 * number + i for i in range(length)], "labels": [number + i for i in range(length)]}
-        )
-        made[-1] |= {"heads": [number] * words, "kind": number}
-        if typed:
-            made[-1]["token_type_ids"] = [1 + i % 2 for i in range(length)]
-    return Store(made, {name: FIELDS[name] for name in fields}, 2, 600), made
-
-
-sizes = st.lists(st.integers(1, 150), min_size=1, max_size=6)
-names = st.lists(st.sampled_from(sorted(FIELDS)), unique=True)
-
-
-@settings(deadline=None)
-@given(st.tuples(sizes, sizes), st.tuples(st.booleans(), st.booleans()), st.tuples(names, names))
-def test_a_joint_batch_holds_the_examples_of_both(sizes, typed, fields):
-    made = [numbered(*given) for given in zip(sizes, (1, 11), typed, fields, strict=True)]
-    rows = (6, 7)
-    joint = Joint([Part(store, None, count) for (store, _), count in zip(made, rows, strict=True)])
-    members = [np.arange(len(part)) for part in sizes]
-    shape = joint.static_shape(members)
-    assert shape.batch == sum(rows)
-    views = joint.views(joint.assemble(members, shape), shape)
-    grid = views["ids"][views["cells"]].reshape(shape.batch, shape.length)
-    position, lengths = 0, []
-    for number, (_, part) in enumerate(made):
-        own = {name.partition(".")[2]: view for name, view in views.items() if name.startswith(f"{number}.")}
-        assert set(own) == {*fields[number], *({"word_counts"} if "heads" in fields[number] else ())}
-        for row, example in enumerate(part, 6 * number):
-            length, words = len(example["input_ids"]), len(example["heads"])
-            assert grid[row, :length].tolist() == example["input_ids"]
-            span = slice(position, position + length)
-            assert views["ids"][span].tolist() == example["input_ids"]
-            assert views["positions"][span].tolist() == list(range(2, 2 + length))
-            assert views["rows"][span].tolist() == list(range(row * shape.length, row * shape.length + length))
-            if any(typed):
-                assert views["types"][span].tolist() == example.get("token_type_ids", [0] * length)
-            wanted = {
-                "labels": example["labels"],
-                "heads": example["heads"],
-                "kind": example["kind"],
-                "word_counts": words,
-            }
-            for name, view in own.items():
-                value = view[row - 6 * number]
-                found = value.tolist()[: len(wanted[name])] if value.ndim else int(value)
-                assert found == wanted[name]
-                assert value.ndim == 0 or (value[len(wanted[name]) :] == -100).all()
-            position += length
-        lengths += [len(example["input_ids"]) for example in part] + [0] * (rows[number] - len(part))
-        assert all((view[len(part) :] == (0 if name == "word_counts" else -100)).all() for name, view in own.items())
-    assert ("types" in views) == any(typed)
-    assert views["lengths"].tolist() == lengths
-    # Filling only behind all tokens, and no more of it than the attention kernel is told.
-    assert not any(views[name][position:].any() for name in ("ids", "positions", "rows"))
-    assert shape.tokens - position <= max(64, shape.tokens // 8 + 1)
-    assert views["cells"].max() < position
 
 
 def test_joint_shapes_are_few():

@@ -29,7 +29,7 @@ from crossalign.data.labelled import listed_files, prepare_table
 from crossalign.data.nli import read_multinli, read_pairs
 from crossalign.data.report import Report
 from crossalign.fetch.labelled import HubSplit, obtain_split
-from crossalign.fetch.lock import read_lock
+from crossalign.fetch.lock import Locked, read_lock, record
 from crossalign.fetch.retry import RetryPolicy
 from crossalign.fetch.sources import Mirror, Settings
 from crossalign.runtime.errors import UserError
@@ -420,8 +420,9 @@ def test_a_model_is_tested_in_all_languages_of_its_set(root):
         Inputs(Catalog(config, {})).prepare(DataSet("ner", "mine_wo", "dev"))
 
 
-def test_an_item_tests_on_a_set_by_its_name(root):
+def test_an_item_tests_on_a_set_by_its_name(root, tmp_path):
     from crossalign.papers.all_items import catalog_of
+    from crossalign.report.provenance import Sources
 
     config = config_with(root, mine=ENTRY | ON_HUB)
     config["items"] = ["align-predict/table2"]
@@ -432,6 +433,13 @@ def test_an_item_tests_on_a_set_by_its_name(root):
     assert not any("mine" in path for path in catalog.files())
     fetched = Inputs(catalog).fetched()
     assert f"{config['downloads']['folder']}/datasets/mine_wo/test/complete.json" in fetched
+    # The page names the files that were fetched.
+    files = ["datasets/mine_wo/test/wo/test-0.parquet", "datasets/mine_wo/train/wo/train-0.parquet"]
+    record(tmp_path / config["downloads"]["lock"], [Locked(path, ONE, 3, "a" * 64, "hub://…") for path in files])
+    data = Sources(catalog, tmp_path / "results" / "x").data("align-predict/table2")
+    assert files[0] in data
+    assert files[1] not in data
+    assert set(catalog.files()) < set(data)
 
 
 def test_a_study_takes_its_entities_from_an_entry(root):
@@ -454,16 +462,15 @@ def test_a_study_takes_its_entities_from_an_entry(root):
 
 
 def test_the_entries_of_the_documents_are_right(root):
-    page = next((root / "docs").rglob("data.md")).read_text(encoding="utf-8")
-    section = page.split("## Any labelled data set\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```yaml\n(.*?)```", section, flags=re.DOTALL)
+    page = (root / "docs" / "extend" / "data-set.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
     entries = {name: entry for block in blocks for name, entry in yaml.safe_load(block)["datasets"].items()}
     assert {entry["task"] for entry in entries.values()} == {"ner", "nli", "qa"}
     for name, entry in entries.items():
         # Its folder is the reader's own; that it is looked into is another test's.
         entry = entry | ({"hub": "own/set", "revision": "main"} if entry.pop("folder", None) else {})
         check(config_with(root, **{name: entry}))
-        assert f"{name}_{next(iter(entry['languages']))}" in section
+        assert f"{name}_{next(iter(entry['languages']))}" in page
 
 
 def test_a_folder_is_read_where_it_lies(root, tmp_path):

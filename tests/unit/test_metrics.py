@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
 
-from crossalign.analysis import metrics
 from crossalign.analysis.metrics import (
     EntityCounts,
     answer_scores,
@@ -25,25 +24,11 @@ TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
 sentence = st.lists(st.sampled_from(TAGS), min_size=1, max_size=12)
 
 
-def entities(tags):
-    """The entities of one sentence: type, first and last word."""
-    names = {}
-    found = metrics._entities([tags], names)
-    return [(list(names)[kind], first, last) for _, first, last, kind in found.tolist()]
-
-
 @st.composite
 def corpora(draw):
     gold = draw(st.lists(sentence, min_size=1, max_size=8))
     guess = [draw(st.lists(st.sampled_from(TAGS), min_size=len(tags), max_size=len(tags))) for tags in gold]
     return gold, guess
-
-
-@settings(deadline=None)
-@given(sentence)
-def test_entities_are_seqevals(tags):
-    # seqeval's default reading of tags is that of conlleval.
-    assert entities(tags) == get_entities(tags)
 
 
 @settings(max_examples=150, deadline=None)
@@ -74,31 +59,6 @@ def test_a_large_random_corpus_like_seqeval():
     assert counts.by_sentence.tolist() == [list(row) for row in rows]
 
 
-def test_entities_by_hand():
-    assert entities(["B-PER", "I-PER", "O", "I-LOC", "I-LOC", "B-LOC", "I-ORG"]) == [
-        ("PER", 0, 1),
-        ("LOC", 3, 4),
-        ("LOC", 5, 5),
-        ("ORG", 6, 6),
-    ]
-
-
-def test_entity_f1_by_hand():
-    gold = [["B-PER", "I-PER", "O", "B-LOC"], ["B-ORG", "O"]]
-    guess = [["B-PER", "O", "O", "B-LOC"], ["O", "B-ORG"]]
-    # 3 predicted, 3 gold, only the place is right; boundaries and position count.
-    scores = EntityCounts(gold, guess).scores()
-    assert scores["precision"] == scores["recall"] == scores["F1"] == pytest.approx(100 / 3)
-    assert (scores["F1_LOC"], scores["F1_PER"], scores["F1_ORG"]) == (100.0, 0.0, 0.0)
-
-
-def test_a_type_that_is_never_predicted_counts_against_recall():
-    counts = EntityCounts([["B-MISC", "B-PER"]], [["O", "B-PER"]])
-    assert counts.scores() == pytest.approx(
-        {"precision": 100.0, "recall": 50.0, "F1": 200 / 3, "F1_MISC": 0.0, "F1_PER": 100.0}
-    )
-
-
 def test_no_entities_at_all():
     assert EntityCounts([["O", "O"]], [["O", "O"]]).scores() == {"precision": 0.0, "recall": 0.0, "F1": 0.0}
     assert EntityCounts([], []).by_sentence.shape == (0, 3)
@@ -120,48 +80,6 @@ def test_token_f1_by_hand():
     # B and I do not matter: both PER tokens are right; one LOC too many, one missed, one of the wrong class.
     assert token_counts(gold, guess).tolist() == [[2, 3, 3], [0, 0, 0], [0, 1, 1]]
     assert f1_scores(2, 4, 4) == {"precision": 50.0, "recall": 50.0, "F1": 50.0}
-
-
-@settings(deadline=None)
-@given(corpora())
-def test_token_counts_like_sets(corpus):
-    gold, guess = corpus
-    for a, b, row in zip(gold, guess, token_counts(gold, guess).tolist(), strict=True):
-        true = {(i, tag[2:]) for i, tag in enumerate(a) if tag != "O"}
-        found = {(i, tag[2:]) for i, tag in enumerate(b) if tag != "O"}
-        assert row == [len(true & found), len(found), len(true)]
-
-
-def conll18(gold, system):
-    """CoNLL 2018's way on gold words: F1 over aligned words, a head counts as the same aligned word."""
-    correct = {"UAS": 0, "LAS": 0}
-    total_gold = total_system = 0
-    for true, guess in zip(gold, system, strict=True):
-        total_gold += len(true)
-        total_system += len(guess)
-        for (head, relation), (system_head, system_relation) in zip(true, guess, strict=True):
-            if head == system_head:
-                correct["UAS"] += 1
-                if relation.split(":")[0] == system_relation.split(":")[0]:
-                    correct["LAS"] += 1
-    scores = {}
-    for name, right in correct.items():
-        precision, recall = right / total_system, right / total_gold
-        scores[name] = 100 * (2 * precision * recall / (precision + recall) if right else 0.0)
-    return scores
-
-
-@given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
-def test_attachment_like_conll18(seed):
-    rng = random.Random(seed)
-    relations = ["nsubj", "obj", "punct", "root"]
-    gold = [[(rng.randint(0, 4), rng.choice(relations)) for _ in range(rng.randint(1, 5))] for _ in range(6)]
-    guess = [[(rng.randint(0, 4), rng.choice(relations)) if rng.random() < 0.5 else w for w in s] for s in gold]
-    flat = [
-        np.array([value for s in corpus for value in [w[i] for w in s]]) for corpus in (gold, guess) for i in (0, 1)
-    ]
-    assert attachment(*flat) == pytest.approx(conll18(gold, guess))
 
 
 def test_attachment_by_hand():

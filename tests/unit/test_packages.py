@@ -1,5 +1,8 @@
 """The packages of the library: arrows point down, nowhere in a circle, and the picture shows them."""
 
+import subprocess
+import sys
+
 import pytest
 from tools import package_graph
 
@@ -17,6 +20,23 @@ def test_no_package_imports_from_above():
 @pytest.mark.parametrize("graph", ["packages", "modules"])
 def test_no_circle(graph):
     assert package_graph.circle(getattr(package_graph, graph)()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "large"),
+    [
+        ("import crossalign.catalog.inputs, crossalign.catalog.targets", "numpy torch snakemake"),
+        ("import crossalign.fetch.listing", "huggingface_hub http.client urllib.request numpy ssl"),
+        (
+            "from crossalign.papers import all_of; all_of('tables'), all_of('figures')",
+            "matplotlib torch pandas scipy transformers",
+        ),
+    ],
+)
+def test_planning_waits_for_no_large_library(root, code, large):
+    told = f"{code}; import sys; print(*set({large.split()}) & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", told], cwd=root / "scripts", capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
 
 
 def test_every_package_has_a_layer():

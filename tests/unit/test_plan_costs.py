@@ -133,12 +133,6 @@ def test_every_job_has_a_price_on_all_hardware(root, registers, tmp_path, hardwa
     assert totals.cpu_seconds > 0
 
 
-def test_every_row_says_where_it_comes_from(root):
-    with (root / "resources" / "costs.tsv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream, delimiter="\t"))
-    assert all(len(row["source"]) > 5 and row["unit"] for row in rows)
-
-
 def costs_file(tmp_path, **changes):
     row = {"hardware": "h200", "rule": "r", "task": "", "seconds": "1", "host": "", "milliseconds": "2", "unit": "step"}
     row |= {"batch": "", "layers": "", "neurons": "", "pieces": "", "basis": "measured", "source": "here"} | changes
@@ -183,7 +177,7 @@ def test_sizes_come_from_reports_then_from_what_is_published(root, tmp_path):
 
 def test_sizes_of_the_demo_are_those_of_its_world(root, tmp_path):
     sizes = Sizes(load([root / "config.demo.yaml"]), tmp_path, root / "resources" / "sizes.tsv", root)
-    sets = {"trees/en_ewt/train": 600, "ner/wikiann_ug/test": 100, "nli/xnli_fr/dev": 150, "qa/mlqa_es_en/test": 100}
+    sets = {"trees/en_ewt/train": 600, "ner/wikiann_ug/test": 100, "nli/xnli_fr/dev": 500, "qa/mlqa_es_en/test": 100}
     sets |= {
         "qa/squadmt_es/train": 400,
         "parallel/xnliext/fr": 300,
@@ -204,7 +198,7 @@ def test_benchmark_files_count_more_than_the_table(root, registers, tmp_path):
     before = estimate(root, registers, tmp_path, ["config.demo.yaml"], hardware="cpu", **choice)
     parsers = [job for job in before.jobs.values() if job.rule == "finetune" and job.subject.task == "parsing"]
     english = next(job for job in parsers if job.subject.source == "en_ewt")
-    other = next(job for job in parsers if job.subject.source == "ar_padt")
+    other = next(job for job in parsers if job.subject.source == "ru_gsd")
     write_benchmark(tmp_path / "times", english, 3 * before.price(english.name).seconds)
     (tmp_path / "times" / other.benchmark).parent.mkdir(parents=True)
     (tmp_path / "times" / other.benchmark).write_text("s\n")  # A job that was killed while it wrote.
@@ -310,20 +304,11 @@ BILSTM = Tuned("bilstm", "unseen-parsing", "wo_wtb", "ref", 1)
 
 @pytest.mark.parametrize(
     ("choice", "runs"),
-    [
-        ("all", [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]),
-        ("ref", [REF, CONTINUAL, BILSTM]),
-        ("none", [BILSTM]),
-    ],
+    [("all", [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]), ("ref", [REF, CONTINUAL, BILSTM]), ("none", [BILSTM])],
 )
 def test_what_stays(choice, runs):
     every = [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]
     assert [run for run in every if kept({"keep_models": choice}, run)] == runs
-
-
-def test_mbert_takes_what_its_layers_and_some_rows_take():
-    # 85 million numbers in the layers, 15 million in the rows, four bytes each.
-    assert 390e6 < tuned_bytes((12, 768)) < 410e6
 
 
 def test_disk_by_what_becomes_of_models(root):

@@ -173,15 +173,6 @@ def test_positions_may_begin_as_waves(folder, texts):
 # ---- dev texts ------------------------------------------------------------------------------------------------------
 
 
-def test_dev_loss_falls_where_the_text_is_alike(folder, texts, dev, tmp_path):
-    fast = {"steps": 200, "batch": 8, "learning_rate": 1e-2, "dev_every": 50}
-    run(folder, {"aa": texts["aa"]}, tmp_path / "m", places={"dev": dev}, **fast)
-    points = json.loads((tmp_path / "m/training.json").read_text())["dev"]
-    assert [point["step"] for point in points] == [0, 50, 100, 150, 200]
-    first, last = points[0]["texts"], points[-1]["texts"]
-    assert last["aa"] < first["aa"] - 1 and last["zz"] > last["aa"] + 1
-
-
 def measured(model, texts, dev, folder):
     """Dev losses of a written model, by a run of another seed: the masks are the same."""
     begun = starting_point(model, None, "post", None, {}, 7)

@@ -85,13 +85,6 @@ def test_any_draw_can_be_asked_for_without_those_before(two):
         assert mine.tolist() == list(range(first, first + len(mine)))
 
 
-def test_going_back_gives_the_same(two):
-    corpus = Corpus(two, 4, 0.7, 1)
-    first = corpus.blocks(np.arange(50))
-    corpus.blocks(np.arange(200_000, 200_050))
-    assert np.array_equal(first, corpus.blocks(np.arange(50)))
-
-
 def test_texts_are_encoded_once_and_again_when_they_change(tmp_path):
     texts = {"aa": [make_text(tmp_path / "aa.txt", 1, 50)]}
     make_tokenizer(tmp_path / "t.json", texts, size=40)

@@ -2,21 +2,16 @@
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file, save_file
 from tests.engine_toys import ToyTask, toy_encoder, toy_records
 from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
-from tools import demo_models
 from torch.nn import functional
 
-from crossalign.catalog.commands import pretrain_options
-from crossalign.catalog.config import load
 from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import load_head, load_weights, save_encoder
@@ -25,9 +20,7 @@ from crossalign.engine.layout import Layout
 from crossalign.engine.pretrain import Pretraining, PretrainSettings
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.task_model import TaskModel, load_tuned_encoder, save_tuned
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import get_task
 
 CPU = torch.device("cpu")
 SCALED = {"norm": "normformer", "residual_scaling": True, "family": "normformer", "position_offset": 2, "pad_id": 1}
@@ -65,18 +58,6 @@ def test_values_and_gradients_are_those_of_the_formulas():
     inputs = [x, *layer.parameters()]
     for one, other in zip(*(torch.autograd.grad(result, inputs, given) for result in (got, want)), strict=True):
         torch.testing.assert_close(one, other)
-
-
-def test_scales_of_one_change_nothing():
-    """The same seed draws the same weights with and without, and 1 times a number is that number."""
-    without, with_scales = toy_encoder(**{**SCALED, "residual_scaling": False}), toy_encoder(**SCALED)
-    more = {name for name, _ in with_scales.named_parameters()} - {name for name, _ in without.named_parameters()}
-    assert more == {"layers.0.residual_scale", "layers.1.residual_scale"}
-    ids = torch.tensor([[5, 6, 7, 8]])
-    assert torch.equal(without(ids), with_scales(ids))
-    with torch.no_grad():
-        with_scales.layers[0].residual_scale[3] = 0.5
-    assert not torch.equal(without(ids), with_scales(ids))
 
 
 def test_folders(tmp_path):
@@ -134,17 +115,6 @@ def test_fine_tuning_moves_the_scales_with_exact_and_with_static_shapes(tmp_path
     torch.testing.assert_close(exact.engine.losses, static.engine.losses)
 
 
-def test_a_tuned_model_is_laid_over_its_base(tmp_path):
-    save_encoder(tmp_path / "m", scaled_encoder())
-    encoder = load_weights(tmp_path / "m")
-    with torch.no_grad():
-        encoder.layers[1].residual_scale += 0.25
-    task = get_task("pos", ["NOUN", "VERB"])
-    save_tuned(tmp_path / "tuned", tmp_path / "m", TaskModel(encoder, task.make_head(16, 0.0)), task, {})
-    again = load_tuned_encoder(tmp_path / "tuned", tmp_path / "m")
-    assert torch.equal(again.layers[1].residual_scale, encoder.layers[1].residual_scale)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scaled")
@@ -194,41 +164,6 @@ def test_dropout_of_attention_is_apart(place, given, hidden, attention):
         PretrainSettings(steps=1, attention_dropout=1.0)
     with pytest.raises(UserError, match="--epsilon 0.0: expected a number above 0"):
         PretrainSettings(steps=1, epsilon=0.0)
-
-
-def flags(text):
-    words = shlex.split(text)
-    return {word: following for word, following in zip(words, [*words[1:], ""], strict=True) if word.startswith("--")}
-
-
-def test_from_the_config_to_the_command(root):
-    paper, small = load([]), load([root / "config.small.yaml"])
-    paper["anc"]["norm_models"] = "pretrain"
-    made = {name: flags(pretrain_options(paper, name)) for name in ("scale-post", "scale-pre", "scale-normformer")}
-    assert [name for name, given in made.items() if "--residual-scaling" in given] == ["scale-normformer"]
-    assert {given["--epsilon"] for given in made.values()} == {"1e-06"}
-    assert {given["--dropout"] for given in made.values()} == {"0.1"}
-    assert not any("--attention-dropout" in given for given in made.values())
-    paper["pretrain"]["models"]["scale-normformer-v2"] |= {"residual_scaling": False, "attention_dropout": 0.0}
-    given = flags(pretrain_options(paper, "scale-normformer-v2"))
-    assert "--residual-scaling" not in given and given["--attention-dropout"] == "0.0"
-    given = {name: flags(pretrain_options(small, name)) for name in ("small", "scale-normformer", "small-causal-4x128")}
-    assert [name for name, one in given.items() if "--residual-scaling" in one] == ["scale-normformer"]
-    assert given["small"]["--epsilon"] == "1e-06" and given["small"]["--dropout"] == "0.0"
-    assert flags(pretrain_options(small, "mono-wo"))["--epsilon"] == "1e-06"
-
-
-def test_the_demo_models_may_have_it(place, root):
-    plan = yaml.safe_load((root / "resources/demo/models.yaml").read_text(encoding="utf-8"))
-    model = {
-        "norm": "normformer",
-        "shape": {"residual_scaling": True},
-        "training": {"eps": 1e-8, "attention_dropout": 0.1},
-    }
-    start = demo_models.begin(plan, model, place[0] / "tokenizer.json", place[0], 1)
-    assert start.encoder.config.residual_scaling and hasattr(start.encoder.layers[0], "residual_scale")
-    settings = demo_models.short_settings(plan, model, "fp32")
-    assert (settings.epsilon, settings.dropout, settings.attention_dropout) == (1e-8, 0.0, 0.1)
 
 
 @pytest.mark.parametrize(

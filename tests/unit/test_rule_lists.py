@@ -42,10 +42,7 @@ def test_the_profile_names_rules(root, names):
 def test_the_planner_asks_for_gpus_where_the_rules_do(root, on_gpus):
     """Two configs that together have jobs of all rules."""
     asked = {}
-    for files, changes in (
-        ([], {"anc": {"norm_models": "pretrain"}}),
-        ([root / "config.small.yaml"], {}),
-    ):
+    for files, changes in (([], {"anc": {"norm_models": "pretrain"}}), ([root / "config.small.yaml"], {})):
         config = load(files)
         merge(config, changes)
         for job in planned(catalog_of(config)).jobs.values():

@@ -78,13 +78,6 @@ def test_dangers_are_seen(source):
     assert list(dangers(source))
 
 
-@pytest.mark.parametrize(
-    "source", ["model.eval()", "yaml.safe_load(text)", "np.load(path, allow_pickle=False)", "re.compile(form)"]
-)
-def test_harmless_code_is_no_danger(source):
-    assert not list(dangers(source))
-
-
 @pytest.mark.parametrize("folder", ["scripts", "tools", "benchmarks", "profiles", ".ci"])
 def test_no_code_runs_what_it_reads(root, folder):
     files = sorted((root / folder).rglob("*.py"))

@@ -121,16 +121,6 @@ def test_permutation_test_refuses():
         permutation_test(entity_counts(0), entity_counts(0), iterations=0)
 
 
-def test_permutation_p_is_even_under_the_null():
-    rng = np.random.default_rng(0)
-    values = []
-    for _ in range(200):
-        pool = np.stack([entity_counts(int(rng.integers(1e9)), seeds=1, sentences=30) for _ in range(2)])
-        values.append(permutation_test(*pool, iterations=99).p)
-    assert 0.01 <= np.mean(np.array(values) <= 0.05) <= 0.10
-    assert 0.4 < np.mean(values) < 0.62
-
-
 def test_smallest_p():
     assert permutation_test(entity_counts(0), entity_counts(1), iterations=50).smallest_p == 1 / 51
     # Five seeds against five, paired: 32 sign patterns, two of them as extreme as can be.
@@ -182,14 +172,6 @@ def plain_interval(counts, iterations, seed):
     return tuple(np.quantile(values, (0.025, 0.975)))
 
 
-def test_the_interval_of_a_share_is_the_binomial_one():
-    rows = [{"right": int(place < 700)} for place in range(1000)]
-    found = score_intervals(get_task("nli"), {"a": rows}, iterations=4000)["a"]
-    deviation = 100 * (0.7 * 0.3 / 1000) ** 0.5
-    want = (70 - 1.96 * deviation, 70 + 1.96 * deviation)
-    assert (found["accuracy_low"], found["accuracy_high"]) == pytest.approx(want, abs=0.25)
-
-
 def rows_of(task: str, count: int, seed: int) -> list[dict]:
     """Made-up predictions of a task."""
     rng = np.random.default_rng(seed)
@@ -220,13 +202,6 @@ def test_every_metric_has_the_interval_of_its_counts(task):
             low, high = found[name][f"{metric}_low"], found[name][f"{metric}_high"]
             assert (low, high) == pytest.approx(plain_interval(counts, 200, seed=5))
             assert low < float(score(counts.sum(axis=0))) < high
-
-
-def test_sets_do_not_touch_each_other():
-    sets = {name: rows_of("parsing", 30, seed) for seed, name in enumerate("abc")}
-    together = score_intervals(get_task("parsing"), sets)
-    assert together == {name: score_intervals(get_task("parsing"), {name: rows})[name] for name, rows in sets.items()}
-    assert together != score_intervals(get_task("parsing"), sets, seed=2)
 
 
 def test_a_wider_confidence_is_a_wider_interval():

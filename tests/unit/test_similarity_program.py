@@ -1,15 +1,21 @@
 """The program that compares embeddings on disk."""
 
 import csv
+import gzip
+import json
 import os
+import runpy
 import subprocess
 import sys
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crossalign.analysis.matrices import CONTROLS, Lengths
 from crossalign.analysis.similarity import INDEXES, Options, compare
+from crossalign.data.parallel import read_extension, read_pud
 
 
 @pytest.fixture
@@ -220,3 +226,76 @@ def test_half_a_file(folder, run):
         done = run("--languages", "fr")
         assert done.returncode == 1
         assert "fr.npy: not a complete .npy array" in done.stderr
+
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO_MODELS = sorted(path.parent for path in (ROOT / "resources" / "demo" / "models").glob("*/config.json"))
+LANGUAGES = {"pud": {"en": "English", "ru": "Russian", "zh": "Chinese"}, "xnliext": ("en", "fr", "et")}
+
+
+@pytest.fixture(scope="module")
+def texts(shared, tmp_path_factory):
+    """The first sentences of PUD and of the XNLI extension, one file a language."""
+    folder = tmp_path_factory.mktemp("texts")
+
+    def make(corpus: str, count: int) -> dict[str, Path]:
+        files = {}
+        for lang in LANGUAGES[corpus]:
+            if corpus == "pud":
+                source = shared / "data/ud" / f"UD_{LANGUAGES['pud'][lang]}-PUD" / f"{lang}_pud-ud-test.conllu.gz"
+            else:
+                source = shared / "data/xnli_extension" / f"multinli.train.{lang}.tsv.gz"
+            if not source.is_file():
+                pytest.skip(f"no {source}")
+            with gzip.open(source, "rt", encoding="utf-8", newline="\n") as stream:
+                read = read_pud(stream, str(source)) if corpus == "pud" else read_extension(stream, str(source), lang)
+                files[lang] = folder / f"{corpus}-{count}-{lang}.txt"
+                files[lang].write_text("".join(f"{line}\n" for line in islice(read, count)), encoding="utf-8")
+        return files
+
+    return make
+
+
+@pytest.fixture
+def program(monkeypatch):
+    def run(name: str, *args: object) -> None:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, args)])
+        runpy.run_path(str(ROOT / "scripts" / name), run_name="__main__")
+
+    return run
+
+
+def whole_stage(program, model, files, out, indexes, *options):
+    """Embed, compare English with itself and with the others, and read the values."""
+    named = [f"{lang}={file}" for lang, file in files.items()]
+    program("embed_sentences.py", "--model", model, "--text", *named, "--out", out, "--device", "cpu", *options)
+    program(
+        *("compare.py", "--embeddings", out, "--reference", "en", "--languages", *files, "--indexes", *indexes),
+        *("--svcca-directions", 5, "--out", out / "all.csv", "--neurons", out / "neurons.csv"),
+    )
+    with (out / "all.csv").open(encoding="utf-8", newline="") as stream:
+        return {
+            (row["pair"], int(row["layer"]), row["index"]): float(row["value"])
+            for row in csv.DictReader(stream)
+            if row["control"] == "none" and row["value"] != "nan"
+        }
+
+
+def check(values, files, layers):
+    pairs = [f"en-{lang}" for lang in files]
+    assert {key[:2] for key in values} == {(pair, layer) for pair in pairs for layer in range(layers)}
+    for (pair, _, index), value in values.items():
+        assert (-1 if index == "anc-signed" else 0) <= value <= 1 + 1e-9
+        if pair == "en-en":
+            # 60 sentences and 64 neurons: the weights of ecco count directions that no sentence takes.
+            assert value == pytest.approx(1.0, abs=0.05 if index.endswith("-ecco") else 1e-6), index
+
+
+@pytest.mark.parametrize("corpus", LANGUAGES)
+@pytest.mark.parametrize("model", DEMO_MODELS, ids=lambda path: path.name)
+def test_the_models_of_the_demo(model, corpus, texts, program, tmp_path):
+    files = texts(corpus, 60)
+    options = ["--special-tokens", "include"] if corpus == "xnliext" else []
+    values = whole_stage(program, model, files, tmp_path / "out", ["all"], "--max-length", 64, *options)
+    layers = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    check(values, files, 1 + (layers.get("num_hidden_layers") or layers["num_layers"]))

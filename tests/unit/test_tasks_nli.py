@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, processors
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
@@ -50,7 +50,6 @@ def test_long_pairs_are_cut_and_counted():
     assert sum(example["token_type_ids"]) == 3
 
 
-@settings(deadline=None)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 30))
 def test_share_like_one_token_at_a_time(first, second, room):
     if first + second <= room:

@@ -2,12 +2,10 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
@@ -27,9 +25,6 @@ def test_tasks_declare_themselves(root):
         task = get_task(name)
         assert (task.name, task.label, task.data, task.metric) == (said.name, said.label, said.data, said.metric)
         assert task.metric in task.counts and (root / "scripts" / file_of(name)).is_file()
-    # The catalog asks when a workflow is planned, and must not wait for large libraries.
-    code = "import sys; import crossalign.catalog.targets; sys.exit(bool({'numpy', 'torch'} & sys.modules.keys()))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=root / "scripts").returncode == 0
 
 
 def perfect(examples):
@@ -93,7 +88,6 @@ def test_a_word_of_which_nothing_remains_is_unknown():
     assert task.decode([example], [record], perfect([example])) == [[0, 0, 1, 0]]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=60), st.integers(9, 30))
 def test_windows_label_every_word_once(lengths, room):
     found = windows(lengths, room, training=False)
@@ -143,11 +137,6 @@ def test_the_length_must_leave_room(name):
     with pytest.raises(UserError, match="a maximum length of 2 tokens leaves no room for words"):
         task.examples([record], bert_tokenizer(), 2)
     assert [len(example["input_ids"]) for example in task.examples([record], bert_tokenizer(), 3)][0] == 3
-
-
-def test_pos_labels_are_the_17_and_fixed():
-    task = get_task("pos")
-    assert len(task.labels) == 17 and task.labels_from([{"upos": ["X"]}]) == list(task.labels)
 
 
 def test_pos_score_by_hand():

@@ -4,7 +4,9 @@ import pytest
 from tokenizers_for_tests import _FAMILIES, TEXT, bert_tokenizer, family_tokenizer, xlmr_tokenizer
 
 from crossalign.engine.pairs import Choice, Row, Sample, make_pairs
+from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.engine.tokens import Frame, Specials, needs_space, word_pieces
+from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 
 # Tokens before, between and after, and whether a word needs a space before it.
@@ -129,3 +131,46 @@ def test_pairs_for_adjustment(family, tokens):
     for side, count in ((pair.english, 2), (pair.other, 3)):
         assert len(side["unit"]) == len(side["input_ids"])
         assert set(side["unit"]) - {-1} == set(range(count + 1 + ended))
+
+
+def write_tokenizer(folder, tokenizer):
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer.get_vocab_size()
+
+
+def test_a_tokenizer_of_another_vocabulary(tmp_path):
+    size = write_tokenizer(tmp_path, family_tokenizer("gpt2"))
+    assert load_tokenizer(tmp_path, size + 60).get_vocab_size() == size
+    for embeddings in (size - 1, 2 * size + 1):
+        with pytest.raises(UserError, match=f"knows {size} pieces but the model has {embeddings} embeddings"):
+            load_tokenizer(tmp_path, embeddings)
+
+
+def test_special_tokens_without_an_embedding_are_never_read_from_text(tmp_path):
+    """Gemma 3's token for images."""
+    tokenizer = family_tokenizer("gemma3")
+    model = tokenizer.get_vocab_size()
+    tokenizer.add_special_tokens(["<image_soft_token>"])
+    write_tokenizer(tmp_path, tokenizer)
+    assert max(tokenizer.encode("the <image_soft_token>").ids) == model
+    loaded = load_tokenizer(tmp_path, model)
+    assert max(loaded.encode("the <image_soft_token>").ids) < model
+    assert loaded.encode("the cat").ids == tokenizer.encode("the cat").ids
+    tokenizer.add_tokens(["ordinary"])
+    write_tokenizer(tmp_path, tokenizer)
+    with pytest.raises(UserError, match="belongs to another model"):
+        load_tokenizer(tmp_path, model)
+
+
+@pytest.mark.parametrize("name", ["spiece.model", "tokenizer.model", "vocab.json"])
+def test_no_fast_tokenizer(tmp_path, name):
+    (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(UserError, match=r"has neither tokenizer\.json nor vocab\.txt; .* save it as tokenizer\.json"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_vocabulary_of_another_kind(tmp_path):
+    """PhoBERT's vocab.txt, say: pieces and their counts."""
+    (tmp_path / "vocab.txt").write_text("the 5\ncat 3\n")
+    with pytest.raises(UserError, match=r"vocab\.txt is no vocabulary of BERT's kind: \[PAD\], \[UNK\], \[CLS\]"):
+        load_tokenizer(tmp_path)

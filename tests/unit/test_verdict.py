@@ -1,8 +1,6 @@
 """The rule by which our numbers are judged."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL
 from crossalign.results.published import Printed
@@ -17,7 +15,6 @@ from crossalign.results.verdict import (
     REPRODUCED,
     SHARE,
     Judge,
-    significant,
 )
 
 
@@ -123,19 +120,3 @@ def test_a_mean_that_its_rows_do_not_give_is_judged_by_the_nearer_reading():
 
 def test_partial_runs_say_so():
     assert "2 of 5 runs" in Judge("adjust").number(Printed("70"), ours(70.0, n=2)).reason
-
-
-@pytest.mark.parametrize(
-    ("number", "text", "expected"),
-    [(277, "270", 280), (0.1234, "0.12", 0.12), (112, "100", 110), (10695, "10700", 10700)],
-)
-def test_significant_digits(number, text, expected):
-    assert significant(number, text) == pytest.approx(expected)
-
-
-@given(st.floats(-100, 100), st.floats(0, 20), st.integers(1, 10), st.floats(0, 50), st.floats(0, 50))
-def test_farther_is_never_better(centre, std, n, near, more):
-    judge = Judge("adjust")
-    printed = Printed(f"{centre:.2f}")
-    labels = [judge.number(printed, Value(printed.number + away, std, n, n)).label for away in (near, near + more)]
-    assert LABELS.index(labels[0]) <= LABELS.index(labels[1])

@@ -155,16 +155,16 @@ def test_a_job_sees_what_it_sees_without_the_server(warm):
 
 
 @pytest.mark.parametrize(
-    "surroundings",
-    [{"OMP_NUM_THREADS": "2"}, {"MKL_NUM_THREADS": "2"}, {"PYTHONHASHSEED": "0"}, {"HOME": "/elsewhere"}],
+    ("surroundings", "served"),
+    [
+        *(({name: "2"}, False) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED")),
+        ({"HOME": "/elsewhere"}, False),
+        # What Snakemake sets.
+        ({f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")} | {"TMP": "/tmp", "SHLVL": "5"}, True),
+    ],
 )
-def test_other_surroundings_run_cold(warm, surroundings):
-    assert not warm.probe(**surroundings)["warm"]
-
-
-def test_what_snakemake_sets_is_served(warm):
-    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    assert warm.probe(**threads, TMP="/tmp", SHLVL="5")["warm"]
+def test_other_surroundings_run_cold(warm, surroundings, served):
+    assert warm.probe(**surroundings)["warm"] == served
 
 
 def test_scripts_of_other_folders_and_other_uses_of_python_run_cold(warm, tmp_path):
@@ -192,19 +192,15 @@ def test_code_that_has_changed_is_never_run_in_its_old_state(warm):
     assert "cannot import name 'toy'" in job.communicate("")[1]
 
 
-def test_a_changed_script_is_served_as_it_is_now(warm):
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("import sys; sys.exit('a new message')", "a new message\n"), ("1 / 0", "ZeroDivisionError: division by zero\n")],
+)
+def test_a_changed_script_is_served_as_it_is_now_and_a_traceback_comes_through(warm, code, said):
     assert warm.probe()["warm"]
-    (warm.folder / "probe.py").write_text("import sys; sys.exit('a new message')")
+    (warm.folder / "probe.py").write_text(code)
     job = warm.start("probe.py")
-    assert job.communicate()[1] == "a new message\n"
-    assert job.returncode == 1
-
-
-def test_a_traceback_comes_through(warm):
-    (warm.folder / "probe.py").write_text("1 / 0")
-    job = warm.start("probe.py")
-    assert job.communicate()[1].endswith("ZeroDivisionError: division by zero\n")
-    assert job.returncode == 1
+    assert job.communicate()[1].endswith(said) and job.returncode == 1
 
 
 def test_a_job_may_save_when_it_is_terminated(warm):
@@ -227,38 +223,28 @@ def test_a_signal_ends_job_and_client_alike(warm, name):
     os.kill(worker, signal.SIGKILL)
 
 
-def test_a_job_that_is_killed_looks_killed(warm):
+def test_a_job_that_is_killed_looks_killed_and_none_is_left_without_its_client(warm):
     client, number, worker = warm.waiting()
     os.kill(number, signal.SIGKILL)
     assert client.wait(10) == -signal.SIGKILL
     os.kill(worker, signal.SIGKILL)
-
-
-def test_a_job_is_not_left_without_its_client(warm):
     client, number, worker = warm.waiting()
     client.kill()
-    assert gone(number)
-    assert gone(worker)
+    assert gone(number) and gone(worker)
     assert warm.probe()["warm"]
 
 
-def test_nothing_is_left_when_the_command_ends(tmp_path):
-    warm = Warm(toy_scripts(tmp_path / "scripts"))
+def test_nothing_is_left_when_the_command_ends_not_even_in_a_folder_with_a_long_name(tmp_path):
+    place = tmp_path / ("long" * 20) / ("longer" * 10)
+    place.mkdir(parents=True)
+    warm = Warm(toy_scripts(tmp_path / "scripts"), TMPDIR=str(place))
     server = warm.server()
     assert warm.private.stat().st_mode & 0o777 == 0o700
+    assert warm.probe()["warm"] and not list(place.iterdir())
     warm.close()
     assert warm.command.returncode == 3
     assert gone(server)
     assert not warm.private.exists()
-
-
-def test_a_temporary_folder_with_a_long_name_is_no_hindrance(tmp_path):
-    place = tmp_path / ("long" * 20) / ("longer" * 10)
-    place.mkdir(parents=True)
-    warm = Warm(toy_scripts(tmp_path / "scripts"), TMPDIR=str(place))
-    assert warm.probe()["warm"]
-    assert not list(place.iterdir())
-    warm.close()
 
 
 def test_nothing_is_left_when_the_command_is_killed(tmp_path):

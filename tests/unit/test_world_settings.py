@@ -27,10 +27,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"treebanks": {"en_ewt": {"domain": "poem"}}}, "treebanks: en_ewt: unknown domain 'poem'"),
     ({"qa": {"sentences": [5, 3]}}, r"qa: sentences: \[5, 3\] is not right; \[least, most\]"),
     ({"domains": {"web": {"names": "many"}}}, "domains: web: names: 'many' is not right"),
-    (
-        {"concepts": {"nouns": {"animal": 2}}},
-        "nouns: animal is 2; a class needs its general term and two kinds",
-    ),
+    ({"concepts": {"nouns": {"animal": 2}}}, "nouns: animal is 2; a class needs its general term and two kinds"),
     ({"concepts": {"adjectives": [{"of": ["person"], "size": 3}]}}, "size must be even"),
     ({"concepts": {"adjectives": [{"of": ["ghost"], "size": 2}]}}, "'ghost' is no noun class"),
     ({"seen": []}, "seen: at least one language"),

@@ -244,6 +244,7 @@ LANGUAGE_KEYS = (
     ("anc", ("norm_languages", "xnli_languages", "known_languages", "scaling_languages")),
     ("adjust", ("languages", "translated")),
     ("talk", ("profile_languages", "languages", "treebanks", "ner", "text")),
+    ("study", ("languages", "unseen", "adjust")),
 )
 
 
@@ -251,7 +252,8 @@ def unknown_languages(config: dict) -> Iterator[str]:
     known = known_languages()
     for paper, keys in LANGUAGE_KEYS:
         for key in keys:
-            for lang in config[paper][key]:
+            # A run that is no study lacks the section.
+            for lang in (config.get(paper) or {}).get(key, ()):
                 if lang not in known:
                     yield f"{paper}.{key}: unknown language '{lang}'; known are {', '.join(sorted(known))}"
     paper = config["align-predict"]

@@ -442,6 +442,11 @@ class Config(Section):
         title="for each study a list: what stands for what, and why",
     )
     skip: dict[str, Text] = key("items that are left out", title="for each item the reason why it cannot be made")
+    reasons: dict[like("^[a-z-]+/[a-z0-9*-]+$", "a claim such as anc/anc-deep, or a pattern"), Text] = key(
+        "why claims do not come out in this run",
+        title="for each claim, or pattern such as anc/cka-*, the reason",
+        default={},
+    )
     seeds: Seeds = key("seeds of the runs whose mean is reported")
     downloads: Downloads
     datasets: dict[str, LabelledSet] = key(

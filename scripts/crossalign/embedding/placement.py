@@ -193,7 +193,9 @@ def spread(encoder: BaseEncoder, placement: Placement) -> None:
     Their inputs follow them, their outputs come back to the main device, and the weights of a layer that lies in host
     memory come for as long as it runs.
     """
-    for index, layer in enumerate(encoder.layers):
+    # Each module once: ALBERT runs the same one again and again.
+    first = {layer: index for index, layer in reversed([*enumerate(encoder.layers)])}
+    for layer, index in first.items():
         device = placement.layers[index]
         if index in placement.spilled or device != placement.main:
             visit = _Visit(device, placement.main, index in placement.spilled)

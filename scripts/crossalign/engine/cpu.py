@@ -6,6 +6,7 @@ tokens and its layout costs several copies. Here one gather brings queries, keys
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -19,6 +20,9 @@ from crossalign.engine.ops import keep_mask, norm_backward, sink_of
 _WASTE = 2.5
 # PyTorch's softmax of a row that does not fill a vector register takes ten times as long; predictions fill it up.
 _VECTOR = 16
+# Builds without MKL, those for aarch64, have slow paths: a product of a batch with turned matrices takes ten times as
+# long as with copies of them, and the gradient of GELU three times as long as its formula.
+_SLOW_PATHS = not torch.backends.mkl.is_available()
 
 
 class _Places:
@@ -79,15 +83,21 @@ class _Kept(NamedTuple):
     keep: Tensor | None
 
 
+def _turned(x: Tensor) -> Tensor:
+    """Each matrix of a batch transposed, laid out as products are quick with."""
+    turned = x.transpose(1, 2)
+    return turned.contiguous() if _SLOW_PATHS else turned
+
+
 def _forward(qkv: Tensor, places: _Places, heads: int, dropout: float) -> tuple[Tensor, _Kept]:
     size = qkv.shape[1] // (3 * heads)
     # Without `contiguous` a slice of a larger batch would be copied twice.
     rows = qkv.contiguous().view(-1, size)
     q, k, v = rows.index_select(0, places.grid3).view(3, places.count, places.length, size)
     if places.bias is None:
-        scores = torch.bmm(q, k.transpose(1, 2)).mul_(size**-0.5)
+        scores = torch.bmm(q, _turned(k)).mul_(size**-0.5)
     else:
-        scores = torch.baddbmm(places.bias.to(q.dtype), q, k.transpose(1, 2), alpha=size**-0.5)
+        scores = torch.baddbmm(places.bias.to(q.dtype), q, _turned(k), alpha=size**-0.5)
     weights = torch.softmax(scores, -1)
     keep = keep_mask(weights.shape, dropout).to(q.dtype) if dropout > 0 else None
     out = torch.bmm(weights if keep is None else weights * keep, v)
@@ -103,7 +113,7 @@ def _backward(grad: Tensor, kept: _Kept) -> Tensor:
         given.mul_(places.real)
     result = torch.empty(3, *q.shape, dtype=q.dtype)
     torch.bmm((weights if keep is None else weights * keep).transpose(1, 2), given, out=result[2])
-    dweights = torch.bmm(given, v.transpose(1, 2))
+    dweights = torch.bmm(given, _turned(v))
     if keep is not None:
         dweights.mul_(keep)
     dscores = torch._softmax_backward_data(dweights, weights, -1, weights.dtype).mul_(size**-0.5)
@@ -161,7 +171,7 @@ class PostLayer(torch.autograd.Function):
     """A Post-LN layer of the encoder as one node of the gradient's graph, its gradients written to sinks.
 
     Products of a hundred tokens take as long as the bookkeeping of a node. The arithmetic is that of `ops`, step by
-    step, so the numbers are the same to the last bit. `weight` only makes the graph record the node.
+    step, so the numbers are the same (with MKL to the last bit). `weight` only makes the graph record the node.
     """
 
     @staticmethod
@@ -182,7 +192,7 @@ class PostLayer(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         layer, (x, kept, heads, middle, first, y, up, inner, last, second) = ctx.layer, ctx.kept
         grad = _norm_backward(grad.contiguous(), last, layer.output_norm, *second)
-        given = torch.ops.aten.gelu_backward(_linear_backward(grad, inner, layer.down), up)
+        given = _gelu_backward(_linear_backward(grad, inner, layer.down), up)
         grad = grad + _linear_backward(given, y, layer.up)
         grad = _norm_backward(grad, middle, layer.attention_norm, *first)
         given = _attention_backward(_linear_backward(grad, heads, layer.out), kept)
@@ -198,6 +208,14 @@ def _linear_backward(grad: Tensor, x: Tensor, module: nn.Linear, wanted: bool = 
     module.weight.sink.product(grad.t(), x)
     module.bias.sink.column_sums(grad)
     return grad.mm(module.weight) if wanted else None
+
+
+def _gelu_backward(grad: Tensor, x: Tensor) -> Tensor:
+    if not _SLOW_PATHS:
+        return torch.ops.aten.gelu_backward(grad, x)
+    below = torch.erf(x * 2**-0.5).add_(1.0).mul_(0.5)
+    density = torch.square(x).mul_(-0.5).exp_().mul_((2 * math.pi) ** -0.5)
+    return below.addcmul_(x, density).mul_(grad)
 
 
 def _norm(x: Tensor, module: nn.LayerNorm) -> tuple[Tensor, Tensor, Tensor]:

@@ -18,6 +18,7 @@ from torch.nn import functional
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.layout import Layout
 from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.shape import check_architecture
 from crossalign.engine.weights import Shards, audit, check_finite, library_knows, plain_name, read_config
 from crossalign.runtime.errors import UserError
 
@@ -229,6 +230,7 @@ def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
     kind = model_class(config, folder)
     with torch.device("meta"), initialization.no_init_weights():
         model = kind(config, **_options(kind))
+    model.tie_weights()
     return LibraryEncoder(model, shape_of(model, raw))
 
 
@@ -283,6 +285,7 @@ def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     path, raw = folder / "config.json", read_config(folder)
+    check_architecture(raw, str(path))
     if not library_knows(raw["model_type"]):
         raise UserError(f"{path}: the library has no model of type '{raw['model_type']}'")
     try:

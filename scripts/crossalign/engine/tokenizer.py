@@ -29,7 +29,11 @@ _FRAMES = {
 
 
 def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokenizer:
-    """The tokenizer.json of a folder, or a WordPiece tokenizer from its vocab.txt, checked against the model's size."""
+    """The tokenizer.json of a folder, or a WordPiece tokenizer from its vocab.txt, checked against the model's size.
+
+    Nothing else is converted: the library (5.17) would change tokens of sentencepiece models, those of mT5, DeBERTa
+    and Llama among them.
+    """
     from tokenizers import Tokenizer
 
     folder = Path(folder)
@@ -45,21 +49,39 @@ def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokeniz
         lowercase = settings.exists() and json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True)
         tokenizer = wordpiece_tokenizer(folder / "vocab.txt", bool(lowercase))
     else:
-        raise UserError(f"{folder} has neither tokenizer.json nor vocab.txt")
-    if vocab_size is not None and tokenizer.get_vocab_size() > vocab_size:
         raise UserError(
-            f"{folder}: the tokenizer knows {tokenizer.get_vocab_size()} pieces but the model has {vocab_size} "
-            "embeddings; the tokenizer belongs to another model"
+            f"{folder} has neither tokenizer.json nor vocab.txt; a tokenizer in another form (sentencepiece, say) is "
+            "not read, save it as tokenizer.json with the model's own tools"
         )
+    if vocab_size is not None:
+        _check_size(folder, tokenizer, vocab_size)
     return tokenizer
+
+
+def _check_size(folder: Path, tokenizer: Tokenizer, vocab_size: int) -> None:
+    """Refuse the tokenizer of another model: one with too many pieces, or with less than half as many as embeddings."""
+    count = tokenizer.get_vocab_size()
+    added = tokenizer.get_added_tokens_decoder() if count > vocab_size else {}
+    # Gemma 3 has a token for images that its text models have no embedding of.
+    beyond = sum(1 for number, token in added.items() if number >= vocab_size and token.special)
+    if not vocab_size / 2 <= count <= vocab_size + beyond:
+        raise UserError(
+            f"{folder}: the tokenizer knows {count} pieces but the model has {vocab_size} embeddings; the tokenizer "
+            "belongs to another model"
+        )
+    if beyond:
+        # A text that spells such a token is read as a text.
+        tokenizer.encode_special_tokens = True
 
 
 def wordpiece_tokenizer(vocabulary: Path, lowercase: bool = False) -> Tokenizer:
     """BERT's tokenizer from its vocabulary file."""
     from tokenizers import models
 
-    model = models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]")
-    return _framed(_tokenizer(model, lowercase=lowercase), "bert")
+    tokenizer = _tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"), lowercase=lowercase)
+    if missing := [token for token in SPECIALS["bert"] if tokenizer.token_to_id(token) is None]:
+        raise UserError(f"{vocabulary} is no vocabulary of BERT's kind: {', '.join(missing)} missing")
+    return _framed(tokenizer, "bert")
 
 
 def train_vocabulary(
@@ -134,7 +156,7 @@ def _framed(tokenizer: Tokenizer, style: str) -> Tokenizer:
 
 def mask_token(tokenizer: Tokenizer) -> int:
     """The number of the mask token."""
-    for name in ("[MASK]", "<mask>"):
+    for name in ("[MASK]", "<mask>", "<|mask|>"):
         number = tokenizer.token_to_id(name)
         if number is not None:
             return number

@@ -9,6 +9,7 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Run, Tu
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.trained_models import MONO, trained_models
+from crossalign.fetch.lock import read_lock
 from crossalign.runtime.files import read_json, sha256
 
 # The talk shows items of this paper again.
@@ -69,7 +70,15 @@ class Sources:
         runs = sorted(self.catalog.runs([item]), key=lambda run: run.path())
         made = {run.path(): facts for run in runs if (facts := self.facts(run)) is not None}
         trained = [run.path() for run in runs if self.trained(run)]
-        return Provenance(item, trained, made, self.inputs(item), self.catalog.files([item]), self.settings(item, runs))
+        return Provenance(item, trained, made, self.inputs(item), self.data(item), self.settings(item, runs))
+
+    def data(self, item: str) -> list[str]:
+        """The downloaded files behind an item; those of a labelled set are the ones that the lock file has of it."""
+        files, splits = self.catalog.files([item]), [f"{split.path}/" for split in self.catalog.hub_splits([item])]
+        if splits:
+            lock = self.results.resolve().parent.parent / self.catalog.config["downloads"]["lock"]
+            files += sorted(path for path in read_lock(lock) if path.startswith(tuple(splits)))
+        return files
 
     def trained(self, run: Run) -> bool:
         """Whether this workflow makes the model, and does not fetch it."""

@@ -48,6 +48,8 @@ STYLE = {
 
 # Inches around the panels.
 LEFT, RIGHT, TOP, BELOW = 0.5, 0.12, 0.26, 0.37
+# More on the left where numbers have a sign.
+SIGN = 0.15
 GAP_X, GAP_Y, LEGEND_ROW, LABELS, FOOT = 0.5, 0.5, 0.165, 0.92, 0.17
 # Lines beside a curve, in its colour. Both are dotted; only the distance of the dots tells them apart.
 AS_READ = {"linestyle": (0, (1, 1.5)), "linewidth": 1.0}
@@ -63,7 +65,8 @@ def draw(figure: Figure) -> Canvas:
         share = figure.share_y and columns > 1
         gap = 0.22 if share else GAP_X
         right = LABELS if figure.direct else RIGHT
-        width = LEFT + columns * figure.size[0] + (columns - 1) * gap + right
+        margin = LEFT + (SIGN if below_zero(figure) else 0)
+        width = margin + columns * figure.size[0] + (columns - 1) * gap + right
         per_row = legend_columns(list(keys), width)
         foot = FOOT if figure.missing else 0.0
         below = BELOW + foot + LEGEND_ROW * -(-len(keys) // per_row) + (0.06 if keys else 0)
@@ -72,7 +75,7 @@ def draw(figure: Figure) -> Canvas:
         for place, panel in enumerate(figure.panels):
             row, column = divmod(place, columns)
             bottom = below + (rows - 1 - row) * (figure.size[1] + GAP_Y)
-            left = LEFT + column * (figure.size[0] + gap)
+            left = margin + column * (figure.size[0] + gap)
             axes = canvas.add_axes((left / width, bottom / height, figure.size[0] / width, figure.size[1] / height))
             last = place + columns >= len(figure.panels)
             draw_panel(axes, panel, figure, labelled=not share or column == 0, bottom=last)
@@ -94,6 +97,12 @@ def draw(figure: Figure) -> Canvas:
                 0.5, 0.05 / height, foot_note(figure, width), ha="center", va="bottom", color=GREY, fontsize=6.5
             )
         return canvas
+
+
+def below_zero(figure: Figure) -> bool:
+    """Whether some axis has negative numbers."""
+    points = (point.value.mean for panel in figure.panels for series in panel.series for point in series.drawn)
+    return any(panel.ylim and panel.ylim[0] < 0 for panel in figure.panels) or any(mean < 0 for mean in points)
 
 
 def foot_note(figure: Figure, width: float) -> str:

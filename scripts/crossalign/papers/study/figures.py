@@ -1,5 +1,6 @@
 """Figures of `study`."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -74,27 +75,27 @@ def by_language(index: str, controlled: bool = True) -> Callable[[Context], Figu
 def figure5(context: Context) -> Figure:
     """What each part of the layers is worth: a column for each task, a row for each model."""
     config = context.config
-    quarters = study(config)["layer_sets"] == "quarters"
+    quarters = study(config).get("layer_sets") == "quarters"
+    label = "quarter of the layers, from the lowest" if quarters else "last layer of the pair"
     panels = []
     for name in studied(config):
+        parts = layer_sets(config, name)
+        # Quarters are counted, so that models of any depth compare; pairs stand where they end.
+        ends = [int(layers.rpartition("-")[2]) for layers in parts.values()]
+        places = dict(zip(parts, range(1, len(parts) + 1) if quarters else ends, strict=True))
         for each in tasks(config):
-            parts = layer_sets(config, name)
-            # Pairs stand where they end; quarters are counted, so that models of any depth compare.
-            places = [
-                place + 1 if quarters else int(layers.rpartition("-")[2]) for place, layers in enumerate(parts.values())
+            series = [
+                change_curve(context, name, each, group, {parts[part]: place for part, place in places.items()})
+                for group, languages in targets(config, each).items()
+                if languages
             ]
-            series = []
-            for group, languages in targets(config, each).items():
-                if languages:
-                    series.append(
-                        change_curve(context, name, each, group, dict(zip(parts.values(), places, strict=True)))
-                    )
-            if not context.artificial:
-                series += printed_curves(each, dict(zip(parts, places, strict=True)))
-            label = "quarter of the layers, from the lowest" if quarters else "last layer of the pair"
+            series += [] if context.artificial else printed_curves(each, places)
             panels.append(Panel(f"{model(name)}, {TASKS[each]}", series, xlabel=label, ylabel="change in points"))
+    values = [point.value.mean for panel in panels for series in panel.series for point in series.drawn]
+    scale = (5 * math.floor(min(values) / 5), max(1, math.ceil(max(values) + 0.5))) if values else None
     notes = ["RANDOM-INIT minus REF. Bands: standard deviation over seeds."]
-    return Figure(panels=panels, columns=len(tasks(config)), size=(2.2, 1.8), share_y=False, notes=notes)
+    panels = [replace(panel, ylim=scale) for panel in panels]
+    return Figure(panels=panels, columns=len(tasks(config)), size=(2.2, 1.8), notes=notes)
 
 
 def change_curve(context: Context, name: str, each: str, group: str, places: dict[str, int]) -> Series:
@@ -126,14 +127,20 @@ def figure6(context: Context) -> Figure:
     panels = [
         Panel(
             model(name),
-            [replace(mean_curve(context, name, index, look), controls={}) for index, look in DIAGNOSIS.items()],
+            [without_band(mean_curve(context, name, index, look)) for index, look in DIAGNOSIS.items()],
             ylabel="CKA; share of the variance",
             ylim=(0, 1),
         )
         for name in studied(context.config)
     ]
-    notes = ["Mean over the languages. Bands: standard deviation over the languages."]
-    return Figure(panels=panels, columns=2, size=WIDE, notes=notes)
+    return Figure(panels=panels, columns=2, size=WIDE, notes=["Mean over the languages."])
+
+
+def without_band(series: Series) -> Series:
+    """The curve alone: the bands of five would hide it."""
+    return replace(
+        series, points=[replace(one, value=replace(one.value, std=None)) for one in series.points], controls={}
+    )
 
 
 def figure7(context: Context) -> Figure:

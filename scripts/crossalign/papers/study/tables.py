@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.studied import layer_sets, place_of, studied, study, targets
+from crossalign.catalog.studied import layer_sets, place_of, shape_of, studied, study, targets
 from crossalign.catalog.targets import tested_on
 from crossalign.papers.align_predict.correlation import Correlations
 from crossalign.papers.align_predict.tables import p_cell
@@ -31,7 +31,9 @@ def table1(context: Context) -> Table:
     heads = {"layers": "layers", "neurons_per_layer": "neurons per layer", "parameters": "parameters"}
     rows = []
     for name, entry in studied(context.config).items():
-        facts = measured_model(context.config, name)
+        shape = shape_of(context.config, name)
+        facts = {"layers": shape["layers"], "neurons_per_layer": shape["neurons"]} if len(shape) == 2 else {}
+        facts |= measured_model(context.config, name)
         told = {field: f"{facts[field]:,}" if field in facts else "" for field in heads}
         cells = [
             Cell({"model": name, "field": field}, Value(facts.get(field)), told[field], fact=True) for field in heads
@@ -218,7 +220,7 @@ def table5(context: Context) -> Table:
         for name in audits
     }
     rows = []
-    for lang in ["en", *others(config), *study(config)["unseen"]]:
+    for lang in ["en", *others(config), *study(config).get("unseen", ())]:
         cells = []
         for name, fields in shown.items():
             row = audits[name].get(lang)
@@ -240,7 +242,7 @@ def table6(context: Context) -> Table:
     """Mean L2 distances of related and unrelated words, and how well they tell the two apart."""
     config, rows = context.config, []
     for name in studied(config):
-        for lang in study(config)["adjust"]:
+        for lang in study(config).get("adjust", ()):
             runs = {"before": Base(name), "after": adjusted(config, name, lang)[0]}
             panels = {when: context.results.distances(run, lang) for when, run in runs.items()}
             cells = []
@@ -266,7 +268,7 @@ def table7(context: Context) -> Table:
     """Scores before and after, in the language of the adjustment."""
     config, rows = context.config, []
     for name in studied(config):
-        for lang in study(config)["adjust"]:
+        for lang in study(config).get("adjust", ()):
             after, cells = adjusted(config, name, lang)[0].name, []
             for each in ADJUSTED_TASKS:
                 values = [adjusted_score(context, tuned(config, one, each), lang) for one in (name, after)]

@@ -4,6 +4,8 @@ import csv
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from fnmatch import filter as filter_names
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ WORDS = {Truth.YES: HOLDS, Truth.NO: FAILS, Truth.UNCLEAR: UNCLEAR}
 FIELDS = ("id", "statement", "sentence", "where", "quantity", "value", "unit", "note")
 COLUMNS = (
     *("id", "paper", "item", "claim", "sentence", "where", "kind", "verdict", "measured"),
-    *("controlled", "controlled_measured", "tolerance", "detail", "fact", "command"),
+    *("controlled", "controlled_measured", "tolerance", "detail", "why", "fact", "command"),
 )
 
 
@@ -118,6 +120,8 @@ class Judged:
     controlled_measured: str = ""
     tolerance: str = ""
     detail: str = ""
+    # What the config says of why the claim does not come out in this run.
+    why: str = ""
     # The claim (paper/id) that names the fact; itself where no other states the same.
     fact: str = ""
     command: str = ""
@@ -168,7 +172,21 @@ def judge_rows(rows: Iterable[tuple[str, Mapping[str, str], Claim]], evidence: E
     facts = defaultdict(list)
     for judged in verdicts:
         facts[judged.fact].append(judged)
-    return [shared(judged, facts[judged.fact]) for judged in verdicts]
+    return explained([shared(judged, facts[judged.fact]) for judged in verdicts], evidence.config.get("reasons") or {})
+
+
+def explained(judged: list[Judged], reasons: Mapping[str, str]) -> list[Judged]:
+    """Claims that do not come out with the reason that the config knows (`anc/cka-*`: a pattern may name several)."""
+    names = [f"{claim.paper}/{claim.id}" for claim in judged]
+    if unknown := [pattern for pattern in reasons if not filter_names(names, pattern)]:
+        raise UserError(f"config: reasons: '{unknown[0]}' is no claim; names are such as {names[0]}, as claims.csv has")
+
+    def why(claim: Judged, name: str) -> str:
+        told = [reason for pattern, reason in reasons.items() if fnmatchcase(name, pattern)]
+        unlearnt = claim.verdict == UNCHECKED and claim.detail.startswith("not learnt")
+        return told[0] if told and (unlearnt or claim.verdict in (FAILS, UNCLEAR)) else ""
+
+    return [replace(claim, why=why(claim, name)) for claim, name in zip(judged, names, strict=True)]
 
 
 def shared(claim: Judged, members: list[Judged]) -> Judged:

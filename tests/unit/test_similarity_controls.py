@@ -1,33 +1,126 @@
-"""The bootstrap over sentences: exact for its weights, and as wide as a plain one that computes everything again."""
+"""The controls for the length of sentences, against plain computations."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.test_similarity import BACKENDS
 
 from crossalign.analysis import bootstrap
 from crossalign.analysis import moments as second_moments
-from crossalign.analysis.backends import NumpyBackend, TorchBackend
 from crossalign.analysis.indexes import RESAMPLED
 from crossalign.analysis.matrices import Lengths, Matrix, functions_of, strangers
 from crossalign.analysis.moments import accumulate
 from crossalign.analysis.similarity import Options, compare, similarity
+from crossalign.runtime.errors import UserError
+
+BOTH = Options(("cka", "anc"))
+
+
+def sentences(seed: int, count: int = 150, neurons: int = 6):
+    """Three languages as float32: meaning, noise and length in each; their lengths are not the same."""
+    rng = np.random.default_rng(seed)
+    lengths = [rng.integers(4, 50, count)]
+    lengths += [np.maximum(1, lengths[0] + rng.integers(-3, 4, count)) for _ in range(2)]
+    meaning = rng.normal(size=(count, neurons))
+    vectors = [
+        meaning + rng.normal(size=(count, neurons)) + np.outer(np.log(own), rng.normal(0, 2, neurons)) + 3.0
+        for own in lengths
+    ]
+    return [matrix.astype(np.float32) for matrix in vectors], lengths
+
+
+def residuals(vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """What least squares leave of the vectors, by the textbook."""
+    lengths = lengths.astype(float)
+    design = np.stack([lengths**power for power in (0, 1, 2, 3, -1)] + [np.log(lengths)], 1)
+    vectors = vectors.astype(float)
+    return vectors - design @ np.linalg.lstsq(design, vectors, rcond=None)[0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+def test_controls_equal_their_definitions(backend):
+    vectors, lengths = sentences(1)
+    found = compare(vectors[0], vectors[1:], BOTH, backend(), lengths=[Lengths(own) for own in lengths])
+    for pair, other, own in zip(found, vectors[1:], lengths[1:], strict=True):
+        for name in ("cka", "anc"):
+            plain = similarity(name, vectors[0], other)
+            assert pair.values[name] == pytest.approx(plain, abs=1e-12)
+            stranger = similarity(name, vectors[0], other[strangers(own)])
+            assert pair.controlled["strangers"][name] == pytest.approx(plain - stranger, abs=1e-12)
+            left = similarity(name, residuals(vectors[0], lengths[0]), residuals(other, own))
+            assert pair.controlled["length"][name] == pytest.approx(left, abs=1e-10)
+            assert abs(left - plain) > 0.02
+
+
+def test_only_what_is_asked_for_has_controls():
+    vectors, lengths = sentences(2)
+    control = [Lengths(own) for own in lengths]
+    [pair, _] = compare(vectors[0], vectors[1:], Options(("anc", "anc-signed", "svcca")), lengths=control)
+    assert {name: list(values) for name, values in pair.controlled.items()} == {"strangers": ["anc"], "length": ["anc"]}
+    assert compare(vectors[0], vectors[1:], Options(("matching",)), lengths=control)[0].controlled == {}
+    assert compare(vectors[0], vectors[1:], BOTH)[0].controlled == {}
+
+
+def test_with_few_lengths_each_loses_its_own_mean():
+    """Two lengths: any function of the length is two numbers, and the best are the two means."""
+    rng = np.random.default_rng(3)
+    lengths = np.repeat([7, 12], 20)
+    assert functions_of(lengths).shape == (40, 2)
+    x, y = (rng.normal(size=(40, 5)) + np.repeat([[0.0], [3.0]], 20, 0) for _ in range(2))
+    means = [np.repeat([matrix[:20].mean(0), matrix[20:].mean(0)], 20, 0) for matrix in (x, y)]
+    [pair] = compare(x, [y], BOTH, lengths=[Lengths(lengths)] * 2)
+    assert pair.controlled["length"]["cka"] == pytest.approx(similarity("cka", x - means[0], y - means[1]), abs=1e-12)
+    # One length: nothing but the mean goes, which both indexes take out anyway.
+    [pair] = compare(x, [y], BOTH, lengths=[Lengths(np.full(40, 9))] * 2)
+    assert pair.controlled["length"] == pytest.approx(pair.values, abs=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+def test_a_neuron_that_tells_the_length_and_nothing_else_counts_as_constant(backend):
+    (x, y, _), (first, second, _) = sentences(4)
+    x, y = x.astype(float), y.astype(float)
+    x[:, 2], y[:, 2] = 5 + np.log(first), 1000 - 2.0 * second
+    [pair] = compare(x, [y], BOTH, backend(), lengths=[Lengths(first), Lengths(second)])
+    left = np.delete(residuals(x, first), 2, 1), np.delete(residuals(y, second), 2, 1)
+    assert pair.controlled["length"]["anc"] == pytest.approx(similarity("anc", *left) * 5 / 6, abs=1e-10)
+    only = [np.log(own)[:, None] @ [[1.0, 2.0]] for own in (first, second)]
+    [pair] = compare(only[0], [only[1]], BOTH, backend(), lengths=[Lengths(first), Lengths(second)])
+    assert np.isnan(list(pair.controlled["length"].values())).all() and pair.values["cka"] > 0.9
+
+
+@given(st.lists(st.integers(1, 12), min_size=2, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_no_other_strangers_are_nearer(lengths):
+    """Of all ways to give everybody somebody else, none has less difference in length."""
+    lengths = np.array(lengths)
+    others = strangers(lengths)
+    places = np.arange(len(lengths))
+    assert sorted(others) == places.tolist() and not (others == places).any()
+    ways = (np.array(way) for way in permutations(places))
+    least = min(np.abs(lengths[way] - lengths).sum() for way in ways if not (way == places).any())
+    assert np.abs(lengths[others] - lengths).sum() == least
+
+
+def test_strangers_are_drawn_and_stay():
+    lengths = np.random.default_rng(0).integers(5, 25, 300)
+    others = strangers(lengths)
+    assert np.array_equal(others, strangers(lengths)) and not np.array_equal(others, strangers(lengths, seed=2))
+    # Twenty lengths of about fifteen sentences each: hardly anyone has to look elsewhere, and nobody takes a neighbour
+    # in the file by habit.
+    assert (lengths[others] == lengths).mean() > 0.9
+    assert (np.abs(others - np.arange(300)) == 1).mean() < 0.05
+
+
+def test_one_sentence_has_no_strangers():
+    with pytest.raises(UserError, match="at least two sentences"):
+        strangers(np.array([4]))
+
 
 ASKED = Options(RESAMPLED, resample=True)
-
-
-def in_blocks(backend):
-    """The same backend reading a few rows at a time."""
-    backend.block, backend.tile = 23, 60
-    return backend
-
-
-BACKENDS = {
-    "numpy": NumpyBackend,
-    "numpy, blocks": lambda: in_blocks(NumpyBackend()),
-    "torch": lambda: TorchBackend("cpu"),
-    "torch, blocks": lambda: in_blocks(TorchBackend("cpu")),
-}
 
 
 def pair(seed: int, count: int, neurons: int = 6, noise: float = 1.0):
@@ -115,56 +208,6 @@ def test_draws_are_the_indexes_of_the_resampled_rows(backend, cheaper, monkeypat
         assert found.draws["none", "matching"][place] == pytest.approx(np.repeat(hits, times).mean(), abs=1e-12)
 
 
-def test_all_sentences_once_give_the_value():
-    """The value is the resample in which every part comes once."""
-    (x, y), _ = pair(3, 90)
-    moments, products = accumulate(*_matrices(NumpyBackend(), x, y), full=True, parts=50)
-    sums = [one.overlaps.sum() for one in (products[0], *moments)]
-    assert bootstrap.cka(*sums) == pytest.approx(similarity("cka", x, y), abs=1e-12)
-
-
-def plain_cka(x: np.ndarray, y: np.ndarray) -> float:
-    return np.linalg.norm(x.T @ y) ** 2 / np.linalg.norm(x.T @ x) / np.linalg.norm(y.T @ y)
-
-
-def plain_anc(x: np.ndarray, y: np.ndarray) -> float:
-    return weighted_anc(x, y, np.ones(len(x), dtype=int))
-
-
-def plain_errors(x, y, lengths, rng, rounds: int = 200) -> dict[tuple[str, str], float]:
-    """Standard errors the long way: sentences are drawn, means and functions of the length are fitted again."""
-    other = strangers(lengths[1])
-    hits = (x @ (y / np.linalg.norm(y, axis=1)[:, None]).T).argmax(1) == np.arange(len(x))
-    values: dict[tuple[str, str], list[float]] = {}
-    for _ in range(rounds):
-        drawn = rng.integers(0, len(x), len(x))
-        bare = [rows_out(m[drawn], functions_of(own[drawn])) for m, own in zip((x, y), lengths, strict=True)]
-        left, right, stranger = (m[drawn] - m[drawn].mean(0) for m in (x, y, y[other]))
-        for name, index in (("cka", plain_cka), ("anc", plain_anc)):
-            plain = index(left, right)
-            values.setdefault(("none", name), []).append(plain)
-            values.setdefault(("strangers", name), []).append(plain - index(left, stranger))
-            values.setdefault(("length", name), []).append(index(*bare))
-        values.setdefault(("none", "anc-signed"), []).append(similarity("anc-signed", x[drawn], y[drawn]))
-        values.setdefault(("none", "matching"), []).append(hits[drawn].mean())
-    return {key: float(np.std(drawn, ddof=1)) for key, drawn in values.items()}
-
-
-def test_standard_errors_equal_those_of_a_plain_bootstrap():
-    """Each is uncertain by an eighth: 50 parts, 200 rounds on both sides. The mean over 8 pairs must be near one."""
-    rng = np.random.default_rng(4)
-    ratios: dict[tuple[str, str], list[float]] = {}
-    for seed in range(8):
-        (x, y), lengths = pair(10 + seed, 300, noise=2.0)
-        found = compare(x, [y], ASKED, lengths=[Lengths(own) for own in lengths])[0]
-        for key, error in plain_errors(x, y, lengths, rng).items():
-            ratios.setdefault(key, []).append(found.draws[key].std(ddof=1) / error)
-    assert len(ratios) == 8
-    for key, found in ratios.items():
-        assert np.mean(found) == pytest.approx(1.0, abs=0.12), key
-        assert min(found) > 0.6 and max(found) < 1.6, key
-
-
 @pytest.mark.parametrize(("neurons", "noise"), [(6, 2.0), (64, 1.0)])
 def test_standard_errors_are_those_of_other_sentences(neurons, noise):
     """Many samples of the same languages: the index strays as much as one sample's bootstrap says.
@@ -184,28 +227,6 @@ def test_standard_errors_are_those_of_other_sentences(neurons, noise):
         assert np.mean(errors[name]) == pytest.approx(np.std(found, ddof=1), rel=0.25), name
 
 
-def test_the_lead_of_a_layer_has_its_own_standard_error():
-    """Two layers of the same sentences stray together, so their distance strays less than either alone."""
-    rng = np.random.default_rng(5)
-    ratios = []
-    for seed in range(8):
-        (x, y), _ = pair(50 + seed, 300, noise=2.0)
-        layers = [(x, y), tuple(m + 0.5 * rng.standard_normal(m.shape) for m in (x, y))]
-        drawn = [compare(a, [b], ASKED)[0] for a, b in layers]
-        values = [one.values["cka"] for one in drawn]
-        top = int(np.argmax(values))
-        errors = bootstrap.standard_errors(values, [one.draws["none", "cka"] for one in drawn])
-        assert errors[top][1] == 0.0
-        places = (rng.integers(0, 300, 300) for _ in range(250))
-        leads = [
-            similarity("cka", *(m[p] for m in layers[1 - top])) - similarity("cka", *(m[p] for m in layers[top]))
-            for p in places
-        ]
-        ratios.append(errors[1 - top][1] / np.std(leads, ddof=1))
-        assert errors[1 - top][1] < 0.8 * errors[1 - top][0]
-    assert np.mean(ratios) == pytest.approx(1.0, abs=0.12)
-
-
 def test_the_same_number_of_parts_is_resampled_alike():
     weights = [bootstrap.resamples(count).weights for count in (50, 1000, 10_000)]
     assert all(np.array_equal(weights[0], other) for other in weights[1:])
@@ -214,18 +235,6 @@ def test_the_same_number_of_parts_is_resampled_alike():
     assert bootstrap.resamples(9) is None
     (x, y), _ = pair(6, 9)
     assert compare(x, [y], ASKED)[0].draws == {}
-
-
-def test_hand_computed_means():
-    """Twelve sentences in twelve parts: the mean of a resample is that of the sentences drawn."""
-    found = bootstrap.Resamples(12, 12)
-    counts = np.arange(12.0)
-    assert found.means(counts) == pytest.approx(found.weights @ counts / 12)
-    # Thirteen sentences: part 0 has two of them.
-    found = bootstrap.Resamples(13, 12)
-    drawn = found.weights[0]
-    want = (drawn[0] * (1 + 1) + drawn[1] * 1) / (drawn.sum() + drawn[0])
-    assert found.means(np.array([1.0, 1, *[0] * 10, 1]))[0] == pytest.approx(want)
 
 
 def test_hand_computed_standard_errors():

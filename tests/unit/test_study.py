@@ -1,0 +1,201 @@
+"""A study: which layers, models and sets it means, what its items need, and what its claims say of made-up models."""
+
+import json
+
+import pytest
+from tests.unit.figure_check import overlaps
+from tests.unit.study_results import MODELS, make_study, study_config
+
+from crossalign.catalog.addresses import Base, Tuned
+from crossalign.catalog.config import check
+from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.studied import known_models, layer_sets, model_name
+from crossalign.papers import all_of, make
+from crossalign.papers.all_claims import judge_run
+from crossalign.papers.all_items import catalog_of
+from crossalign.papers.common.context import Context
+from crossalign.papers.common.draw import draw
+from crossalign.papers.common.table import write_csv
+from crossalign.plan.jobs import planned
+from crossalign.results.reading import Results
+from crossalign.runtime.errors import UserError
+
+ITEMS = [name for part in ("tables", "figures") for name in all_of(part) if name.startswith("study/")]
+
+
+@pytest.fixture(scope="module")
+def monkeymodule():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def made(root, tmp_path_factory, monkeymodule):
+    """Made-up results of two models, with an adjustment to Russian."""
+    folder = tmp_path_factory.mktemp("study")
+    config = study_config(root, adjust=["ru"])
+    make_study(folder, config, monkeymodule)
+    return Context(config, Results(folder))
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers", "sets"),
+    [
+        ("quarters", 12, ["1-3", "4-6", "7-9", "10-12"]),
+        ("quarters", 26, ["1-6", "7-13", "14-20", "21-26"]),
+        ("quarters", 4, ["1", "2", "3", "4"]),
+        ("quarters", 2, ["1", "2"]),
+        ("pairs", 12, ["1-2", "3-4", "5-6", "7-8", "9-10", "11-12"]),
+        ("pairs", 5, ["1-2", "3-4", "5"]),
+    ],
+)
+def test_sets_of_layers_cover_a_model_of_any_depth(root, kind, layers, sets):
+    config = study_config(
+        root, layer_sets=kind, models={"one": {"folder": "somewhere", "layers": layers, "neurons": 8}}
+    )
+    assert list(layer_sets(config, "one").values()) == sets
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_is_made_whole_and_can_be_read(made, name):
+    """Nothing is missing where all that the catalog asks for is there, and no text covers another."""
+    found = make(name, Context(made.config, Results(made.results.folder)))
+    assert not found.missing
+    if "figure" in name:
+        assert overlaps(draw(found)) == []
+        assert all(series.drawn for panel in found.panels for series in panel.series)
+    else:
+        assert all(cell.shown for cell in found.cells() if cell.keys.get("model") != "printed" and not cell.fact)
+
+
+def test_pairs_of_layers_are_drawn_too(root, tmp_path, monkeypatch):
+    config = study_config(root, layer_sets="pairs")
+    make_study(tmp_path, config, monkeypatch)
+    context = Context(config, Results(tmp_path))
+    assert overlaps(draw(make("study/figure5", context))) == []
+    table = make("study/table2", context)
+    assert [column.label for column in table.columns][:3] == ["REF", "layers 1-2", "layers 3-4"]
+    # The paper prints pairs of mBERT in table 1.
+    (printed,) = [row for row in table.rows if row.label == "mBERT in the paper, English" and "POS" in row.group]
+    assert [cell.shown for cell in printed.cells[:3]] == ["96.51", "−0.30", "−0.25"]
+
+
+def test_what_is_asked_is_what_the_catalog_has_made(made):
+    """Every run that an item reads is among those that it declares."""
+    catalog = catalog_of(made.config)
+    for name in ITEMS:
+        results = Results(made.results.folder)
+        make(name, Context(made.config, results))
+        assert results.asked <= catalog.needs(name).runs, name
+
+
+def test_only_pretrained_models_are_compared(made):
+    jobs = planned(catalog_of(made.config)).jobs.values()
+    assert {job.subject for job in jobs if job.rule == "embed_sentences"} == {Base(name) for name in MODELS}
+    # Three tasks and NLI; REF and four sets of layers but for NLI and the adjusted models, whose tasks are two.
+    tuned = [job.subject for job in jobs if job.rule.startswith("finetune")]
+    assert len(tuned) == 2 * 2 * (3 * 5 + 1 + 2)
+    assert [job.subject for job in jobs if job.rule == "download_model"] == ["deep-model-270m"]
+
+
+def test_a_study_without_adjustment_leaves_its_items_out(root):
+    catalog = catalog_of(study_config(root))
+    assert {"study/table6", "study/table7"}.isdisjoint(catalog.items)
+    assert catalog.left_out("study/table6") == "study.adjust names no languages"
+    assert len(catalog.items) == len(ITEMS) - 2
+
+
+def test_models_come_from_folders_the_hub_and_the_register(root):
+    config = study_config(root, models=MODELS | {"xlmr-base": {}})
+    inputs = Inputs(catalog_of(config))
+    assert inputs.hub_models() == ["deep-model-270m", "xlmr-base"]
+    assert inputs.model(Base("mbert"))[0].endswith("resources/demo/models/mbert/model.safetensors")
+    assert inputs.model(Base("xlmr-base")) == ["resources/downloads/models/xlmr-base/complete.json"]
+    row = known_models(config)["deep-model-270m"]
+    assert (row.hub, row.revision, row.layers) == ("owner/Deep_Model-270M", "0" * 40, 26)
+    assert list(layer_sets(config, "xlmr-base").values())[-1] == "10-12"
+
+
+def test_unseen_languages_are_tested_on_their_own_treebanks(made):
+    run = Tuned("mbert", "study-pos", "en_ewt", "ref", 1)
+    sets = Inputs(catalog_of(made.config)).evaluate(run).inputs["sets"]
+    assert "results/study/data/trees/wo_wtb/test.conllu" in sets
+    assert "results/study/data/trees/ru_pud/test.conllu" in sets
+    # WikiANN has no Wolof.
+    ner = Inputs(catalog_of(made.config)).evaluate(Tuned("mbert", "study-ner", "wikiann_en", "ref", 1)).inputs["sets"]
+    assert not any("wikiann_wo" in file for file in ner) and any("wikiann_fo" in file for file in ner)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"models": {"a": {"hub": "own/a"}}}, "study.models.a: 'revision' is missing"),
+        ({"models": {"a": {"folder": "x", "hub": "own/a"}}}, "study.models.a: 'folder' and 'hub' cannot both be given"),
+        ({"models": {"a": {}}}, "study.models.a: neither 'folder' nor 'hub' is given"),
+        ({"models": {"a": {"folder": "docs"}}}, "study.models.a.folder: docs has no config.json"),
+        ({"models": {"a": {"hub": "own/a", "revision": "main"}}}, "study.models.a: 'layers' is missing"),
+        ({"models": {"A B": {"folder": "x"}}}, "study.models: 'A B' is not allowed as a key"),
+        ({"models": {"a": {"folder": "-x"}}}, "expected a path without braces"),
+        ({"languages": ["de"]}, "study.languages: 'en' is missing"),
+        ({"unseen": ["de"]}, "study.unseen: 'de' stands among study.languages too"),
+        ({"unseen": ["ko"]}, "study.unseen: 'ko' has no treebank in talk.treebanks"),
+        ({"adjust": ["xx"]}, "study.adjust: unknown language 'xx'"),
+        ({"layer_sets": "thirds"}, "study.layer_sets: 'thirds' is not allowed; expected one of quarters, pairs"),
+    ],
+)
+def test_a_config_that_cannot_be_studied(root, changes, told):
+    config = study_config(root)
+    config["study"] |= changes
+    with pytest.raises(UserError) as error:
+        check(config)
+    assert told in str(error.value)
+
+
+def test_names_of_models():
+    names = {"Qwen/Qwen3-0.6B-Base": "qwen3-0.6b-base", "models/My model (2)/": "my-model-2", "own/_x__y": "x__y"}
+    assert {source: model_name(source) for source in names} == names
+
+
+def judged(made, folder, config=None):
+    """Verdicts on the claims about the models, after all items are made in `folder`."""
+    from crossalign.papers.common.figure_files import write_data
+
+    config = config or made.config
+    for name in catalog_of(config).items:
+        found = make(name, Context(config, Results(made.results.folder)))
+        path = folder / ("figures" if "figure" in name else "tables") / f"{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (write_data if "figure" in name else write_csv)(found, path)
+    return {claim.id: claim for claim in judge_run(config, folder)}
+
+
+def test_claims_speak_of_every_model(made, tmp_path):
+    found = judged(made, tmp_path)
+    assert {claim.paper for claim in found.values()} == {"study"}
+    kinds = {"lower-pos", "lower-parsing", "lower-ner", "upper", "middle-cka", "middle-anc", "neurons"}
+    kinds |= {"rho-pos", "rho-parsing", "rho-ner"}
+    assert set(found) == {f"{model}-{kind}" for model in MODELS for kind in kinds}
+    assert found["mbert-middle-cka"].verdict == "holds" and found["mbert-middle-cka"].controlled == "holds"
+    # The made-up curves of shares reach 0.6.
+    assert found["mbert-neurons"].verdict == "does not hold"
+    assert found["mbert-rho-pos"].verdict == "unclear"
+
+
+def test_lower_layers_that_matter_elsewhere_only(made, tmp_path):
+    """A planted effect is found, and the opposite is refuted."""
+    for model, loss in (("mbert", 15.0), ("deep-model-270m", -15.0)):
+        for seed in made.config["seeds"]:
+            layers = "1-3" if model == "mbert" else "1-6"
+            reference, drawn = (
+                made.results.folder / Tuned(model, "study-pos", "en_ewt", init, seed).path() / "scores.json"
+                for init in ("ref", f"random-{layers}")
+            )
+            scores = json.loads(reference.read_text(encoding="utf-8"))
+            for name, metrics in scores.items():
+                home = name == "trees/en_pud/test"
+                metrics["accuracy"] -= (1 if loss > 0 else 15) if home else (15 if loss > 0 else 1)
+            drawn.write_text(json.dumps(scores), encoding="utf-8")
+    found = judged(made, tmp_path)
+    assert found["mbert-lower-pos"].verdict == "holds", found["mbert-lower-pos"]
+    assert found["deep-model-270m-lower-pos"].verdict == "does not hold"
+    assert "costs 15.00 points elsewhere and 1.00 in English" in found["mbert-lower-pos"].measured
