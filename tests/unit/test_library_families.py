@@ -8,6 +8,7 @@ import torch
 from tests.engine_toys import all_values, die_at, same
 from tests.unit.family_models import CAUSAL, FAMILIES, write_family
 from tests.unit.tokenizers_for_tests import TEXT, WORDS
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from crossalign.engine.adjust import Adjusting, continual, load_reference
 from crossalign.engine.checkpoints import Saving
@@ -196,12 +197,14 @@ def records_of(task):
     return records
 
 
-def tuning(folder, task, backend="library", epochs=3, times=1, init="ref", **more):
+def tuning(folder, task, backend="library", epochs=3, times=1, init="ref", precision="fp32", **more):
     """`times` the records are the training set."""
     encoder, tokenizer = load_encoder(folder, backend)
     task, records = get_task(task), records_of(task)
     task = task.with_labels_of(records)
-    settings = Settings(learning_rate=3e-3, batch=6, epochs=epochs, selection="last", max_length=64)
+    settings = Settings(
+        learning_rate=3e-3, batch=6, epochs=epochs, selection="last", max_length=64, precision=precision
+    )
     return FineTuning(encoder, tokenizer, task, times * records, records, settings, init, **more)
 
 
@@ -250,7 +253,7 @@ def test_a_killed_run_ends_like_one_never_killed(folder, tmp_path, task, family)
     assert same(all_values(whole), all_values(resumed.model))
 
 
-@pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "xglm"])
 def test_both_backends_give_the_same(folder, family):
     assert choose_backend(folder(family)) == "own"
     encoders = [load_weights(folder(family), backend=backend).eval() for backend in ("own", "library")]
@@ -285,6 +288,45 @@ def test_static_shapes_train_as_exact_ones_do(folder):
         models.append(all_values(run.run()))
     for name, value in models[0].items():
         torch.testing.assert_close(value, models[1][name], atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["modernbert", "t5", "xglm", "gemma2"])
+def test_bf16_learns_what_fp32_does(folder, family):
+    """Here on the CPU, slowly: all weights of the encoder have one type, their master copies are in fp32."""
+    losses = []
+    for precision in ("fp32", "bf16"):
+        run = tuning(folder(family, hidden_dropout=0.0), "pos", epochs=1, precision=precision)
+        kinds = {parameter.dtype for parameter in run.model.encoder.parameters()}
+        assert kinds == {torch.bfloat16 if precision == "bf16" else torch.float32}
+        model = run.run()
+        assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+        losses.append(run.engine.losses)
+    torch.testing.assert_close(*losses, atol=0.03, rtol=0)
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "xglm"])
+def test_no_family_looks_at_numbers_within_a_step(folder, family):
+    """Otherwise a step cannot be captured as a CUDA graph. XGLM asks a number of the host's whether it drops a layer."""
+    encoder, layout = load_weights(folder(family), backend="library").train(), layout_of(64)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
+        fake = {name: mode.from_tensor(getattr(layout, name)) for name in ("lengths", "cells", "rows")}
+        state = encoder.visit(mode.from_tensor(torch.zeros(30, dtype=torch.long)), None, Layout(4, 64, **fake))
+        assert state.shape == (30, 32)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_graphs_replay_what_eager_steps_do(folder, family):
+    losses = []
+    for capture in (True, False):
+        changes = {"hidden_dropout": 0.0, "embd_pdrop": 0.0}
+        run = tuning(folder(family, **changes), "pos", times=3, precision="bf16", device="cuda", capture=capture)
+        run.engine.static = True
+        run.run()
+        assert run.engine.capture == capture
+        losses.append(run.engine.losses.cpu())
+    torch.testing.assert_close(*losses, atol=0.03, rtol=0.02)
+    assert losses[0][-1] < 0.8 * losses[0][0]
 
 
 # ---- adjustment ----------------------------------------------------------------------------------------------------

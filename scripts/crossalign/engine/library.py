@@ -75,6 +75,7 @@ class LibraryEncoder(BaseEncoder):
         # Before the model: parameters of layers are then called `layers.<i>.`, as in our own encoder.
         self.layers = find_layers(model)
         self.model = model
+        self.layers[0].register_forward_pre_hook(_in_its_type, with_kwargs=True)
 
     @property
     def word(self) -> nn.Embedding:
@@ -190,6 +191,14 @@ class LibraryEncoder(BaseEncoder):
     def tensors(self) -> dict[str, Tensor]:
         """What a model folder holds, by the library's names; weights that two modules share once."""
         return {name: value.detach() for name, value in self.model.named_parameters()} | self.pretrained
+
+
+def _in_its_type(layer: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """XGLM adds positions that are no weights and stay in fp32."""
+    dtype = next(layer.parameters()).dtype
+    if args:
+        return (args[0].to(dtype), *args[1:]), kwargs
+    return args, kwargs | {"hidden_states": kwargs["hidden_states"].to(dtype)}
 
 
 def _look_up(module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
