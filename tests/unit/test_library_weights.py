@@ -7,7 +7,7 @@ import torch
 from family_models import FAMILIES, write_family
 from safetensors.torch import load_file, save_file
 
-from crossalign.engine.folders import load_weights
+from crossalign.engine.folders import load_config, load_weights
 from crossalign.runtime.errors import UserError
 
 # Where the families keep the number of their layers.
@@ -111,3 +111,9 @@ def test_whole_models_load_as_published(family, tmp_path):
     """With heads, tied copies and decoders that the base model has no use for."""
     encoder = load_weights(write_family(family, tmp_path / family), backend="library")
     assert all(torch.isfinite(parameter).all() for parameter in encoder.parameters())
+
+
+def test_sizes_of_which_no_model_can_be_made(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "albert", "hidden_size": 8}')
+    with pytest.raises(UserError, match=r"config\.json: no model of type 'albert' can be made of these sizes"):
+        load_config(tmp_path)

@@ -228,8 +228,12 @@ def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
 
     config, raw = read_library_config(Path(folder))
     kind = model_class(config, folder)
-    with torch.device("meta"), initialization.no_init_weights():
-        model = kind(config, **_options(kind))
+    try:
+        with torch.device("meta"), initialization.no_init_weights():
+            model = kind(config, **_options(kind))
+    except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError, AttributeError, AssertionError) as error:
+        path = Path(folder) / "config.json"
+        raise UserError(f"{path}: no model of type '{config.model_type}' can be made of these sizes: {error}") from None
     model.tie_weights()
     return LibraryEncoder(model, shape_of(model, raw))
 
