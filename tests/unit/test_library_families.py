@@ -323,7 +323,8 @@ def test_graphs_replay_what_eager_steps_do(folder, family):
         run = tuning(model, "pos", times=3, precision="bf16", device="cuda", capture=capture)
         run.engine.static = True
         run.run()
-        assert run.engine.capture == capture
+        # BLOOM makes a tensor on the host within a step: its steps run eagerly, after a warning.
+        assert run.engine.capture == (capture and family != "bloom")
         losses.append(run.engine.losses.cpu())
     torch.testing.assert_close(*losses, atol=0.03, rtol=0.02)
     assert losses[0][-1] < 0.8 * losses[0][0]
