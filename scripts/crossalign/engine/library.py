@@ -109,7 +109,8 @@ class LibraryEncoder(BaseEncoder):
         if layout.lengths is not None:
             mask = layout.keys()[:, 0, 0, :length]
             # Some families count positions by the tokens that are no padding.
-            inputs = {"input_ids": inputs["input_ids"].where(mask, self.config.pad_id), "attention_mask": mask.long()}
+            padded = inputs["input_ids"].masked_fill(~mask, self.config.pad_id)
+            inputs = {"input_ids": padded, "attention_mask": mask.long()}
         if types is not None and self.config.types > 1:
             inputs["token_type_ids"] = grid(types)
         seen, handles = 0, []
