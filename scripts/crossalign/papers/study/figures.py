@@ -158,7 +158,7 @@ def figure7(context: Context) -> Figure:
                 look = replace(TASK_LOOKS[each], dash="-" if index == "cka" else SHORT)
                 label = f"{TASKS[each]}, {LABELS[index]}"
                 series.append(Series(label, look, points, found.missing, len(found.runs)))
-        panels.append(Panel(model(name), series, ylabel="Spearman's rho", ylim=(-1, 1)))
+        panels.append(Panel(model(name), series, ylabel="Spearman's rho", ylim=(-1.04, 1.04)))
     return Figure(panels=panels, columns=2, size=WIDE)
 
 
