@@ -66,7 +66,7 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
         names = [file.name for file in folder.iterdir()]
         # Relative where it can be: a project that moves keeps its results.
         place = source if folder.is_absolute() else os.path.relpath(folder.resolve(), ROOT)
-        return model_name(str(folder.resolve())), {"folder": place} | shape(source, folder, names)
+        return model_name(str(folder.resolve())), {"folder": place} | shape(source, folder, names, config["backend"])
     if source in {**registered(), **trained_models(config)}:
         return source, {}
     if not (found := REPOSITORY.fullmatch(source)):
@@ -80,14 +80,14 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
     )  # fmt: skip
     commit, names = look_at(name, found["hub"], found["revision"] or "main", place)
     entry = {"hub": found["hub"], "revision": commit}
-    return name, entry | shape(source, place.downloads / "models" / name, names)
+    return name, entry | shape(source, place.downloads / "models" / name, names, config["backend"])
 
 
-def shape(source: str, folder: Path, names: list[str]) -> dict:
+def shape(source: str, folder: Path, names: list[str], backend: str) -> dict:
     """Layers and neurons of a model that can be studied; refuses others."""
     from crossalign.engine.folders import load_config
 
-    config = load_config(folder)
+    config = load_config(folder, backend)
     family = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
     if family in SHARED:
         raise UserError(

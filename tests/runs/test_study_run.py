@@ -2,17 +2,13 @@
 
 import csv
 import json
-import os
 import re
 import shutil
 
 import pytest
 import yaml
 from tests.recipes import apply, commands, copy_repository, plan, recipes, run
-from tests.unit.world_for_tests import SETTINGS, small_override
 from tests.workflow import planned
-
-from crossalign.world.settings import load_settings
 
 MODELS = ("mbert", "xglm-564m")
 
@@ -32,11 +28,8 @@ def make(command, folder):
 
 @pytest.fixture(scope="module")
 def studied(root, page, tmp_path_factory):
-    """The first command of the page, in a world of fewer sentences unless slow tests are asked for."""
+    """The first command of the page."""
     folder = copy_repository(root, tmp_path_factory.mktemp("study"))
-    if not os.environ.get("CROSSALIGN_SLOW"):
-        world = yaml.safe_dump(load_settings(SETTINGS, small_override()), allow_unicode=True, sort_keys=False)
-        (folder / "resources" / "demo" / "world.yaml").write_text(world, encoding="utf-8")
     (command,) = commands(page["Try it"])
     done = make(command, folder)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -56,7 +49,9 @@ def test_every_item_of_two_models_is_on_the_page(studied):
     assert "align-predict/table1" not in shown
     claims = json.loads((results / "claims.json").read_text(encoding="utf-8"))
     assert {claim["id"].removesuffix("-upper") for claim in claims if claim["id"].endswith("-upper")} == set(MODELS)
-    assert all(claim["verdict"] != "not run" for claim in claims)
+    # Both models have learnt both tasks, and more: the length of sentences is taken out of similarities.
+    assert {claim["verdict"] for claim in claims} <= {"holds", "does not hold", "unclear"}
+    assert all(claim["controlled"] for claim in claims if "-middle-" in claim["id"])
     models = yaml.safe_load((results / "models.yaml").read_text(encoding="utf-8"))["study"]["models"]
     assert models["xglm-564m"] == {"folder": "resources/demo/models/xglm-564m", "layers": 12, "neurons": 64}
 

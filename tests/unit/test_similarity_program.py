@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crossalign.analysis.indexes import VARIANCE
 from crossalign.analysis.matrices import CONTROLS, Lengths
 from crossalign.analysis.similarity import INDEXES, Options, compare
 from crossalign.data.parallel import read_extension, read_pud
@@ -286,7 +287,7 @@ def check(values, files, layers):
     assert {key[:2] for key in values} == {(pair, layer) for pair in pairs for layer in range(layers)}
     for (pair, _, index), value in values.items():
         assert (-1 if index == "anc-signed" else 0) <= value <= 1 + 1e-9
-        if pair == "en-en":
+        if pair == "en-en" and index not in VARIANCE:
             # 60 sentences and 64 neurons: the weights of ecco count directions that no sentence takes.
             assert value == pytest.approx(1.0, abs=0.05 if index.endswith("-ecco") else 1e-6), index
 

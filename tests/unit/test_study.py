@@ -2,10 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 from tests.unit.figure_check import overlaps
 from tests.unit.study_results import MODELS, make_study, study_config
 
+from crossalign.analysis.distances import Panel
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.config import check
 from crossalign.catalog.inputs import Inputs
@@ -199,3 +201,7 @@ def test_lower_layers_that_matter_elsewhere_only(made, tmp_path):
     assert found["mbert-lower-pos"].verdict == "holds", found["mbert-lower-pos"]
     assert found["deep-model-270m-lower-pos"].verdict == "does not hold"
     assert "costs 15.00 points elsewhere and 1.00 in English" in found["mbert-lower-pos"].measured
+
+
+def test_mean_distances_come_from_the_middle_of_bins():
+    assert Panel(0.5, {"related": np.array([0, 2, 2])}, {}).mean("related") == 1.0

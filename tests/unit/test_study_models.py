@@ -63,7 +63,7 @@ def test_a_repository_is_pinned_and_only_its_config_is_fetched(web, resolve, tmp
     assert [file.name for file in (tmp_path / "downloads/models/my_bert").iterdir()] == ["config.json"]
     assert "model own/nothing at revision main: " in resolve("own/nothing")
     web.publish("models", "own/slow", ONE, {name: files[name] for name in files if name != "tokenizer.json"}, ("main",))
-    assert "own/slow at revision main holds no fast tokenizer (tokenizer.json" in resolve("own/slow")
+    assert "own/slow at revision main holds no fast tokenizer" in resolve("own/slow")
     web.publish("models", "own/pickle", ONE, {"config.json": files["config.json"]}, ("main",))
     assert "holds no safetensors" in resolve("own/pickle")
 
@@ -72,7 +72,7 @@ def test_a_repository_is_pinned_and_only_its_config_is_fetched(web, resolve, tmp
     ("settings", "told"),
     [
         (None, "config.json is missing"),
-        ({"model_type": "albert", "num_hidden_layers": 2, "hidden_size": 8}, "'albert'"),
+        ({"model_type": "albert", "num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2}, "'albert'"),
         ({"model_type": "vit", "num_hidden_layers": 2, "hidden_size": 8}, "vit"),
         ({"model_type": "nothing", "auto_map": {"AutoModel": "code.Model"}}, "nothing"),
     ],
@@ -86,6 +86,11 @@ def test_folders_that_cannot_be_studied(resolve, tmp_path, settings, told):
     message = resolve(folder)
     assert isinstance(message, str) and told in message
     assert len(message.splitlines()) == 1
+
+
+def test_a_folder_without_a_tokenizer(resolve, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(BERT), encoding="utf-8")
+    assert resolve(tmp_path) == f"MODEL {tmp_path}: it has no fast tokenizer (tokenizer.json)"
 
 
 def test_neither_a_folder_nor_a_repository(resolve):

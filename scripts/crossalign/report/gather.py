@@ -12,10 +12,11 @@ from jinja2 import TemplateError
 
 from crossalign.catalog.addresses import TASKS, Tuned
 from crossalign.catalog.checksums import known_checksums
-from crossalign.catalog.papers import shown_papers
+from crossalign.catalog.papers import STUDY, shown_papers
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.stand_in import base_name
+from crossalign.catalog.studied import study
 from crossalign.catalog.trained_models import stand_ins
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.table_html import render
@@ -238,6 +239,7 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
     sources = Sources(catalog, results)
     claims = [claim for claim in read_claims(verdicts or results) if claim.paper in shown]
     counts = read_verdicts(verdicts or results)
+    drawn = study(config)["languages"] if STUDY in shown else config["align-predict"]["similarity_languages"]
     entries, written = [], []
     for name, item in ITEMS.items():
         paper, _, identifier = name.partition("/")
@@ -269,7 +271,7 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
         config=config,
         entries=entries,
         claims=claims,
-        curves=gather_curves(results, catalog.runs(), config["align-predict"]["similarity_languages"]),
+        curves=gather_curves(results, catalog.runs(), drawn),
         checksums=known_checksums(config, results.resolve().parent.parent),
         commit=commit(ROOT),
         machine=machine(),

@@ -18,7 +18,7 @@ from crossalign.papers.study.tables import GROUPS, PRINTED, correlations_of, pri
 from crossalign.results.names import CONTROLS, METRICS, TASKS, language, model
 from crossalign.results.values import Value
 
-CONTROL = "length"
+CONTROL, MATCHED = "length", "strangers"
 INDEX_LOOKS = {"cka": Look(BLUE, "o"), "anc": Look(GREEN, "s"), "matching": Look(ORANGE, "^")}
 TARGET_LOOKS = {"source": Look(BLUE, "o"), "seen": Look(VERMILLION, "s"), "unseen": Look(PURPLE, "^")}
 DIAGNOSIS = {
@@ -38,18 +38,21 @@ def mean_curve(context: Context, name: str, index: str, look: Look) -> Series:
 
 
 def figure1(context: Context) -> Figure:
-    """Three indexes for each model, as measured and, dotted, with the length of sentences taken out."""
-    panels = [
-        Panel(
-            model(name),
-            [mean_curve(context, name, index, look) for index, look in INDEX_LOOKS.items()],
-            ylabel="similarity with English",
-            ylim=(0, 1),
-        )
-        for name in studied(context.config)
-    ]
+    """Left three indexes as measured and, dotted, with the length of sentences taken out; right what translations have
+    over other sentences of the same length."""
+    panels = []
+    for name in studied(context.config):
+        series = [mean_curve(context, name, index, look) for index, look in INDEX_LOOKS.items()]
+        bare = [under(each, MATCHED) for each in series if MATCHED in each.controls]
+        shown = {model(name): series, f"{model(name)}, {CONTROLS[MATCHED]}": bare}
+        panels += [Panel(title, every, ylabel="similarity with English", ylim=(0, 1)) for title, every in shown.items()]
     notes = ["Mean over the languages. Bands: standard deviation over the languages."]
     return Figure(panels=panels, columns=2, size=WIDE, notes=notes, control=CONTROL)
+
+
+def under(series: Series, control: str) -> Series:
+    """The curve under a control alone."""
+    return replace(series, points=series.controls.get(control, []), controls={})
 
 
 def by_language(index: str, controlled: bool = True) -> Callable[[Context], Figure]:
@@ -64,8 +67,7 @@ def by_language(index: str, controlled: bool = True) -> Callable[[Context], Figu
             ]
             shown = {model(name): [replace(each, controls={}) for each in series]}
             if controlled:
-                bare = [replace(each, points=each.controls.get(CONTROL, []), controls={}) for each in series]
-                shown[f"{model(name)}, {CONTROLS[CONTROL]}"] = bare
+                shown[f"{model(name)}, {CONTROLS[CONTROL]}"] = [under(each, CONTROL) for each in series]
             panels += [Panel(title, every, ylabel=LABELS[index], ylim=(0, 1)) for title, every in shown.items()]
         return Figure(panels=panels, columns=2, size=WIDE)
 
@@ -156,7 +158,7 @@ def figure7(context: Context) -> Figure:
                 look = replace(TASK_LOOKS[each], dash="-" if index == "cka" else SHORT)
                 label = f"{TASKS[each]}, {LABELS[index]}"
                 series.append(Series(label, look, points, found.missing, len(found.runs)))
-        panels.append(Panel(model(name), series, ylabel="Spearman's rho", ylim=(-1, 1)))
+        panels.append(Panel(model(name), series, ylabel="Spearman's rho", ylim=(-1.04, 1.04)))
     return Figure(panels=panels, columns=2, size=WIDE)
 
 

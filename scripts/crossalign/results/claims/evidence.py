@@ -136,8 +136,8 @@ class Evidence:
         """The mean of one record."""
         value = _float(item, row, "mean" if "mean" in row else "y")
         if value is None:
-            missing = row.get("missing") or "a value"
-            raise self.absent(item, f"lacks {missing.split(' ')[0]}")
+            first = (row.get("missing") or "").partition(" ")[0]
+            raise self.absent(item, f"lacks {first or 'a value'}")
         n, wanted = (int(_float(item, row, name) or 1) for name in ("n", "wanted"))
         terms = 2 if row.get("kind") in ("delta", "gain over original") else 1
         std, sampling, low, high = (_float(item, row, name) for name in ("std", "sampling", "low", "high"))
