@@ -40,7 +40,9 @@ def reference(qkv: torch.Tensor, lengths: list[int], causal: bool) -> torch.Tens
         ([5, 2], False, 4),
     ],
 )  # fmt: skip
-def test_equals_pytorch_and_its_gradient(lengths, grouped, filling, causal):
+@pytest.mark.parametrize("slow_paths", [False, True])
+def test_equals_pytorch_and_its_gradient(lengths, grouped, filling, causal, slow_paths, monkeypatch):
+    monkeypatch.setattr(cpu, "_SLOW_PATHS", slow_paths)
     torch.manual_seed(1)
     layout = Layout(2, 4) if filling is None else packed_layout(lengths, filling)
     filling = filling or 0
@@ -83,3 +85,11 @@ def test_dropout_keeps_the_mean_and_its_gradient_uses_the_same_mask():
     torch.manual_seed(4)
     mean = torch.stack([cpu.attend(ones, layout, HEADS, 0.4, False) for _ in range(300)]).mean()
     assert abs(mean - 1) < 0.03
+
+
+@pytest.mark.parametrize("slow_paths", [False, True])
+def test_gradient_of_gelu(slow_paths, monkeypatch):
+    monkeypatch.setattr(cpu, "_SLOW_PATHS", slow_paths)
+    x = torch.linspace(-8, 8, 41, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(cpu.gelu, x)
+    assert torch.equal(cpu.gelu(x), functional.gelu(x))

@@ -162,6 +162,30 @@ def attend(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool
     return _Attention.apply(qkv, layout, heads, dropout, causal)
 
 
+def _gelu_backward(grad: Tensor, x: Tensor) -> Tensor:
+    if not _SLOW_PATHS:
+        return torch.ops.aten.gelu_backward(grad, x)
+    below = torch.erf(x * 2**-0.5).add_(1.0).mul_(0.5)
+    density = torch.square(x).mul_(-0.5).exp_().mul_((2 * math.pi) ** -0.5)
+    return below.addcmul_(x, density).mul_(grad)
+
+
+class _Gelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return functional.gelu(x)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        return _gelu_backward(grad, *ctx.saved_tensors)
+
+
+def gelu(x: Tensor) -> Tensor:
+    """GELU with the gradient that is quick here."""
+    return _Gelu.apply(x) if _SLOW_PATHS and x.device.type == "cpu" else functional.gelu(x)
+
+
 def serves(layer: nn.Module, x: Tensor, dropout: float) -> bool:
     """Whether `PostLayer` may run this layer: a training step on the CPU without dropout behind the products."""
     return x.device.type == "cpu" and dropout == 0 and sink_of(layer.qkv.weight) is not None
@@ -171,7 +195,7 @@ class PostLayer(torch.autograd.Function):
     """A Post-LN layer of the encoder as one node of the gradient's graph, its gradients written to sinks.
 
     Products of a hundred tokens take as long as the bookkeeping of a node. The arithmetic is that of `ops`, step by
-    step, so the numbers are the same (with MKL to the last bit). `weight` only makes the graph record the node.
+    step, so the numbers are the same to the last bit. `weight` only makes the graph record the node.
     """
 
     @staticmethod
@@ -208,14 +232,6 @@ def _linear_backward(grad: Tensor, x: Tensor, module: nn.Linear, wanted: bool = 
     module.weight.sink.product(grad.t(), x)
     module.bias.sink.column_sums(grad)
     return grad.mm(module.weight) if wanted else None
-
-
-def _gelu_backward(grad: Tensor, x: Tensor) -> Tensor:
-    if not _SLOW_PATHS:
-        return torch.ops.aten.gelu_backward(grad, x)
-    below = torch.erf(x * 2**-0.5).add_(1.0).mul_(0.5)
-    density = torch.square(x).mul_(-0.5).exp_().mul_((2 * math.pi) ** -0.5)
-    return below.addcmul_(x, density).mul_(grad)
 
 
 def _norm(x: Tensor, module: nn.LayerNorm) -> tuple[Tensor, Tensor, Tensor]:

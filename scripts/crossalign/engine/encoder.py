@@ -101,14 +101,14 @@ class Layer(nn.Module):
             if cpu.serves(self, x, dropout):
                 return cpu.PostLayer.apply(x, self.qkv.weight, self, layout)
             x = ops.linear_add_norm(self.attend(x, layout), self.out, x, self.attention_norm, dropout, layout)
-            inner = functional.gelu(ops.linear(x, self.up))
+            inner = cpu.gelu(ops.linear(x, self.up))
             return ops.linear_add_norm(inner, self.down, x, self.output_norm, dropout, layout)
         normformer = self.config.norm == "normformer"
         attended = ops.linear(self.attend(ops.layer_norm(x, self.attention_norm), layout), self.out)
         if normformer:
             attended = ops.layer_norm(attended, self.inner_attention_norm)
         x = x + ops.drop(attended, dropout)
-        inner = functional.gelu(ops.linear(ops.layer_norm(x, self.output_norm), self.up))
+        inner = cpu.gelu(ops.linear(ops.layer_norm(x, self.output_norm), self.up))
         if normformer:
             inner = ops.layer_norm(inner, self.inner_output_norm)
             if self.config.residual_scaling:
