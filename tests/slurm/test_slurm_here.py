@@ -19,7 +19,7 @@ def test_a_job_runs_in_the_account_and_partition_of_the_profile(root):
         pytest.skip("no SLURM: .ci/install-system-packages installs what is needed")
     profile = yaml.safe_load((root / "profiles" / "slurm" / "config.yaml").read_text(encoding="utf-8"))
     asked = profile["default-resources"]
-    submit = f"sbatch --wait --gpus=1 -A {asked['slurm_account']} -p {asked['slurm_partition']}"
+    names = f"-A {asked['slurm_account']} -p {asked['slurm_partition']}"
     done = call(root, "sh", "-c", f"sbatch --wait --gpus=1 {names} -o /dev/null --wrap=true && exit 3")
     # The status is the command's.
     assert done.returncode == 3, done.stdout + done.stderr
