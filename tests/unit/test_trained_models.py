@@ -112,7 +112,8 @@ def test_mistakes_are_told(small, key, value, message):
 
 def test_every_item_is_made_or_says_why_not(small, root, tmp_path):
     made = set(catalog_of(small).items)
-    assert made | set(small["skip"]) == set(ITEMS) and not made & set(small["skip"]) and len(made) == 42
+    papers = {item for item in ITEMS if item.partition("/")[0] in small["papers"]}
+    assert made | set(small["skip"]) == papers and not made & set(small["skip"]) and len(made) == 42
     told = (root / "docs" / "use" / "small-run.md").read_text(encoding="utf-8")
     for item in small["skip"]:
         paper, _, name = item.partition("/")
