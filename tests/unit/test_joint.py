@@ -101,13 +101,6 @@ def test_the_same_in_other_architectures(place, norm):
 
 # ---- the vector -----------------------------------------------------------------------------------------------------
 
-FIELDS = {
-    "labels": SimpleNamespace(pad=-100, shape="sequence"),
-    "heads": SimpleNamespace(pad=-100, shape="words"),
-    "kind": SimpleNamespace(pad=-100, shape="scalar"),
-}
-
-
 def test_joint_shapes_are_few():
     """Lengths as in MultiNLI and in sentence pairs: so many shapes need a graph."""
     generator = np.random.default_rng(1)

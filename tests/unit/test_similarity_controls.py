@@ -178,12 +178,6 @@ def _matrices(backend, x, y):
     return first, rest
 
 
-def test_the_cheaper_way():
-    """The demo and mBERT on PUD go by sentences, ten thousand sentences of a base model by neurons."""
-    assert second_moments.by_sentences(100, 64, 64, 50) and second_moments.by_sentences(1000, 768, 768, 50)
-    assert not second_moments.by_sentences(10_000, 768, 768, 50) and not second_moments.by_sentences(3000, 64, 64, 50)
-
-
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 @pytest.mark.parametrize("cheaper", [True, False], ids=["by sentences", "by neurons"])
 def test_draws_are_the_indexes_of_the_resampled_rows(backend, cheaper, monkeypatch):
