@@ -1,7 +1,6 @@
 """Both losses of a fine-tuning in one pass through the encoder: the same effect as one pass after another."""
 
 import logging
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,6 +99,7 @@ def test_the_same_in_other_architectures(place, norm):
 
 
 # ---- the vector -----------------------------------------------------------------------------------------------------
+
 
 def test_joint_shapes_are_few():
     """Lengths as in MultiNLI and in sentence pairs: so many shapes need a graph."""

@@ -1,4 +1,4 @@
-"""The progress line: how far, how long still, cut to the terminal, and plain where there is none."""
+"""The progress line, jobs in words, the story of a run as people read it, and the early look at its page."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The registers: their form, what they must hold, and their agreement with the manifest of real files."""
+"""The registers agree with config and manifest; checksums; the lock file."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""Every similarity index against an independent computation in float64, on both backends."""
+"""Every similarity index against an independent computation in float64, on both backends, and on odd input."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The controls for the length of sentences, against plain computations."""
+"""Controls for the length of sentences and the bootstrap over sentences, against plain computations."""
 
 import math
 from itertools import permutations
