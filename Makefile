@@ -66,15 +66,15 @@ small: environment
 	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
 		-- --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
 
-# A run of its own name for each study: make study RUN=mine MODEL=models/mine LANGUAGES="de ru" SEEDS="1 2"
+# The file that it prints names the models: results/<run>/models.yaml
+RESOLVE = python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or owner/name" is needed)) --configs config.study.yaml \
+	$(CONFIGS) $(if $(filter file,$(origin RUN)),,--run $(RUN)) $(if $(LANGUAGES),--languages $(LANGUAGES)) \
+	$(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
+
 study: export CROSSALIGN_GPU_SHARE ?= 4
-study: STUDY = $(if $(filter file,$(origin RUN)),study,$(RUN))
 study: environment
-	@python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or hub id" is needed)) --out results/$(STUDY)/models.yaml \
-		--configs config.study.yaml $(CONFIGS) $(if $(filter-out file,$(origin RUN)),--run $(RUN)) \
-		$(if $(LANGUAGES),--languages $(LANGUAGES)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
-	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
-		-- --profile profiles/study --configfile config.study.yaml $(CONFIGS) results/$(STUDY)/models.yaml $(STUDY_ARGS) -- $(TARGETS)
+	@models=$$($(RESOLVE)) && python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
+		-- --profile profiles/study --configfile config.study.yaml $(CONFIGS) "$$models" $(STUDY_ARGS) -- $(TARGETS)
 
 small-mirror: environment
 	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml

@@ -161,12 +161,14 @@ def main() -> None:
         print(json.dumps((train if job == "train" else embed)(args, Path(folder), backend)))
         return
     count, languages = (32, 2) if args.quick else (args.sentences, args.languages)
-    raw = DECODERS[args.decoder] if args.decoder else {**SHAPES["mbert"], "hidden_act": "gelu"}
+    raw = dict(DECODERS[args.decoder]) if args.decoder else {**SHAPES["mbert"], "hidden_act": "gelu"}
     if args.quick and not args.decoder:
         raw |= {
             key: SHAPES["tiny"][key]
             for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
         }
+    if args.decoder != "4b":
+        raw |= {"vocab_size": len(text_of(find(args.data, "vocab.txt*")).splitlines())}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         dtype = torch.bfloat16 if args.decoder else torch.float32

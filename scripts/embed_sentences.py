@@ -15,6 +15,7 @@ import logging
 import os
 from pathlib import Path
 
+from crossalign.engine.programs import add_backend
 from crossalign.runtime.errors import UserError, run_main
 
 log = logging.getLogger("embed")
@@ -36,9 +37,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda (all GPUs if one is too small), cuda:1, ...")
     parser.add_argument("--precision", default="auto", help="auto (bf16 on GPUs), fp32 or bf16")
-    parser.add_argument(
-        "--backend", default="auto", help="auto, own or library (default: own where it knows the model)"
-    )
+    add_backend(parser)
     parser.add_argument("--token-budget", type=int, help="tokens per batch")
     return parser.parse_args()
 

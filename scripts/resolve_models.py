@@ -2,7 +2,8 @@ r"""Find the models of a study before it is planned: where each lies, which comm
 
 A model is a folder, or a repository of the Hugging Face hub (owner/name, perhaps with @revision), or a name of
 resources/models.tsv or `pretrain.models`. Of a repository only config.json is fetched. Out: a config file to be merged
-over config.study.yaml, with the models and whatever else the options say. What cannot be studied is refused here.
+over config.study.yaml, with the models and what else the options say; its name is printed. What cannot be studied is
+refused here.
 
 Example:
     python scripts/resolve_models.py resources/demo/models/mbert --languages en de --out models.yaml
@@ -43,7 +44,7 @@ def parse_args() -> Namespace:
     parser.add_argument(
         "--mirror", type=Path, metavar="FOLDER", help="read data from here, as make small-mirror lays out"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: results/<run>/models.yaml")
     return parser.parse_args()
 
 
@@ -117,8 +118,10 @@ def main() -> None:
     found["study"] = {"models": models}
     if args.languages:
         found["study"]["languages"] = list(dict.fromkeys(["en", *args.languages]))
-    with write_atomic(args.out) as stream:
+    out = args.out or Path("results", found.get("run") or config["run"], "models.yaml")
+    with write_atomic(out) as stream:
         yaml.safe_dump(found, stream, sort_keys=False)
+    print(out)
 
 
 if __name__ == "__main__":

@@ -47,9 +47,9 @@ class Block:
 
 def recipes_of(root: Path) -> dict[str, list[Block]]:
     """The recipes of a repository; what goes before them all is under 'Try it on a small run first'."""
-    # claim.md has steps of another form (tests/unit/test_verdicts_recipes.py).
-    pages = [page for page in sorted((root / "docs" / "extend").glob("*.md")) if page.name != "claim.md"]
-    return recipes("".join(page.read_text(encoding="utf-8") for page in pages))
+    # Those of claims and data sets have another form (test_verdicts_recipes.py, test_labelled_sets.py).
+    names = ("README", "language", "model", "task", "table", "paper")
+    return recipes("".join((root / f"docs/extend/{name}.md").read_text(encoding="utf-8") for name in names))
 
 
 def recipes(page: str) -> dict[str, list[Block]]:

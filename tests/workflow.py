@@ -15,14 +15,15 @@ from crossalign.world.settings import load_settings
 from tests.unit.world_for_tests import SETTINGS, small_override
 
 # What a copy of the workflow is made of.
-PARTS = ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "profiles", "config.yaml", "config.demo.yaml")
-TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "grid", "data", "download")
+CONFIGS = ("config.yaml", "config.demo.yaml", "config.study.yaml")
+PARTS = ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "profiles", *CONFIGS, "docs")
+TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "study", "grid", "data", "download")
 
 
 def copy_project(root: Path, folder: Path, **world) -> None:
     """Copy the workflow into a new folder; its demo world is tiny, and `world` are settings that differ from that."""
     folder.mkdir(parents=True)
-    for name in (*PARTS, "docs"):
+    for name in PARTS:
         source = root / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
     shrink_world(folder, **world)

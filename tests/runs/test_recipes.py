@@ -65,6 +65,10 @@ def test_a_model_is_fetched_and_compared_and_no_other(page, copy):
     assert panels == {"mBERT", "XLM-R base", "mBERT uncased"}
 
 
+def test_a_labelled_set_of_the_hub_is_fetched_and_learnt_from(page, copy):
+    check_plan(page["Use any labelled data set"], copy)
+
+
 def test_a_model_of_ones_own_is_pretrained_and_none_is_fetched(root, page, tmp_path):
     check_plan(page["Pretrain a model"], copy_repository(root, tmp_path))
     assert "download_model" not in plan(page["Pretrain a model"])

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -99,14 +100,15 @@ def test_branch_is_locked_to_its_commit(web, place):
 def test_other_revision_replaces_the_files_and_removes_leftovers(web, place):
     index = json.dumps({"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}).encode()
     shards = {"model-1-of-2.safetensors": b"one", "model-2-of-2.safetensors": b"two"}
+    rest = {"config.json": b"{}", "model.safetensors.index.json": index, "tokenizer.json": b"{}"}
     web.publish("models", HUB, ONE, FILES)
-    web.publish("models", HUB, TWO, {"config.json": b"{}", "model.safetensors.index.json": index} | shards)
+    web.publish("models", HUB, TWO, rest | shards)
     obtain_model("mbert", HUB, ONE, place)
     mark = obtain_model("mbert", HUB, TWO, place)
-    assert names(place) == ["complete.json", "config.json", *shards, "model.safetensors.index.json"]
+    assert names(place) == ["complete.json", "config.json", *shards, "model.safetensors.index.json", "tokenizer.json"]
     assert (mark.parent / "config.json").read_bytes() == b"{}"
     shards.popitem()
-    web.publish("models", HUB, "3" * 40, {"config.json": b"{}", "model.safetensors.index.json": index} | shards)
+    web.publish("models", HUB, "3" * 40, rest | shards)
     mark.unlink()
     with pytest.raises(UserError, match="names files that the source does not have: model-2-of-2.safetensors"):
         obtain_model("mbert", HUB, "3" * 40, place)
@@ -140,8 +142,27 @@ def test_hub_trouble(web, place):
     api = web.resources[f"/api/models/{HUB}/revision/{ONE}"]
     api.statuses = [503, 500]
     obtain_model("mbert", HUB, ONE, place)
-    with pytest.raises(UserError, match="cannot get model x (.|\n)*model own/none at revision 1+: HTTP 404"):
+
+
+@pytest.mark.parametrize("left", ["config.json", "tokenizer.json"])
+def test_a_repository_without_what_a_model_needs(web, place, left):
+    web.publish("models", HUB, ONE, {name: data for name, data in FILES.items() if name not in (left, "vocab.txt")})
+    with pytest.raises(UserError, match=rf"^model mbert: {HUB} at revision 1+ holds no .*{left}"):
+        obtain_model("mbert", HUB, ONE, place)
+    assert not (place.downloads / "models" / "mbert").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [("RepoNotFound", "no such repository .or it is private"), ("", "no such repository or revision")]
+)
+def test_a_model_that_does_not_exist(web, place, code, said):
+    """One sentence, whether the hub says what is missing or not."""
+    headers = {"X-Error-Code": code} if code else {}
+    web.serve(f"/api/models/own/none/revision/{ONE}", b"", statuses=[404], headers=headers)
+    with pytest.raises(UserError) as caught:
         obtain_model("x", "own/none", ONE, place)
+    sentence = rf"cannot get model x \(its place: .*/models/x/\): model own/none at revision 1+: the hub knows {said}"
+    assert re.match(sentence, str(caught.value)) and "\n" not in str(caught.value)
 
 
 def test_token_goes_to_the_hub_only(web, place, monkeypatch):

@@ -30,7 +30,8 @@ from crossalign.results.values import Value
 from crossalign.results.verdict import JUDGED, LABELS
 from crossalign.tasks.predictions import write_predictions
 
-TABLES = all_of("tables")
+# A study has tests of its own.
+TABLES = [name for name in all_of("tables") if not name.startswith("study/")]
 NASTY = "<script>alert('x')</script> & \"q\" \\ $_{}#%~^"
 
 
@@ -96,7 +97,7 @@ def check_latex(text, columns):
 
 
 def test_every_table_has_a_declaration():
-    assert sorted(TABLES) == sorted(item for item in ITEMS if "/table" in item)
+    assert sorted(all_of("tables")) == sorted(item for item in ITEMS if "/table" in item)
 
 
 @pytest.mark.parametrize("item", TABLES)

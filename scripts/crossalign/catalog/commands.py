@@ -128,12 +128,18 @@ def finetune_options(config: dict, run: Tuned) -> str:
         values |= {"batch": None, "learning_rate": None}
     elif is_continual(init):
         init = "ref"
-    return training_options(values, Settings, task=run.task, init=init, seed=run.seed)
+    return training_options(values, Settings, task=run.task, init=init, seed=run.seed, backend=forced_backend(config))
+
+
+def forced_backend(config: dict) -> str | None:
+    """What computes the models, where that is not left to the programs."""
+    return None if config["backend"] == "auto" else config["backend"]
 
 
 def adjustment_options(config: dict, made: Adapted) -> str:
     """How a model is adjusted: what its address says, and the hyper-parameters."""
-    return training_options(config["adjustment"] | _pulled(made.adaptation), AdjustmentSettings, seed=made.seed)
+    values = config["adjustment"] | _pulled(made.adaptation)
+    return training_options(values, AdjustmentSettings, seed=made.seed, backend=forced_backend(config))
 
 
 def continual_options(config: dict, run: Tuned) -> str:
@@ -149,7 +155,7 @@ def _pulled(made: Adjustment) -> dict[str, object]:
 
 def mlm_options(config: dict) -> str:
     """How a model goes on with the raw text of a language (`talk`)."""
-    return training_options(config["mlm"], PretrainSettings, PretrainOptions)
+    return training_options(config["mlm"], PretrainSettings, PretrainOptions, backend=forced_backend(config))
 
 
 def vocabulary_options(config: dict, name: str) -> str:

@@ -457,6 +457,9 @@ class Config(Section):
     models: Annotated[Text, Field(title="`hub`, or a folder with one folder per model")] = key(
         "where the models come from"
     )
+    backend: Literal["auto", "own", "library"] = key(
+        "what computes the models: our encoder, the library, or auto: ours where it knows the shape", default="auto"
+    )
     keep_models: Literal["all", "ref", "none"] = key("which fine-tuned models stay on disk after their last use")
     align_predict: AlignPredict = Field(alias="align-predict")
     anc: Anc

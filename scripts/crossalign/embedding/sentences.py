@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from crossalign.embedding.states import States, embed, make_store
 from crossalign.engine.batches import Store
 from crossalign.engine.tokens import Frame, named_token
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.meter import meter
 
 log = logging.getLogger("embed")
 
@@ -89,7 +91,8 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
         for window in _windows(path, size)
     )
     states = States(model)
-    with ArrayWriter() as writer, ThreadPoolExecutor(1) as reader:
+    done = 0
+    with ArrayWriter() as writer, ThreadPoolExecutor(1) as reader, meter(sum(totals.values()), "sentences") as tell:
         coming = reader.submit(next, prepared, None)
         while window := coming.result():
             coming = reader.submit(next, prepared, None)
@@ -98,7 +101,9 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
                 shape = (model.config.layers + 1, totals[lang], model.config.hidden)
                 lengths = np.zeros(totals[lang], dtype=np.int32)
                 writer.begin(lang, out / f"{lang}.npy", shape, {out / f"{lang}.lengths.npy": lengths})
-            result = embed(states, store, spans, last_first=options.last_layer == "cls")
+            told = partial(lambda before, count: tell(before + count), done)
+            result = embed(states, store, spans, last_first=options.last_layer == "cls", tell=told)
+            done += len(spans)
             _check(result, writer.rows, files[lang])
             # A file that grew while it was read has more rows than lengths; the writer refuses it at its end.
             room = lengths[writer.rows : writer.rows + len(spans)]

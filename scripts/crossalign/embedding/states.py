@@ -126,17 +126,23 @@ def make_store(model: Loaded, examples: Sequence[Sequence[int]]) -> Store:
 
 
 def embed(
-    states: States, store: Store, spans: np.ndarray, layer: int | None = None, last_first: bool = False
+    states: States,
+    store: Store,
+    spans: np.ndarray,
+    layer: int | None = None,
+    last_first: bool = False,
+    tell: Callable[[int], None] = lambda count: None,
 ) -> Tensor:
     """Layers x examples x neurons in fp32, on the last layer's device: means over `spans` (start and stop).
 
     With `layer` only that one (0: the embeddings). With `last_first` the last layer gives the first token's state
-    instead of a mean.
+    instead of a mean. `tell` is told how many examples are done.
     """
     model = states.model
     config, device = model.config, model.placement.last
     wanted = range(config.layers + 1) if layer is None else [layer]
     out = torch.empty((len(wanted), len(store), config.hidden), device=device)
+    done = 0
     try:
         with torch.inference_mode():
             for members in by_length(store.lengths, model.budget):
@@ -150,6 +156,8 @@ def embed(
                         out[number - wanted[0]].index_copy_(0, rows, pooled.to(device))
 
                 states.run(batch, pool, layer)
+                done += len(members)
+                tell(done)
     except torch.OutOfMemoryError:
         raise UserError(
             f"a batch of {model.budget} tokens does not fit beside the weights; use a smaller --token-budget"

@@ -21,6 +21,7 @@ from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import Frame, word_pieces
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
+from crossalign.runtime.meter import meter
 
 log = logging.getLogger("embed")
 
@@ -138,7 +139,8 @@ def embed_pairs(
         raise UserError(f"no pair of words lies within {max_length} tokens; use a larger --max-length")
     partners = unrelated_partners(kept, seed)
     store = make_store(model, examples)
-    vectors = embed(States(model), store, np.array(spans, dtype=np.int64), layer)[0].cpu().numpy()
+    with meter(len(store), "sentences") as tell:
+        vectors = embed(States(model), store, np.array(spans, dtype=np.int64), layer, tell=tell)[0].cpu().numpy()
     related = vectors.reshape(len(kept), 2, -1)
     unrelated = np.stack([related[:, 0], related[partners, 1]], axis=1)
     if not np.isfinite(related).all():

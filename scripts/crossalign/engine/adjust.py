@@ -28,6 +28,7 @@ from crossalign.engine.seeds import derive
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import BUDGET, TaskModel
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.meter import metered
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -207,9 +208,9 @@ class Adjusting:
             if tensors is not None:
                 self.engine.load_state(tensors)
                 log.info("going on at step %d", progress.step + 1)
-            while progress.step < self.steps:
-                self.engine.step(self.stream.at(progress.step))
-                progress.step += 1
+            for step in metered(range(progress.step, self.steps)):
+                self.engine.step(self.stream.at(step))
+                progress.step = step + 1
                 if progress.step < self.steps and saver.due():
                     self._check()
                     saver.save(self.engine.state())

@@ -8,6 +8,7 @@ from typing import Any
 
 from crossalign.engine.checkpoints import Progress, Saver
 from crossalign.engine.hyperparameters import Settings
+from crossalign.runtime.meter import metered
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class EpochTraining:
             self.load_state(tensors)
             epoch, index = divmod(history.step, self.epoch_steps)
             log.info("going on at epoch %d, batch %d", epoch + 1, index + 1)
-        for step in range(history.step, settings.epochs * self.epoch_steps):
+        for step in metered(range(history.step, settings.epochs * self.epoch_steps)):
             epoch, index = divmod(step, self.epoch_steps)
             if index == 0 and history.out_of_patience(settings.patience):
                 log.info("no better dev score for %d epochs: stopping", settings.patience)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.layout import Layout
 from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.shape import check_architecture
 from crossalign.engine.weights import Shards, audit, check_finite, library_knows, plain_name, read_config
 from crossalign.runtime.errors import UserError
 
@@ -275,6 +276,7 @@ def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     path, raw = folder / "config.json", read_config(folder)
+    check_architecture(raw, str(path))
     if not library_knows(raw["model_type"]):
         raise UserError(f"{path}: the library has no model of type '{raw['model_type']}'")
     try:

@@ -27,6 +27,7 @@ from crossalign.engine.seeds import derive
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.meter import metered
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -187,7 +188,7 @@ class Pretraining:
         dev_every = settings.dev_every or report_every
         if not progress.dev:
             self._measure_dev()
-        for step in range(progress.step, settings.steps):
+        for step in metered(range(progress.step, settings.steps), shown=self.team.first):
             self.engine.step(self.store.members(step))
             progress.step = step + 1
             if steady is None:

@@ -63,6 +63,14 @@ def knows_shape(raw: dict[str, Any]) -> bool:
     return family in _FAMILIES and activation == "gelu" and raw.get("position_embedding_type", "absolute") == "absolute"
 
 
+def check_architecture(raw: dict[str, Any], where: str) -> None:
+    """Refuse a config.json that names two families: without prefix BERT's and RoBERTa's weights have the same names."""
+    told, family = (raw.get("architectures") or [""])[0], raw["model_type"]
+    kind = re.sub(r"(For|Model|LMHead).*", "", told)
+    if kind in _ARCHITECTURES and family not in _ARCHITECTURES[kind]:
+        raise UserError(f"{where}: architectures names {told}, but model_type '{family}'; one of them is wrong")
+
+
 @dataclass(frozen=True)
 class EncoderConfig:
     """Everything that decides the shape and the arithmetic of an `Encoder`."""
@@ -119,14 +127,11 @@ class EncoderConfig:
             raise UserError(f"{where}: {activation} '{raw[activation]}' is not supported, only 'gelu'")
         if raw.get("position_embedding_type", "absolute") != "absolute":
             raise UserError(f"{where}: position_embedding_type '{raw['position_embedding_type']}' is not 'absolute'")
-        if raw.get("is_decoder"):
+        if raw.get("is_decoder") and family != XGLM:
             raise UserError(
                 f"{where}: is_decoder: true makes the model causal, which '{family}' is not here; take it out"
             )
-        told = (raw.get("architectures") or [""])[0]
-        kind = re.sub(r"(For|Model|LMHead).*", "", told)
-        if kind in _ARCHITECTURES and family not in _ARCHITECTURES[kind]:
-            raise UserError(f"{where}: architectures names {told}, but model_type '{family}'; one of them is wrong")
+        check_architecture(raw, where)
         if missing := [key for key, ours in keys.items() if ours in _REQUIRED and key not in raw]:
             raise UserError(f"{where}: missing {', '.join(missing)}")
         values = {ours: raw[key] for key, ours in keys.items() if raw.get(key) is not None}

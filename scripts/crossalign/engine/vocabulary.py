@@ -66,9 +66,9 @@ def audit(
     vocabulary = Vocabulary(tokenizer)
     cut = {}
     for lang, sentences in texts.items():
-        words = list(chain.from_iterable(sentences))
-        table = word_pieces(tokenizer, [words], ALL)
-        cut[lang] = [table[word] for word in words]
+        sentences = list(sentences)
+        pieces = word_pieces(tokenizer, sentences, ALL)
+        cut[lang] = [word for words in sentences for word in pieces(words)]
     used = {
         lang: {
             piece for piece in set(chain.from_iterable(words)) - {vocabulary.unknown} if vocabulary.has_letter(piece)

@@ -117,6 +117,8 @@ def _ask(question: Callable[[], Answer], what: str, policy: RetryPolicy) -> Answ
             raise SourceError(f"{what}: {error}") from error
         except errors.HfHubHTTPError as error:
             status = error.response.status_code
+            if status == 404:
+                raise SourceError(f"{what}: the hub knows no such repository or revision (HTTP 404)") from error
             kind = TransientError if status >= 500 or status in (408, 429) else SourceError
             raise kind(f"{what}: HTTP {status} from the hub") from error
         except httpx.HTTPError as error:

@@ -92,6 +92,10 @@ def _check_names(name: str, hub: str, revision: str, names: list[str]) -> None:
         )
     if "config.json" not in names:
         raise UserError(f"model {name}: {hub} at revision {revision} holds no config.json")
+    if not {"tokenizer.json", "vocab.txt"} & set(names):
+        raise UserError(
+            f"model {name}: {hub} at revision {revision} holds no fast tokenizer (tokenizer.json, or BERT's vocab.txt)"
+        )
 
 
 def _check_index(folder: Path, names: list[str]) -> None:

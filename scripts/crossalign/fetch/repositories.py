@@ -114,7 +114,7 @@ def find_offer(repository: Repository, settings: Settings) -> Offer:
             f"{repository} is missing or unknown to {settings.lock}, and the network is switched off: get it from "
             f"{repository.page} and put it into {place}/"
         )
-    raise UserError("\n  ".join([text, *problems]))
+    raise UserError((" " if len(problems) == 1 else "\n  ").join([text, *problems]))
 
 
 def _on_mirror(repository: Repository, settings: Settings) -> list[RemoteFile]:

@@ -22,9 +22,9 @@ def model_folder(config: dict, name: str) -> Path:
 def measured_model(config: dict, name: str) -> dict[str, int]:
     """Layers, neurons and parameters, as far as the files are here and can be read."""
     folder = model_folder(config, name)
-    shape = read_shape(folder)
-    if not shape:
+    if not (folder / "config.json").is_file():
         return {}
+    shape = read_shape(folder)
     found = {
         field: shape[kind] for field, kind in (("layers", "layers"), ("neurons_per_layer", "neurons")) if kind in shape
     }

@@ -220,7 +220,7 @@ def table5(context: Context) -> Table:
         for name in audits
     }
     rows = []
-    for lang in ["en", *others(config), *study(config)["unseen"]]:
+    for lang in ["en", *others(config), *study(config).get("unseen", ())]:
         cells = []
         for name, fields in shown.items():
             row = audits[name].get(lang)
@@ -242,7 +242,7 @@ def table6(context: Context) -> Table:
     """Mean L2 distances of related and unrelated words, and how well they tell the two apart."""
     config, rows = context.config, []
     for name in studied(config):
-        for lang in study(config)["adjust"]:
+        for lang in study(config).get("adjust", ()):
             runs = {"before": Base(name), "after": adjusted(config, name, lang)[0]}
             panels = {when: context.results.distances(run, lang) for when, run in runs.items()}
             cells = []
@@ -268,7 +268,7 @@ def table7(context: Context) -> Table:
     """Scores before and after, in the language of the adjustment."""
     config, rows = context.config, []
     for name in studied(config):
-        for lang in study(config)["adjust"]:
+        for lang in study(config).get("adjust", ()):
             after, cells = adjusted(config, name, lang)[0].name, []
             for each in ADJUSTED_TASKS:
                 values = [adjusted_score(context, tuned(config, one, each), lang) for one in (name, after)]

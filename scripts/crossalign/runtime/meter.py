@@ -1,0 +1,46 @@
+"""How far a long loop is: a bar on a terminal, a plain line each minute in a log."""
+
+import contextlib
+import logging
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+log = logging.getLogger("meter")
+
+MINUTE = 60.0
+
+
+@contextlib.contextmanager
+def meter(total: int, unit: str, done: int = 0, shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """A function to be told how many of `total` are done; `done` of them were before."""
+    if not shown:
+        yield lambda now: None
+    elif sys.stderr.isatty():
+        from tqdm import tqdm
+        from tqdm.contrib.logging import logging_redirect_tqdm
+
+        # Lines of the log are written above the bar.
+        bar = tqdm(total=total, initial=done, unit=f" {unit}", dynamic_ncols=True, leave=False)
+        with bar, logging_redirect_tqdm():
+            yield lambda now: bar.update(now - bar.n)
+    else:
+        start = last = time.monotonic()
+
+        def tell(now: int) -> None:
+            nonlocal last
+            if (clock := time.monotonic()) - last >= MINUTE and now > done:
+                last = clock
+                left = (clock - start) / (now - done) * (total - now) / MINUTE
+                log.info("%d of %d %s, about %d min left", now, total, unit, math.ceil(left))
+
+        yield tell
+
+
+def metered(steps: range, unit: str = "steps", shown: bool = True) -> Iterator[int]:
+    """The numbers of the steps that are left, shown as they are done."""
+    with meter(steps.stop, unit, steps.start, shown) as tell:
+        for step in steps:
+            yield step
+            tell(step + 1)

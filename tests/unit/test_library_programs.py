@@ -1,0 +1,56 @@
+"""A model of the library through the programs, and how the config's `backend` reaches them."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from tests.unit.family_models import write_family
+from tests.unit.test_library_families import records_of
+
+from crossalign.catalog.addresses import Adapted, Adjustment, Tuned
+from crossalign.catalog.commands import adjustment_options, finetune_options, mlm_options
+from crossalign.catalog.config import load
+from crossalign.catalog.params import embed_model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "backend"), [("gemma3_text", "auto"), ("bert", "library")])
+def test_a_model_is_tuned_and_scored_from_the_command_line(root, tmp_path, family, backend):
+    def program(name, *options):
+        command = [sys.executable, root / "scripts" / name, *options, "--device", "cpu"]
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        # The library's warnings and bars are not for logs.
+        assert "transformers" not in done.stderr and "%|" not in done.stderr, done.stderr
+
+    base, data, out = write_family(family, tmp_path / "base"), tmp_path / "data.jsonl", tmp_path / "out"
+    data.write_text("".join(json.dumps(record) + "\n" for record in 5 * records_of("ner")), encoding="utf-8")
+    program(
+        "finetune.py", "--model", base, "--task", "ner", "--train", data, "--dev", data, "--epochs", 3, "--batch", 6,
+        "--learning-rate", 3e-3, "--backend", backend, "--init", "random-2", "--out", out,
+    )  # fmt: skip
+    report = json.loads((out / "training.json").read_text())
+    assert report["backend"] == "library"
+    sets = ["--sets", f"ner/toy/test={data}", "--out", tmp_path / "scores.json"]
+    program("evaluate.py", "--base", base, "--tuned", out / "model", *sets)
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert scores["ner/toy/test"]["F1"] == pytest.approx(report["dev"][report["best_epoch"] - 1]["F1"], abs=1e-3)
+
+
+def test_the_config_reaches_the_programs(root):
+    config = load([root / "config.yaml"])
+    run, made = (
+        Tuned("mbert", "ner", "wikiann_en", "ref", 2),
+        Adapted("mbert", Adjustment("hi", "30k", "avg", "all"), 1),
+    )
+    files = SimpleNamespace(model=["base/config.json"], get=lambda name: None)
+    for backend, flag in (("auto", ""), ("library", "--backend library")):
+        config["backend"] = backend
+        told = [finetune_options(config, run), adjustment_options(config, made), mlm_options(config)]
+        for options in (*told, embed_model(config, files)):
+            assert (flag in options) and ("--backend" in shlex.split(options)) == bool(flag)
