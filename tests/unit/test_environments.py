@@ -74,6 +74,7 @@ LISTED_AS = {"yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
 BROUGHT = {
     "httpx": "huggingface-hub",  # its own client, whose errors are told apart
     "urllib3": "requests",  # likewise
+    "tqdm": "transformers",  # its own bars
     "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels)
 }
 # Imported inside functions that no rule of the environment calls.
