@@ -390,3 +390,10 @@ def test_stages_add_up_and_are_read_again():
     assert stages.seconds["read"] >= 0.07 and sum(stages.seconds.values()) <= passed
     found = read_stages(str(stages))
     assert all(abs(found[name] - seconds) <= 0.005 + 1e-9 for name, seconds in stages.seconds.items())
+
+
+@pytest.mark.parametrize("question", ["-n", "--dry-run", "--unlock", "--help"])
+def test_questions_are_snakemakes_own(project, root, question):
+    done = start_run(project, root, "--", "--profile", "profiles/demo", question)
+    assert done.stdout.splitlines() == ["--profile", "profiles/demo", question]
+    assert not (project / NOTES).exists()

@@ -232,10 +232,11 @@ def test_the_same_number_of_parts_is_resampled_alike():
 
 
 def test_hand_computed_standard_errors():
-    draws = [np.array([0.1, 0.3]), None, np.array([0.5, 0.5]), np.array([0.4, 0.6])]
+    draws = [np.array([0.1, 0.3]), None, np.array([0.5, 0.9]), np.array([0.4, 0.6])]
     found = bootstrap.standard_errors([0.2, 0.9, 0.5, math.nan], draws)
     assert found[1] is None and found[3] is None
-    assert found[0] == pytest.approx((0.02**0.5, 0.02**0.5)) and found[2] == (0.0, 0.0)
+    # The distances from the highest layer that has a value are -0.4 and -0.6.
+    assert found[0] == pytest.approx((0.02**0.5, 0.02**0.5)) and found[2] == (pytest.approx(0.08**0.5), 0.0)
     assert bootstrap.standard_errors([0.2, math.nan], [None, None]) == [None, None]
 
 
