@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,18 +11,9 @@ from pathlib import Path
 import yaml
 from tests.slurm.cluster import Cluster
 from tests.slurm.settings import ACCOUNT, PARTITION
-from tests.workflow import PARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = Path(__file__).with_name("launch.py")
-
-
-def copy_project(folder: Path) -> None:
-    """The workflow without its tests and results."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in PARTS:
-        source = ROOT / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
 
 
 def fill_in(folder: Path, accounting: bool = True) -> Path:

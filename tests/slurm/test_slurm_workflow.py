@@ -9,8 +9,8 @@ import time
 from threading import Thread
 
 import pytest
-from tests.slurm.harness import Run, copy_project, job_of, pending, training
-from tests.workflow import shrink_world
+from tests.slurm.harness import Run, job_of, pending, training
+from tests.workflow import copy_project
 
 # One task, two languages: few jobs, all kinds of them.
 SMALL = {
@@ -30,11 +30,10 @@ def start(cluster, folder, *arguments, seeds=(1,), targets=()):
 
 
 @pytest.fixture(scope="module")
-def made(cluster, tmp_path_factory):
+def made(root, cluster, tmp_path_factory):
     """A tiny demo world, and from it the scores of two seeds: everything through SLURM."""
     folder = tmp_path_factory.mktemp("project") / "a project"  # a space, as people have them
-    copy_project(folder)
-    shrink_world(folder, wikiann={"large": SIZES, "small": SIZES})
+    copy_project(root, folder, wikiann={"large": SIZES, "small": SIZES})
     (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
     start(cluster, folder, "--group-components", "run=2", "prepare=20", seeds=(1, 2)).finish(400)
     return folder

@@ -1,6 +1,5 @@
 """align_bitext.py: the three programs give the same file, and what they do wrong is told."""
 
-import gzip
 import os
 import signal
 import subprocess
@@ -10,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from benchmarks.link_scores import Score, parse_gold
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import align_bitext
@@ -201,26 +199,3 @@ def test_killed_run_leaves_nothing_and_the_next_one_succeeds(root, tmp_path):
     subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
     assert out.read_text().splitlines() == DIAGONAL
     assert [path.name for path in out.parent.iterdir()] == ["links"]
-
-
-def test_error_rate_by_hand():
-    score = Score()
-    sure, possible = parse_gold("1-1 2p3")
-    assert (sure, possible) == ({(0, 0)}, {(1, 2)})
-    score.add([(0, 0), (1, 2), (3, 3)], sure, possible)
-    assert (score.precision, score.recall) == (pytest.approx(2 / 3), 1.0)
-    assert score.error_rate == pytest.approx(1 - (1 + 2) / (3 + 1))
-
-
-@pytest.mark.slow
-def test_english_in_another_script_is_linked_almost_perfectly(program, shared):
-    """Same words, same order, no letter in common: nearly every word finds its copy."""
-    with gzip.open(shared / "data" / "tatoeba" / "eng-fra.tsv.gz", "rt", encoding="utf-8") as stream:
-        english = [line.split("\t")[0] for _, line in zip(range(4000), stream, strict=False)]
-    script = {k: chr(0x10A0 + k) for k in range(33, 127)}
-    done = program(lines=[f"1.0\t{text}\t{text.translate(script)}" for text in english])
-    score = Score()
-    for text, line in zip(english, done.lines, strict=True):
-        found = [tuple(map(int, link.split("-"))) for link in line.split()]
-        score.add(found, [(k, k) for k in range(len(text.split()))])
-    assert score.error_rate < 0.02

@@ -11,7 +11,6 @@ from crossalign.catalog.config import check
 from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
-from crossalign.plan.jobs import planned
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 
@@ -77,13 +76,6 @@ def test_the_command_says_what_alpha_weighs(two):
     assert flags(continual_options(other, turned))["--continual-alpha-scope"] == "alignment"
     # Nothing else of the two trainings differs.
     assert finetune_options(two, RUN) == finetune_options(two, main)
-
-
-def test_the_plan_prices_it_as_continual_learning(two):
-    jobs = planned(catalog_of(two), ["adjust/table2"]).jobs
-    job = jobs[f"results/paper/{RUN.path()}/model/model.safetensors"]
-    main = jobs[f"results/paper/{RUN.path().replace('-both', '')}/model/model.safetensors"]
-    assert (job.rule, job.inputs) == (main.rule, main.inputs) and job.rule == "finetune"
 
 
 @pytest.mark.parametrize("item", TABLES)

@@ -119,21 +119,6 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     assert rows[f"{kind}/test"] == json.loads(json.dumps(expected))
 
 
-def test_given_vectors_are_kept_with_the_model(root, monkeypatch, world, tmp_path):
-    task = get_word_task("pos")
-    words = sorted({word for words in task.words(task.read(world / "dev.conllu")) for word in words})
-    (tmp_path / "v.vec").write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words[:20])))
-    program(
-        root, monkeypatch, "--task", "pos", "--train", world / "dev.conllu", "--patience", "0", "--epochs", "1", *FAST,
-        "--sets", f"trees/wo_wtb/dev={world / 'dev.conllu'}", "--vectors", tmp_path / "v.vec", "--out", tmp_path,
-    )  # fmt: skip
-    model = load_word_model(tmp_path / "model", get_word_task)
-    assert model.lexicon.given == words[:20]
-    assert model.encoder.vectors[1:].tolist() == [[n, 1, 0] for n in range(20)]
-    report = json.loads((tmp_path / "training.json").read_text())
-    assert report["best_epoch"] is None and report["dev"] == [] and report["passes_per_epoch"] == 7
-
-
 def weights(trained):
     return {name: value.clone() for name, value in trained.model.state_dict().items()}
 
@@ -255,3 +240,18 @@ def test_bad_input_is_told_in_one_line(root, monkeypatch, world, tmp_path, capsy
     assert error.startswith("error: ") and error.count("\n") == 1
     assert re.search(message, error), error
     assert not (tmp_path / "out").exists()
+
+
+def test_given_vectors_are_kept_with_the_model(root, monkeypatch, world, tmp_path):
+    task = get_word_task("pos")
+    words = sorted({word for words in task.words(task.read(world / "dev.conllu")) for word in words})
+    (tmp_path / "v.vec").write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words[:20])))
+    program(
+        root, monkeypatch, "--task", "pos", "--train", world / "dev.conllu", "--patience", "0", "--epochs", "1", *FAST,
+        "--sets", f"trees/wo_wtb/dev={world / 'dev.conllu'}", "--vectors", tmp_path / "v.vec", "--out", tmp_path,
+    )  # fmt: skip
+    model = load_word_model(tmp_path / "model", get_word_task)
+    assert model.lexicon.given == words[:20]
+    assert model.encoder.vectors[1:].tolist() == [[n, 1, 0] for n in range(20)]
+    report = json.loads((tmp_path / "training.json").read_text())
+    assert report["best_epoch"] is None and report["dev"] == [] and report["passes_per_epoch"] == 7

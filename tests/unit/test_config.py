@@ -157,23 +157,3 @@ def test_every_key_is_on_the_page_and_has_a_meaning(table, config):
     assert all(meaning and values for meaning, values, _ in table.values())
     for name, part in json_schema()["$defs"].items():
         assert all("description" in inner or "$ref" in inner for inner in part["properties"].values()), name
-
-
-@pytest.mark.parametrize(
-    ("row", "values", "default"),
-    [
-        (("downloads", "attempts"), "a whole number from 1 to 20", "`5`"),
-        (("downloads", "offline"), "true or false", "`false`"),
-        (("align-predict", "grid.batch"), "a list, each a whole number from 1", "`[16, 32]`"),
-        (("align-predict", "test_treebanks"), None, "`{ sl: sl_ssj }`"),
-        (("adjust", "tasks"), "a list, each one of nli, ner, qa", "`[nli, ner, qa]`"),
-        (("finetune", "defaults.betas"), "a list of two numbers, each from 0 and below 1", "`[0.9, 0.999]`"),
-        (("finetune", "adjust-qa"), "as `defaults`", None),
-        (("pretrain", "models.<name>.attention_dropout"), "a number from 0 and below 1 or null", "`null`"),
-        (("pretrain", "models.<name>.layers"), "a whole number from 1", "`12`"),
-    ],
-)
-def test_values_and_defaults(table, row, values, default):
-    _, shown_values, shown_default = table[row]
-    assert values in (None, shown_values)
-    assert default in (None, shown_default)

@@ -17,7 +17,7 @@ from crossalign.data.conllu import NO_HEAD, Sentence, assign_folds, part_of, rea
 from crossalign.data.lines import read_rows, write_rows
 from crossalign.data.ner import FORMATS, read_ner, tag_set, to_iob2
 from crossalign.data.nli import coin, mix_with_english, read_multinli, read_pairs, read_xnli
-from crossalign.data.parallel import first_rows, read_column, read_extension, read_pud, read_text
+from crossalign.data.parallel import read_column, read_extension, read_pud, read_text
 from crossalign.data.parallel import read_pairs as pairs_in_step
 from crossalign.data.qa import cross_questions, prepare_questions, read_questions
 from crossalign.data.report import Report
@@ -425,15 +425,6 @@ def test_one_column_of_many():
         list(read_column(lines("en\tfr\n"), "t", "de"))
     with pytest.raises(UserError, match="t, line 3: an empty sentence in column 'fr'"):
         list(read_column(lines("en\tfr\na\tb\nc\t\n"), "t", "fr"))
-
-
-def test_rows_are_counted_and_must_be_there():
-    report = Report()
-    assert list(first_rows("abcd", 3, "t", report)) == ["a", "b", "c"]
-    assert report.as_dict()["dropped"] == {"after the rows asked for": 1}
-    assert list(first_rows("abcd", 0, "t", Report())) == list("abcd")
-    with pytest.raises(UserError, match=r"t: 4 rows, but 5 are asked for \(--rows\)"):
-        list(first_rows("abcd", 5, "t", Report()))
 
 
 def put(folder, name, text):

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import os
-import re
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.nli import read_pairs
-from crossalign.data.parallel import read_pud
 from crossalign.data.qa import prepare_questions, read_questions
 from crossalign.data.report import Report
 
@@ -90,19 +88,3 @@ def test_questions(row, prepare):
     else:
         assert set(report.dropped) <= {"impossible"}
         assert validate("qa", out) == report.kept
-
-
-def test_parallel_treebanks_are_parallel(shared):
-    banks = sorted((shared / "data" / "ud").glob("UD_*-PUD/*.gz"))
-    assert len(banks) == 16
-    figures = {}
-    for path in banks:
-        with opened(path) as stream:
-            texts = list(read_pud(stream, str(path)))
-        assert len(texts) == 1000
-        # Years and other long numbers survive translation, so lines in step share them.
-        figures[path.name[:2]] = [set(re.findall("[0-9]{4}", text)) for text in texts]
-    for lang, rows in figures.items():
-        hits = sum(bool(own & english) for own, english in zip(rows, figures["en"], strict=True))
-        shifted = sum(bool(own & english) for own, english in zip(rows[1:], figures["en"], strict=False))
-        assert hits > 50 and hits > 5 * shifted, lang

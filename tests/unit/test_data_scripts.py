@@ -1,4 +1,4 @@
-"""The prepare programs from raw files, in the upstream archives' form, to checked sets."""
+"""The prepare programs from raw files, in the form of the archives upstream, to sets that the checks find sound."""
 
 import gzip
 import importlib

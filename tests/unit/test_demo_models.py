@@ -12,7 +12,9 @@ from tests.pretrain_toys import make_text, make_tokenizer
 from tools import demo_models
 from tools.demo_models import finished, write_provenance
 
+from crossalign.engine.checkpoints import InterruptedTraining
 from crossalign.engine.folders import load_weights
+from crossalign.engine.pretrain import Pretraining
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
@@ -135,3 +137,44 @@ def test_the_program_lists_what_is_missing(place, tmp_path, root):
     assert done.stdout == "mbert\tmissing\nfurther\tmissing\n"
     wrong = subprocess.run([*command, "--models", "gpt"], capture_output=True, text=True)
     assert wrong.returncode == 1 and wrong.stderr == "error: --models gpt: not one of further, mbert, xglm\n"
+
+
+def test_an_interruption_in_either_stage_changes_nothing(place, tmp_path, monkeypatch):
+    train(place, "mbert", tmp_path / "whole", tmp_path / "work1")
+    plain, stops = Pretraining._maybe_save, []
+
+    def stop(self):
+        at = (self.settings.block, self.progress.step)
+        if at in ((8, 5), (32, 4)) and at not in stops:
+            stops.append(at)
+            self.saver.stop_requested = True
+        plain(self)
+
+    monkeypatch.setattr(Pretraining, "_maybe_save", stop)
+    for _ in range(2):
+        with pytest.raises(InterruptedTraining):
+            train(place, "mbert", tmp_path / "parts", tmp_path / "work2")
+    reports = train(place, "mbert", tmp_path / "parts", tmp_path / "work2")
+    assert len(stops) == 2 and [report["resumed"] for report in reports] == [1, 1]
+    assert same(tmp_path / "whole/mbert", tmp_path / "parts/mbert")
+
+
+def test_later_positions_begin_like_the_earlier_ones(place):
+    folder, plan, _ = place
+    start = demo_models.begin(plan, plan["models"]["mbert"], folder / "joint.json", folder, 1)
+    table = start.encoder.embeddings.position.weight.data
+    before = table.clone()
+    demo_models.copy_positions(start.encoder, 8, 1)
+    assert torch.equal(table[:8], before[:8])
+    for place_, row in enumerate(table[8:], 8):
+        assert 0 < (row - table[place_ % 8]).std() < 0.6 * table[:8].std()
+
+
+def test_a_stuck_model_is_trained_again_with_half_the_rate(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(demo_models, "stuck", lambda report: report["settings"]["learning_rate"] > 6e-4)
+    plan = {
+        **place[1],
+        "defaults": {**place[1]["defaults"], "training": {**PLAN["defaults"]["training"], "steps": 100}},
+    }
+    reports = train((place[0], plan, place[2]), "mbert", tmp_path / "models", tmp_path / "work")
+    assert reports[0]["settings"]["learning_rate"] == 5e-4

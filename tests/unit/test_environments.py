@@ -1,20 +1,32 @@
-"""The two ways to install, pip and conda, give the same versions; environments hold what their programs import."""
+"""What is installed: pip and conda agree, environments hold what rules import; licences, pins, lists of rules."""
 
 import ast
+import contextlib
+import importlib.metadata
+import json
+import os
 import re
+import subprocess
 import sys
+import threading
 from functools import cache
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from tests.rule_texts import Rule, rules
 
 from crossalign.catalog import code_hash as recipe
+from crossalign.catalog.config import load, merge
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.jobs import planned
+from crossalign.progress.line import USUAL
+from crossalign.progress.words import WORDS
 from crossalign.tasks import declared, file_of
 
 ROOT = Path(__file__).resolve().parents[2]
-
 # conda-forge's name -> the name on the Python index
 RENAMED = {"pytorch": "torch", "huggingface_hub": "huggingface-hub"}
 
@@ -62,6 +74,7 @@ LISTED_AS = {"yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
 BROUGHT = {
     "httpx": "huggingface-hub",  # its own client, whose errors are told apart
     "urllib3": "requests",  # likewise
+    "tqdm": "transformers",  # its own bars
     "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels)
 }
 # Imported inside functions that no rule of the environment calls.
@@ -135,3 +148,203 @@ def test_a_lacking_package_is_found(root):
     figure = next(rule for rule in RULES if rule.name == "make_figure")
     moved = Rule(figure.name, figure.body.replace("data.yaml", "torch.yaml"))
     assert missing(root, moved) >= {"pydantic", "matplotlib"}
+
+
+@pytest.fixture(scope="module")
+def names(root):
+    return {rule.name for rule in rules(root)}
+
+
+@pytest.fixture(scope="module")
+def on_gpus(root):
+    return {rule.name for rule in rules(root) if rule.gpus}
+
+
+def test_the_document_names_the_rules_that_use_gpus(root, on_gpus):
+    text = (root / "docs" / "use" / "cluster.md").read_text(encoding="utf-8")
+    listed = re.search(r"the rules that use GPUs \(([^)]*)\)", text)[1]
+    assert sorted(re.findall(r"`(\w+)`", listed)) == sorted(on_gpus)
+
+
+def test_the_profile_names_rules(root, names):
+    text = (root / "profiles" / "slurm" / "config.yaml").read_text(encoding="utf-8")
+    groups = dict(entry.split("=") for entry in yaml.safe_load(text)["groups"])
+    shown = re.findall(r"^#   (\w+):", text, re.MULTILINE)
+    assert {*groups, *shown} <= names
+    assert "finetune" in shown
+    # One submission does a whole run, whatever its layers start from.
+    assert {rule for rule, group in groups.items() if group == "run"} == {"finetune", "finetune_random", "evaluate"}
+
+
+def test_the_planner_asks_for_gpus_where_the_rules_do(root, on_gpus):
+    """Two configs that together have jobs of all rules."""
+    asked = {}
+    for files, changes in (([], {"anc": {"norm_models": "pretrain"}}), ([root / "config.small.yaml"], {})):
+        config = load(files)
+        merge(config, changes)
+        for job in planned(catalog_of(config)).jobs.values():
+            asked.setdefault(job.rule, set()).add(job.gpus > 0)
+    assert {rule for rule, asks in asked.items() if asks == {True}} == on_gpus
+    assert all(len(asks) == 1 for asks in asked.values())
+
+
+def test_the_progress_line_has_words_for_every_rule(names):
+    prepared = {name for name in names if name.startswith("prepare_")}
+    assert prepared | set(WORDS) == names
+    assert set(USUAL) <= names
+
+
+# Licences that let a project under MIT be used and passed on; with LGPL and MPL, changes of the library stay open.
+ALLOWED = (
+    r"mit( license)?|mit-cmu|isc( license.*)?|[a-z0-9 -]*bsd[a-z0-9 -]*|apache[a-z0-9 .,-]*|mpl-2.0|mozilla public.*"
+    r"|psf-2.0|python software foundation license|cnri-python|zlib|cc0-1.0|bsl-1.0|public domain|lgpl[a-z0-9 .-]*"
+)
+# No licence in the metadata; what their own files say.
+SAID_ELSEWHERE = {
+    "conda-inject": "MIT",
+    "snakemake-interface-common": "MIT",
+    "snakemake-interface-logger-plugins": "MIT",
+}
+SAID_ELSEWHERE |= {f"snakemake-interface-{name}-plugins": "MIT" for name in ("report", "scheduler", "storage")}
+
+
+def dependencies(root):
+    """Everything that installing requirements.txt brings, by name."""
+    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    waiting = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    found = {}
+    while waiting:
+        wanted = waiting.pop()
+        name = re.sub(r"[-_.]+", "-", wanted.name).lower()
+        if name in found or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # a CPU build of torch lacks CUDA's parts
+            found[name] = importlib.metadata.distribution(wanted.name)
+            waiting += [Requirement(line) for line in found[name].requires or []]
+    return found
+
+
+def licences(name, metadata):
+    """Alternatives, each a list of licences that hold together."""
+    if expression := metadata.get("License-Expression"):
+        return [re.split(r" AND ", choice.strip("()")) for choice in expression.split(" OR ")]
+    classifiers = [
+        line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or [] if line.startswith("License")
+    ]
+    if classifiers:
+        return [[classifier] for classifier in classifiers]
+    told = (metadata.get("License") or SAID_ELSEWHERE.get(name, "")).splitlines()
+    return [re.split(r" AND ", choice) for choice in re.split(r"/| OR ", told[0] if told else "")]
+
+
+def allowed(licence):
+    return re.fullmatch(ALLOWED, licence.removesuffix(" WITH LLVM-exception").lower()) is not None
+
+
+def test_licences_of_all_dependencies_allow_an_mit_project(root):
+    found = dependencies(root)
+    assert {"snakemake", "torch", "numpy"} <= set(found)
+    nvidia = re.compile(r"nvidia-|cuda-")  # proprietary, of GPU builds of torch only, and never passed on
+    refused = {}
+    for name, distribution in found.items():
+        choices = licences(name, distribution.metadata)
+        if not nvidia.match(name) and not any(all(map(allowed, choice)) for choice in choices):
+            refused[name] = choices
+    assert refused == {}
+
+
+def test_gpl_alone_would_be_refused():
+    assert not allowed("GPL-3.0-only")
+    assert not allowed("GNU General Public License v3 (GPLv3)")
+    assert not allowed("AGPL-3.0")
+    assert not allowed("")
+    assert allowed("Apache-2.0 WITH LLVM-exception")
+
+
+@pytest.fixture
+def database():
+    """A server of advisories; `answer` makes its answer from the questions."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):  # the library's name
+            queries = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+            body = self.server.answer(queries)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body if isinstance(body, bytes) else json.dumps({"results": body}).encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def audit(root, address, *files):
+    environment = os.environ | {"CROSSALIGN_ADVISORIES": address, "no_proxy": "127.0.0.1"}
+    command = [sys.executable, str(root / ".ci" / "audit-pins"), *map(str, files)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_pins_without_advisories_pass(root, database):
+    asked = []
+    database.answer = lambda queries: asked.extend(queries) or [{} for _ in queries]
+    done = audit(root, f"http://127.0.0.1:{database.server_port}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{len(asked)} pins checked, 0 advisories" in done.stdout
+    names = {query["package"]["name"] for query in asked}
+    assert {"torch", "snakemake", "pytest"} <= names
+
+
+def test_a_pin_with_an_advisory_fails(root, database):
+    harm = {"vulns": [{"id": "MADE-UP-1"}]}
+    database.answer = lambda queries: [harm if query["package"]["name"] == "numpy" else {} for query in queries]
+    done = audit(root, f"http://127.0.0.1:{database.server_port}")
+    assert done.returncode == 1
+    assert re.search(r"^numpy \S+: MADE-UP-1$", done.stdout, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("answer", [b"<html>log in first</html>", b'{"results": []}', b'{"message": "busy"}', b"[]"])
+def test_an_answer_that_is_none_does_not_fail_and_is_told(root, database, answer):
+    database.answer = lambda queries: answer
+    done = audit(root, f"http://127.0.0.1:{database.server_port}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pins not checked" in done.stdout
+
+
+def test_no_network_does_not_fail_and_is_told(root):
+    done = audit(root, "http://127.0.0.1:9")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pins not checked" in done.stdout
+
+
+def test_a_line_that_pins_nothing_is_an_error(root, tmp_path):
+    (tmp_path / "list.txt").write_text("numpy==2.0\ntorch>=2\n")
+    done = audit(root, "http://127.0.0.1:9", tmp_path / "list.txt")
+    assert done.returncode == 1
+    assert "list.txt, line 2: not name==version: torch>=2" in done.stderr
+
+
+def test_no_package_index_is_named(root):
+    """Whoever installs chooses where packages come from; nothing here points pip, conda or apt anywhere."""
+    hosts = [
+        "py" + "pi.org",
+        "python" + "hosted.org",
+        "ana" + "conda.org",
+        "ana" + "conda.com",
+        "download.py" + "torch.org",
+    ]
+    hosts += ["deb.deb" + "ian.org", "registry.np" + "mjs.org"]
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z"], cwd=root, capture_output=True, check=True
+    )
+    names = [name for name in listed.stdout.decode().split("\0") if name]
+    assert ".ci/audit-pins" in names
+    files = [root / name for name in names if (root / name).is_file()]
+    found = [(str(file), host) for file in files for host in hosts if host.encode() in file.read_bytes()]
+    assert found == []

@@ -19,7 +19,7 @@ from crossalign.engine.task_model import TaskModel, load_tuned_model, read_info,
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.stages import read_stages
 from crossalign.tasks import get_task
-from crossalign.tasks.predictions import read_predictions, write_predictions, write_scores
+from crossalign.tasks.predictions import read_predictions, write_predictions
 
 TREES = """# sent_id = a
 1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_
@@ -197,13 +197,6 @@ def test_a_tokenizer_that_does_not_match(root, monkeypatch, tmp_path, capsys):
     with pytest.raises(SystemExit):
         run(root, monkeypatch, tmp_path, {"a": tmp_path / "a.x"})
     assert "the tokenizer belongs to another model" in capsys.readouterr().err
-
-
-def test_scores_file(tmp_path):
-    write_scores(tmp_path / "s.json", {"b": {"z": 1 / 3, "a": 2}, "a": {"z": 1.0}})
-    assert (tmp_path / "s.json").read_text() == (
-        '{\n  "a": {\n    "z": 1.0\n  },\n  "b": {\n    "a": 2,\n    "z": 0.333333\n  }\n}\n'
-    )
 
 
 def test_predictions_file(tmp_path):

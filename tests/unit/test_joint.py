@@ -1,7 +1,6 @@
 """Both losses of a fine-tuning in one pass through the encoder: the same effect as one pass after another."""
 
 import logging
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,12 +99,6 @@ def test_the_same_in_other_architectures(place, norm):
 
 
 # ---- the vector -----------------------------------------------------------------------------------------------------
-
-FIELDS = {
-    "labels": SimpleNamespace(pad=-100, shape="sequence"),
-    "heads": SimpleNamespace(pad=-100, shape="words"),
-    "kind": SimpleNamespace(pad=-100, shape="scalar"),
-}
 
 
 def test_joint_shapes_are_few():

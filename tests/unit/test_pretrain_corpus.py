@@ -179,3 +179,10 @@ def test_bad_texts(tmp_path):
         Corpus({"x": token_file(tmp_path / "x.uint16", [1, 2, 3])}, 7, 0.7, 1)
     with pytest.raises(UserError, match="no text to train on"):
         Corpus({}, 7, 0.7, 1)
+
+
+def test_going_back_gives_the_same(two):
+    corpus = Corpus(two, 4, 0.7, 1)
+    first = corpus.blocks(np.arange(50))
+    corpus.blocks(np.arange(200_000, 200_050))
+    assert np.array_equal(first, corpus.blocks(np.arange(50)))

@@ -1,4 +1,4 @@
-"""The progress line: how far, how long still, cut to the terminal, and plain where there is none."""
+"""The progress line, jobs in words, the story of a run as people read it, and the early look at its page."""
 
 import io
 import json
@@ -550,3 +550,10 @@ def test_the_page_of_a_run_that_still_goes_says_so(root, tmp_path):
     assert "This run is still going." in text and "0 of 48 tables and figures" in text and "Not made yet." in text
     # Verdicts and provenance are the run's own.
     assert sorted(file.name for file in results.rglob("*") if file.is_file()) == [".early.html", "config.json"]
+
+
+def test_a_page_is_made_when_there_is_something_new_but_not_too_often(look):
+    early = look("open(out, 'w').write('early')")
+    settle(early)
+    assert early.page.read_text() == "early" and not early.draft.exists() and early.process is None
+    assert early.next == early.time.now + PAUSE

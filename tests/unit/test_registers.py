@@ -1,4 +1,4 @@
-"""The registers: their form, what they must hold, and their agreement with the manifest of real files."""
+"""The registers agree with config and manifest; checksums; the lock file."""
 
 import csv
 import re
@@ -308,3 +308,11 @@ def test_processes_at_once_lose_no_row(tmp_path, root):
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0, 0]
     assert sorted(read_lock(lock)) == [f"process{number}/{row:02}" for number in range(4) for row in range(40)]
     assert [path.name for path in tmp_path.iterdir()] == ["lock.tsv"]
+
+
+@pytest.mark.parametrize(("name", "vocabulary"), [("mbert", 119547), ("xlmr-large", 250002), ("xglm-2.9b", 256008)])
+def test_parameters_fit_the_shape(models: dict[str, Model], name: str, vocabulary: int) -> None:
+    """Embeddings and twelve squares of the width per layer make all but half a percent of such a model."""
+    row = models[name]
+    expected = vocabulary * row.neurons + row.layers * 12 * row.neurons**2
+    assert row.parameters == pytest.approx(expected, rel=0.005)

@@ -364,3 +364,15 @@ def test_what_people_read(tables):
     assert find(tables["talk/table3"], language="Wolof", field="raw_sentences").shown == "1,000"
     shown = [number(v, 2, s) for v, s in ((-0.001, True), (1.0, True), (-1.5, False), (2.0, False))]
     assert shown == ["0.00", "+1.00", "−1.50", "2.00"] and number(1234567.0, 0, False) == "1,234,567"
+
+
+@pytest.mark.parametrize("item", ["align-predict/table4", "talk/table5"])
+def test_correlations_have_intervals_over_languages(tables, item):
+    rows = [row for row in tables[item].tidy() if row["mean"]]
+    assert {row["metric"] for row in rows} == {"spearman", "p"}
+    for row in rows:
+        if row["metric"] == "p":
+            assert row["low"] == row["high"] == ""
+        else:
+            assert -1 <= float(row["low"]) < float(row["mean"]) < float(row["high"]) <= 1
+    assert any("95 % intervals of rho" in note for note in tables[item].notes)

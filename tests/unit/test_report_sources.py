@@ -104,19 +104,6 @@ def test_curves_under_controls_stand_beside_those_as_measured(tmp_path):
     assert list(found["controls"]) == ["none", "strangers", "length"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("pair,value\n", r"pud\.csv: the columns pair, layer, index, value are needed"),
-        ("pair,layer,index,value\nen-ru,0,cka,high\n", r"pud\.csv: line 2: layer and value must be numbers"),
-    ],
-)
-def test_a_broken_curve_is_named(tmp_path, content, message):
-    write(tmp_path / "similarity/models/mbert/pud.csv", content)
-    with pytest.raises(UserError, match=message):
-        gather_curves(tmp_path, {Base("mbert")})
-
-
 def test_curves_of_an_earlier_config_are_not_shown(tmp_path):
     head = "pair,layer,index,value\n"
     for name, value in (("small", 0.3), ("dropped", 0.9)):

@@ -1,4 +1,4 @@
-"""scripts/run.py: which run it is, and what Snakemake is started with."""
+"""Starting a run: which one it is, whose lock it finds, signals, timers and stages."""
 
 import inspect
 import json
@@ -94,7 +94,6 @@ def test_a_snakemake_that_is_missing_is_told(project, root):
     assert done.returncode == 1 and done.stderr == "error: snakemake cannot be started: No such file or directory\n"
 
 
-pytestmark = pytest.mark.skipif(not holders.PROC.is_dir(), reason="processes are looked up in /proc")
 SLEEP = ("-c", "import time; time.sleep(600)")
 # The first locks again at once, as Snakemake would, and stays.
 ENTERS = """
@@ -113,6 +112,8 @@ time.sleep(600)
 @pytest.fixture
 def folder(tmp_path):
     """A folder with a lock as Snakemake leaves it."""
+    if not holders.PROC.is_dir():
+        pytest.skip("processes are looked up in /proc")
     (tmp_path / LOCKS).mkdir(parents=True)
     for kind in ("input", "output"):
         (tmp_path / LOCKS / f"0.{kind}.lock").write_text("results/x\n", encoding="utf-8")
@@ -165,9 +166,10 @@ def note(folder, pid, ticks="1", **changes):
     return holder
 
 
-def test_no_lock_no_question(tmp_path, alive):
-    note(tmp_path, alive, start_ticks(alive))
-    assert judge(tmp_path).state == "free"
+def test_no_lock_no_question(folder, tmp_path_factory, alive):
+    free = tmp_path_factory.mktemp("free")
+    note(free, alive, start_ticks(alive))
+    assert judge(free).state == "free"
 
 
 def test_the_lock_of_a_dead_run_goes(folder, dead):
@@ -388,3 +390,10 @@ def test_stages_add_up_and_are_read_again():
     assert stages.seconds["read"] >= 0.07 and sum(stages.seconds.values()) <= passed
     found = read_stages(str(stages))
     assert all(abs(found[name] - seconds) <= 0.005 + 1e-9 for name, seconds in stages.seconds.items())
+
+
+@pytest.mark.parametrize("question", ["-n", "--dry-run", "--unlock", "--help"])
+def test_questions_are_snakemakes_own(project, root, question):
+    done = start_run(project, root, "--", "--profile", "profiles/demo", question)
+    assert done.stdout.splitlines() == ["--profile", "profiles/demo", question]
+    assert not (project / NOTES).exists()

@@ -4,7 +4,6 @@ import json
 import shlex
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,6 @@ from crossalign.catalog.runs import count
 from crossalign.catalog.targets import evaluation_sets, trials_of
 from crossalign.engine.finetune import best_settings
 from crossalign.papers.all_items import catalog_of
-from crossalign.plan.jobs import planned
 from crossalign.runtime.errors import UserError
 
 REF = Tuned("mbert", "ner", "wikiann_en", "ref", 3)
@@ -152,26 +150,6 @@ def test_mistakes_are_told(search, changes, message):
     with pytest.raises(UserError) as told:
         check(config_with(search, **changes))
     assert message in str(told.value)
-
-
-def test_the_plan_prices_trials_and_forgets_them_when_they_are_done():
-    config = config_with({"learning_rate": [1e-5, 5e-5]}, seeds=[1, 2])
-    merge(config, {"align-predict": {"sources": ["en"], "layer_pairs": ["1-2"]}})
-    graph = planned(catalog_of(config), ["align-predict/table7"])
-    assert Counter(job.rule for job in graph.jobs.values() if job.rule.startswith("finetune")) == {
-        "finetune": 2, "finetune_random": 6
-    }  # fmt: skip
-    trials = {name for name, job in graph.jobs.items() if job.rule == "finetune_random" and "/grid-" in name}
-    # A search reads the accounts of its trials; their weights are deleted.
-    accounts = {graph.jobs[name].outputs[-1] for name in trials}
-    assert all(name.endswith("/training.json") for name in accounts) and len(accounts) == 4
-    data = {file for file, name in graph.maker.items() if graph.jobs[name].rule.startswith(("download_", "prepare_"))}
-    data.add("results/paper/config.json")
-    assert graph.remaining(data.__contains__) >= trials
-    left = graph.remaining((data | accounts).__contains__)
-    assert Counter(graph.jobs[name].rule for name in left) == {
-        "finetune": 2, "finetune_random": 2, "evaluate": 4, "make_table": 1
-    }  # fmt: skip
 
 
 def test_trials_and_settings_at_once_are_refused(tmp_path, root):

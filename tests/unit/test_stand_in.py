@@ -142,12 +142,6 @@ def test_numbers_of_own_models_are_not_judged_and_facts_are(small):
     assert kind(OWN) == kind(OTHER) == "moot"
 
 
-def test_curves_of_own_models_stand_beside_the_papers(small):
-    rows = [row for row in records(*small, "anc/figure4") if row["printed"]]
-    assert {row["series"] for row in rows} == {"English-French", "English-Estonian"}
-    assert {row["verdict"] for row in rows} == {OWN}
-
-
 def test_notes_speak_of_the_languages_that_are_there(small, root):
     for item in ("table1", "table4", "table6"):
         notes = {

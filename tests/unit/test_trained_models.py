@@ -67,6 +67,10 @@ def test_options(small):
     causal = pretrain_options(small, "small-causal-4x128")
     assert not any(flag in causal for flag in ("--norm", "--position-waves", "--residual-scaling"))
     assert "--residual-scaling" not in pretrain_options(small, "scale-pre")
+    assert "--attention-dropout" not in masked
+    changed = copy.deepcopy(small)
+    changed["pretrain"]["models"]["small"]["attention_dropout"] = 0.0
+    assert "--attention-dropout 0.0" in pretrain_options(changed, "small")
     assert vocabulary_options(small, "small-causal") == "--size 30000 --style xglm --lines 60000"
     # What is compared is not learnt, and pairs have a form of their own.
     assert "--skip-rows 4000" in prepare_options(small, DataSet("text", "mix_fr", "train"))

@@ -1,14 +1,9 @@
 """Romanisations against known spellings, and what must hold of every one."""
 
-import gzip
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossalign.data.conllu import read_sentences
-from crossalign.data.ner import FORMATS, read_ner
-from crossalign.data.report import Report
 from crossalign.data.transliteration import (
     BUCKWALTER,
     LANGUAGES,
@@ -95,35 +90,3 @@ def test_latin_words_stay(lang):
 @given(st.text(st.sampled_from([*BUCKWALTER, *"،؛؟٠١٢٣٤٥٦٧٨٩ \n"]), max_size=30))
 def test_buckwalter_is_reversible(text):
     assert from_buckwalter(to_buckwalter(text)) == text
-
-
-REAL = {
-    "ug": ("ud/UD_Uyghur-UDT/ug_udt-ud-*.conllu.gz",),
-    "bxr": ("ud/UD_Buryat-BDT/bxr_bdt-ud-*.conllu.gz",),
-    "myv": ("ud/UD_Erzya-JR/myv_jr-ud-*.conllu.gz",),
-    "ru": ("ud/UD_Russian-GSD/ru_gsd-ud-dev.conllu.gz", "wikiann/ru.dev.tsv.gz"),
-    "ar": ("ud/UD_Arabic-PUD/ar_pud-ud-*.conllu.gz", "wikiann/ar.dev.tsv.gz"),
-    "ja": ("ud/UD_Japanese-PUD/ja_pud-ud-*.conllu.gz", "wikiann/ja.dev.tsv.gz"),
-}
-
-
-@pytest.mark.parametrize("lang", REAL)
-def test_real_treebanks_and_entities(lang, shared):
-    latin = transliterator(lang)
-    foreign, changed = set(), 0
-    for path in [path for pattern in REAL[lang] for path in sorted((shared / "data").glob(pattern))]:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
-            if path.name.endswith(".tsv.gz"):
-                rows = read_ner(stream, str(path), FORMATS["wikiann-plain"], lang, "dev", Report())
-                texts = [(row["tokens"], "") for row in rows]
-            else:
-                texts = [(sentence.forms, sentence.text or "") for sentence in read_sentences(stream, str(path))]
-        for forms, text in texts:
-            for form in forms:
-                romanised = latin.form(form)
-                assert romanised.strip() and len(romanised.split()) <= len(form.split()), form
-                foreign.update(source_letters(romanised, lang))
-                changed += romanised != form
-            foreign.update(source_letters(latin.line(text), lang))
-    assert not foreign
-    assert changed > 1000

@@ -1,6 +1,7 @@
-"""Prices of jobs: the table, sizes of sets, benchmark files, and how near the plan comes to a real run."""
+"""The plan: jobs, what is left of them and the wall time; prices of jobs; what a run has taken."""
 
 import csv
+import json
 import os
 import platform
 import subprocess
@@ -8,16 +9,120 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossalign.catalog.addresses import Adapted, Base, Mlm, Tuned
 from crossalign.catalog.config import load
+from crossalign.catalog.inputs import Inputs, Job
 from crossalign.catalog.sets import DataSet
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_costs
 from crossalign.plan.estimate import Choice, Estimate
+from crossalign.plan.jobs import Graph, Machines, planned
+from crossalign.plan.measured import Ran, clock, measure, remarks
+from crossalign.plan.show import columns, duration, taken
 from crossalign.plan.work import Sizes, Work, kept, model_disk, readable, tuned_bytes
+from crossalign.report.gather import gather
+from crossalign.report.page import page
 from crossalign.runtime.errors import UserError
+
+
+def graph(*jobs, targets=()):
+    """Jobs as (name, what it reads, settings), each with one output of its name."""
+    made = [Job(rule, (name,), {"files": list(reads)}, **settings) for rule, name, reads, settings in jobs]
+    return Graph(made, targets)
+
+
+CHAIN = graph(
+    ("download", "file", (), {}),
+    ("train", "model", ["file"], {}),
+    ("score", "scores", ["model"], {}),
+    ("table", "table", ["scores"], {}),
+    targets=["table"],
+)
+
+
+@pytest.mark.parametrize(
+    ("there", "left"),
+    [
+        ((), {"file", "model", "scores", "table"}),
+        # Files that nothing reads any more are not missed.
+        (("table",), set()),
+        (("scores",), {"table"}),
+        # A missing target wants what it reads.
+        (("file",), {"model", "scores", "table"}),
+        (("file", "model"), {"scores", "table"}),
+    ],
+)
+def test_what_is_left(there, left):
+    assert CHAIN.remaining(there.__contains__) == left
+
+
+def test_what_depends_on_a_new_result_is_made_again():
+    jobs = graph(
+        ("a", "file", (), {}), ("b", "left", ["file"], {}), ("b", "right", ["file"], {}), targets=["left", "right"]
+    )
+    assert jobs.remaining(("right",).__contains__) == {"file", "left", "right"}
+
+
+def test_one_of_several_outputs_is_missed_only_where_it_is_read():
+    jobs = Graph([Job("train", ("model", "account")), Job("search", ("best",), {"files": ["account"]})], ["best"])
+    assert jobs.remaining(("account",).__contains__) == {"best"}
+    assert jobs.remaining(("model",).__contains__) == {"model", "best"}
+
+
+def test_targets_are_rules_items_or_files():
+    inputs = Inputs(catalog_of(load([])))
+    assert inputs.items_of("anc/figure4") == ["anc/figure4"]
+    assert inputs.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
+    assert len(inputs.items_of("talk")) == 10
+    assert inputs.items_of("grid") == ["align-predict/table3"]
+    for target in ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/"):
+        with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
+            inputs.target(target)
+
+
+DIAMOND = graph(
+    ("a", "a", (), {}), ("b", "b", "a", {"gpus": 1}), ("c", "c", "a", {"gpus": 1}), ("d", "d", "bc", {})
+)  # fmt: skip
+SECONDS = {"a": 1, "b": 5, "c": 2, "d": 1}.__getitem__
+
+
+def test_the_longest_chain_of_what_is_left():
+    assert DIAMOND.critical_path("abcd", SECONDS) == ["a", "b", "d"]
+    assert DIAMOND.tails("abcd", SECONDS) == {"a": 7, "b": 6, "c": 3, "d": 1}
+    assert DIAMOND.critical_path("cd", SECONDS) == ["c", "d"]
+    assert DIAMOND.critical_path("", SECONDS) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "machines", "wall"),
+    [
+        ("cd", Machines(1, 4), 3),
+        ("", Machines(1, 4), 0),
+        ("abcd", Machines(2, 4), 7),
+        ("abcd", Machines(1, 4), 9),
+        # A GPU job needs a core too, and without GPUs a core alone.
+        ("abcd", Machines(2, 1), 9),
+        ("abcd", Machines(0, 2), 7),
+    ],
+)
+def test_gpus_and_cores_bound_what_runs_together(names, machines, wall):
+    assert DIAMOND.wall_time(names, SECONDS, machines) == wall
+
+
+def test_transfers_share_one_line_and_threads_shrink_to_what_there_is():
+    jobs = graph(("download_file", "a", (), {}), ("download_model", "b", (), {}), ("x", "c", (), {"threads": 8}))
+    assert [jobs.wall_time("abc", lambda name: 1, Machines(1, cores)) for cores in (2, 10)] == [3, 2]
+
+
+def test_durations_and_columns():
+    shown = [duration(seconds) for seconds in (0.35, 61, 120, 7200, 864000)]
+    assert shown == ["0.35 s", "61 s", "2 min", "2 h", "10.0 days"]
+    assert list(columns([["a", 1], ["bcd", 100]])) == ["a      1", "bcd  100"]
+
 
 STEP = Row(10, 1, 4, 32, 12, 768, 0, "measured")
 
@@ -329,3 +434,143 @@ def test_sizes_are_readable():
     assert [readable(size) for size in (5, 1_500, 2_340_000, 4e11, 2.5e12)] == [
         "5 B", "1.5 kB", "2.34 MB", "400 GB", "2.5 TB"
     ]  # fmt: skip
+
+
+BEGIN = 1_700_000_000
+H200 = "NVIDIA H200"
+BASE = Base("small")
+TUNED = Tuned("small", "pos", "en_ewt", "ref", 1)
+
+
+def job(rule, output, *reads, subject=TUNED, gpus=1):
+    return Job(rule, (output,), {"files": list(reads)}, subject, gpus=gpus, benchmark=f"{rule}/a.tsv")
+
+
+JOBS = Graph(
+    [
+        job("pretrain", "model", subject=BASE),
+        job("finetune", "tuned", "model"),
+        job("evaluate", "scores", "tuned"),
+        job("embed_sentences", "vectors", "tuned"),
+        job("compare_languages", "similarity", "vectors", gpus=0),
+        Job("make_table", ("table",), {"results": ["scores"]}),
+    ]
+)
+# start and end of each, in seconds: evaluation and vectors share the card for ten of them
+TIMES = {"model": (0, 100), "tuned": (100, 160), "scores": (160, 180), "vectors": (170, 200), "similarity": (200, 230)}
+
+
+def write(results, graph, times, device=H200, **training):
+    for name, (start, end) in times.items():
+        file = results / "benchmarks" / graph.jobs[name].benchmark
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"s\th:m:s\tmax_rss\n{end - start}\t0:00:01\t1.0\n")
+        os.utime(file, (BEGIN + end, BEGIN + end))
+    for run in (BASE, TUNED):
+        note = results / run.path() / "training.json"
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(json.dumps({"seconds": 50, "device": device, "resumed": 0} | training))
+
+
+def clocks(found):
+    return {stage: None if spent.clock is None else round(spent.clock, 3) for stage, spent in found.stages.items()}
+
+
+def test_seconds_are_divided_among_the_jobs_that_share_them(tmp_path):
+    write(tmp_path, JOBS, TIMES)
+    found = measure(JOBS, tmp_path)
+    assert {stage: spent.seconds for stage, spent in found.stages.items()} == {
+        "pretraining": 100,
+        "fine-tuning": 60,
+        "evaluation": 20,
+        "vectors": 30,
+        "comparison": 30,
+    }
+    # Comparison needs no card.
+    assert clocks(found) == {
+        "pretraining": 100, "fine-tuning": 60, "evaluation": 15, "vectors": 25, "comparison": None,
+    }  # fmt: skip
+    assert (found.devices, found.unit) == ([H200], "card")
+    assert (found.begun, found.ended) == (BEGIN, BEGIN + 230)
+    total = found.total()
+    assert (total.jobs, total.seconds, total.clock) == (5, 240, pytest.approx(200))
+    assert clocks(measure(JOBS, tmp_path, cards=2))["vectors"] == 30
+
+
+def test_without_a_gpu_all_jobs_share_the_machine(tmp_path):
+    write(tmp_path, JOBS, TIMES, device="cpu")
+    found = measure(JOBS, tmp_path)
+    assert clocks(found)["comparison"] == 30
+    assert found.unit == "machine"
+    assert "device: CPU" in next(taken("demo", found))
+
+
+def test_times_that_a_copy_has_lost_are_not_used(tmp_path):
+    write(tmp_path, JOBS, TIMES)
+    for file in (tmp_path / "benchmarks").rglob("*.tsv"):
+        os.utime(file, (BEGIN, BEGIN))
+    found = measure(JOBS, tmp_path)
+    assert set(clocks(found).values()) == {None}
+    assert found.total().seconds == 240
+    assert found.begun is None
+    told = "\n".join(taken("small", found))
+    assert "tar keeps these" in told
+    assert "From the first start" not in told
+
+
+def test_earlier_attempts_of_a_training_count(tmp_path):
+    write(tmp_path, JOBS, TIMES, seconds=130, resumed=2)
+    found = measure(JOBS, tmp_path)
+    # Its last attempt took 100 s of which all may be training: at least 30 s lie before it; of the other 130 less 60.
+    assert found.stages["pretraining"].seconds == 130
+    assert clocks(found)["fine-tuning"] == 130
+    assert found.resumed == 2
+    assert "2 trainings went on from a checkpoint" in " ".join(remarks(found))
+    write(tmp_path, JOBS, TIMES, seconds=130)
+    assert measure(JOBS, tmp_path).stages["pretraining"].seconds == 100
+
+
+def test_jobs_without_a_file_and_broken_files_say_nothing(tmp_path):
+    assert measure(JOBS, tmp_path).stages == {}
+    assert "nothing is measured" in "".join(taken("small", measure(JOBS, tmp_path)))
+    write(tmp_path, JOBS, TIMES)
+    (tmp_path / "benchmarks" / "evaluate" / "a.tsv").write_text("s\n")
+    assert "evaluation" not in measure(JOBS, tmp_path).stages
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 50), st.integers(0, 200)), max_size=20))
+def test_the_clock_shows_each_second_once(jobs):
+    ran = [Ran(stage, seconds, end, True) for stage, seconds, end in jobs]
+    covered = {second for _, seconds, end in jobs for second in range(end - seconds, end)}
+    assert sum(clock(ran).values()) == pytest.approx(len(covered))
+    # With a card for each job nothing is shared.
+    assert sum(clock(ran, cards=20).values()) == pytest.approx(sum(seconds for _, seconds, _ in jobs))
+
+
+@pytest.fixture
+def demo(root, tmp_path):
+    """A folder with benchmark files of the demo's first table, one job after another."""
+    catalog = catalog_of(load([root / "config.demo.yaml"]))
+    graph = planned(catalog, ["align-predict/table1"])
+    names = [name for name, job in graph.jobs.items() if job.rule.startswith("finetune")]
+    names += [name for name, job in graph.jobs.items() if job.rule == "evaluate"]
+    write(tmp_path / "results" / "demo", graph, {name: (6 * at, 6 * at + 6) for at, name in enumerate(names)})
+    return catalog, tmp_path, len(names)
+
+
+def test_the_program_prints_stages(root, demo):
+    _, folder, many = demo
+    command = [sys.executable, str(root / "scripts" / "plan.py"), str(root / "config.demo.yaml"), "--measured"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "stage        jobs  job-minutes" in done.stdout
+    assert done.stdout.split("\nall ")[1].split()[:2] == [str(many), f"{many / 10:.1f}"]
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_the_page_shows_the_same(demo):
+    catalog, folder, many = demo
+    results = folder / "results" / "demo"
+    content = page(gather(catalog.config, results, results / "report" / "index.html"))
+    assert f"<dt>Time</dt><dd>{many / 10:.1f} min of the machine ({many / 10:.1f} min of {many} jobs)" in content
+    assert f'<th scope="row">fine-tuning</th><td>{many // 2}</td>' in content
