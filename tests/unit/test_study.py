@@ -18,6 +18,7 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.draw import draw
 from crossalign.papers.common.table import write_csv
+from crossalign.papers.study.tables import origin
 from crossalign.plan.jobs import planned
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
@@ -38,6 +39,15 @@ def made(root, tmp_path_factory, monkeymodule):
     config = study_config(root, adjust=["ru"])
     make_study(folder, config, monkeymodule)
     return Context(config, Results(folder))
+
+
+def test_the_origin_of_a_model():
+    config = {
+        "models": "hub",
+        "study": {"models": {"a": {"folder": "mine/a"}, "b": {"hub": "own/b", "revision": "0" * 40}, "c": {}}},
+        "pretrain": {"models": {"defaults": {}, "c": {}}},
+    }
+    assert [origin(config, name) for name in "abc"] == ["mine/a", "own/b at 000000000000", "pretrained by this run"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import layer_sets, place_of, shape_of, studied, study, targets
 from crossalign.catalog.targets import tested_on
+from crossalign.catalog.trained_models import trained_model
 from crossalign.papers.align_predict.correlation import Correlations
 from crossalign.papers.align_predict.tables import p_cell
 from crossalign.papers.common.context import Context
@@ -26,11 +27,19 @@ TOKENIZER = {
 }
 
 
+def origin(config: dict, name: str) -> str:
+    """Where a model comes from, for readers."""
+    if trained_model(config, name) is not None:
+        return "pretrained by this run"
+    entry = studied(config)[name]
+    return f"{entry['hub']} at {entry['revision'][:12]}" if entry.get("hub") else place_of(config, name)
+
+
 def table1(context: Context) -> Table:
     """What the models' own files say, and where they come from."""
     heads = {"layers": "layers", "neurons_per_layer": "neurons per layer", "parameters": "parameters"}
     rows = []
-    for name, entry in studied(context.config).items():
+    for name in studied(context.config):
         shape = shape_of(context.config, name)
         facts = {"layers": shape["layers"], "neurons_per_layer": shape["neurons"]} if len(shape) == 2 else {}
         facts |= measured_model(context.config, name)
@@ -38,8 +47,12 @@ def table1(context: Context) -> Table:
         cells = [
             Cell({"model": name, "field": field}, Value(facts.get(field)), told[field], fact=True) for field in heads
         ]
-        origin = f"{entry['hub']} at {entry['revision'][:12]}" if entry.get("hub") else place_of(context.config, name)
-        rows.append(Row(model(name), [*cells, Cell({"model": name, "field": "origin"}, text=origin, fact=True)]))
+        rows.append(
+            Row(
+                model(name),
+                [*cells, Cell({"model": name, "field": "origin"}, text=origin(context.config, name), fact=True)],
+            )
+        )
     notes = ["Parameters without the heads of tasks and of language modelling."]
     return Table(stub="model", columns=[Column(label) for label in [*heads.values(), "from"]], rows=rows, notes=notes)
 
