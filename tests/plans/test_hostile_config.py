@@ -30,7 +30,7 @@ def project(root, tmp_path):
     for name in ("rules", "tools", "resources", "envs", "profiles", "docs"):
         (folder / name).symlink_to(root / name)
     # Both Snakemake and the library take the folder of the real files for that of the workflow.
-    for name in ("Snakefile", "config.yaml"):
+    for name in ("Snakefile", "config.yaml", "config.study.yaml"):
         (folder / name).write_bytes((root / name).read_bytes())
     shutil.copytree(root / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
@@ -80,6 +80,23 @@ def recorded(command, folder):
     return record.read_bytes().decode().split("\0")[:-1]
 
 
+def studied(project):
+    """The settings of a study of a model in a hostile folder."""
+    folder = project / f"studied {HOSTILE}"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "bert", "num_hidden_layers": 4, "hidden_size": 8}')
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).touch()
+    whole = yaml.safe_load((project / "config.study.yaml").read_text())
+    entry = {"folder": folder.name, "layers": 4, "neurons": 8}
+    return {
+        "papers": ["align-predict", "anc", "adjust", "talk", "study"],
+        "items": [*ITEMS, "study/table5"],
+        "study": whole["study"] | {"models": {"mine": entry}},
+        "finetune": whole["finetune"],
+    }
+
+
 @pytest.mark.parametrize("models", ["hub", "folder"])
 def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models):
     config = settings(project) | {"items": ITEMS, "seeds": [1], "anc": {"norm_models": "pretrain"}}
@@ -92,6 +109,7 @@ def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models)
     }
     entry |= {"licence": HOSTILE, "columns": {"tokens": HOSTILE}, "labels": {"a": HOSTILE}}
     config |= {"datasets": {"mine": entry}, "align-predict": {"domains": {"ner": ["wikiann_en", "mine_wo"]}}}
+    config |= studied(project)
     if models == "folder":
         config["models"] = f"models {HOSTILE}"
         names = [row.split("\t")[0] for row in (project / "resources" / "models.tsv").read_text().splitlines()[1:]]

@@ -323,7 +323,11 @@ def test_the_program_writes_all_three_files(root, paper, tmp_path):
 
 def test_every_claim_finds_its_numbers_in_a_finished_run(root, tmp_path):
     """The CSV files that our own tables and figures write: two seeds, made-up numbers, other sizes than the papers'."""
-    config = load(root, "config.yaml", "config.demo.yaml", models=str(tmp_path / "models"), talk={"scope": "full"})
+    whole = {
+        "align-predict": {key: load(root)["align-predict"][key] for key in ("sources", "layer_pairs", "layer_sets")}
+    }
+    changes = whole | {"models": str(tmp_path / "models"), "talk": {"scope": "full"}}
+    config = load(root, "config.yaml", "config.demo.yaml", **changes)
     write_model(tmp_path / "models/mbert", 178)
     make_results(tmp_path, config)
     for path in tmp_path.glob("distances/**/*.json"):

@@ -83,7 +83,7 @@ def test_a_config_json_that_does_not_tell(tmp_path, scaled):
     save_encoder(tmp_path, encoder)
     path = tmp_path / "config.json"
     path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "residual_scaling"}))
-    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(45))]))
     if scaled:
         message = "do not fit config.json: nothing uses encoder.layer.0.output.residual_scale"
         for load_folder in (load_weights, lambda folder: load_model(folder, CPU)):
