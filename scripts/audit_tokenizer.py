@@ -13,6 +13,7 @@ import argparse
 import csv
 from pathlib import Path
 
+from crossalign.engine.programs import named_sets
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
@@ -31,7 +32,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Cut the words of every language, then count."""
     args = parse_args()
-    files = dict(pair.partition("=")[::2] for pair in args.treebanks)
+    files = named_sets(args.treebanks, "--treebanks")
     if "en" not in files:
         raise UserError("--treebanks: en=FILE is missing, the language that pieces are shared with")
 

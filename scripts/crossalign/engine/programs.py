@@ -66,10 +66,10 @@ def named_files(pairs: list[str], option: str) -> dict[str, list[Path]]:
     return files
 
 
-def named_sets(pairs: list[str]) -> dict[str, Path]:
-    """The files of `--sets`, one for each name."""
-    files = named_files(pairs, "--sets")
+def named_sets(pairs: list[str], option: str = "--sets") -> dict[str, Path]:
+    """The files of NAME=FILE pairs, one for each name."""
+    files = named_files(pairs, option)
     for name, several in files.items():
         if len(several) > 1:
-            raise UserError(f"--sets {name}={several[1]}: the name '{name}' is given twice")
+            raise UserError(f"{option} {name}={several[1]}: the name '{name}' is given twice")
     return {name: file for name, (file,) in files.items()}
