@@ -57,6 +57,12 @@ def qr_correlations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return rho, left @ directions
 
 
+def found(x: np.ndarray, y: np.ndarray) -> float:
+    """The share of rows that find their partner."""
+    cosines = (x / np.linalg.norm(x, axis=1)[:, None]) @ (y / np.linalg.norm(y, axis=1)[:, None]).T
+    return (cosines.argmax(axis=1) == np.arange(len(x))).mean()
+
+
 def expected(x: np.ndarray, y: np.ndarray, directions: int = 20) -> dict[str, float]:
     """All indexes by their definitions."""
     corr = np.array([np.corrcoef(x[:, k], y[:, k])[0, 1] for k in range(x.shape[1])])
@@ -64,7 +70,6 @@ def expected(x: np.ndarray, y: np.ndarray, directions: int = 20) -> dict[str, fl
     weights = np.abs(variates.T @ centre(x)).sum(axis=1)
     leading = [scipy.linalg.svd(centre(m), full_matrices=False)[0][:, :directions] for m in (x, y)]
     shares = sum(m.var(axis=0) / m.var(axis=0).sum() / 2 for m in (x, y))
-    cosines = (x / np.linalg.norm(x, axis=1)[:, None]) @ (y / np.linalg.norm(y, axis=1)[:, None]).T
     return {
         "cka": gram_cka(x @ x.T, y @ y.T),
         "cka-uncentred": np.linalg.norm(x.T @ y) ** 2 / np.linalg.norm(x.T @ x) / np.linalg.norm(y.T @ y),
@@ -76,7 +81,8 @@ def expected(x: np.ndarray, y: np.ndarray, directions: int = 20) -> dict[str, fl
         "cca-squared": (rho**2).mean(),
         "svcca": scipy.linalg.svdvals(leading[0].T @ leading[1]).mean(),
         "pwcca": (weights / weights.sum()) @ rho,
-        "matching": (cosines.argmax(axis=1) == np.arange(len(x))).mean(),
+        "matching": found(x, y),
+        "matching-standardised": found(*(centre(m) / m.std(axis=0) for m in (x, y))),
         **{f"variance-{k}": np.sort(shares)[::-1][:k].sum() for k in (1, 5, 20)},
     }
 
@@ -336,10 +342,11 @@ def test_matrix_without_variation(backend, kind):
     other = normal(3, 30, 4)
     for pair in ((flat, other), (other, flat), (flat, flat)):
         values = compare(pair[0], [pair[1]], Options(), backend)[0].values
-        undefined = set(INDEXES) - {"matching"} - ({"cka-uncentred"} if kind == "constant" else set())
-        assert {name for name, value in values.items() if math.isnan(value)} == undefined
+        known = {"matching", "matching-standardised"} | ({"cka-uncentred"} if kind == "constant" else set())
+        assert {name for name, value in values.items() if math.isnan(value)} == set(INDEXES) - known
         if kind == "zero":
             assert values["matching"] == 0.0
+        assert values["matching-standardised"] == 0.0
     # One bad pair does not spoil the others of the job.
     good, bad = compare(other, [normal(4, 30, 4), flat], Options(), backend)
     assert not any(math.isnan(value) for value in good.values.values())

@@ -16,10 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crossalign.analysis.backends import Array
-from crossalign.analysis.matrices import Matrix, blocks, ranges
-
-# A neuron that strays from its mean by less than this share of its size is constant: what is left is rounding.
-CONSTANT = 1e-12
+from crossalign.analysis.matrices import CONSTANT, Matrix, blocks, ranges
 
 
 class Sums:
