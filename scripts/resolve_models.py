@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 
 from crossalign.catalog.config import ROOT, merge
-from crossalign.catalog.studied import model_name, registered
+from crossalign.catalog.studied import backend_of, model_name, registered
 from crossalign.catalog.trained_models import trained_models
 from crossalign.fetch.models import look_at
 from crossalign.fetch.retry import RetryPolicy
@@ -66,7 +66,8 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
         names = [file.name for file in folder.iterdir()]
         # Relative where it can be: a project that moves keeps its results.
         place = source if folder.is_absolute() else os.path.relpath(folder.resolve(), ROOT)
-        return model_name(str(folder.resolve())), {"folder": place} | shape(source, folder, names, config["backend"])
+        name = model_name(str(folder.resolve()))
+        return name, {"folder": place} | shape(source, folder, names, backend_of(config, name))
     if source in {**registered(), **trained_models(config)}:
         return source, {}
     if not (found := REPOSITORY.fullmatch(source)):
@@ -80,7 +81,7 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
     )  # fmt: skip
     commit, names = look_at(name, found["hub"], found["revision"] or "main", place)
     entry = {"hub": found["hub"], "revision": commit}
-    return name, entry | shape(source, place.downloads / "models" / name, names, config["backend"])
+    return name, entry | shape(source, place.downloads / "models" / name, names, backend_of(config, name))
 
 
 def shape(source: str, folder: Path, names: list[str], backend: str) -> dict:
