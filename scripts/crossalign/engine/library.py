@@ -305,6 +305,10 @@ def load_pretrained(
     wrong = {name: (have, want) for name, have, want in info["mismatched_keys"]}
     unused = [plain_name(name, (prefix,)) for name in info["unexpected_keys"]]
     audit(folder, set(info["missing_keys"]) - wrong.keys(), unused, wrong, config.is_encoder_decoder)
+    # Where two copies of one table differ, the library uses both, with a warning.
+    for copy, name in model.get_expanded_tied_weights_keys(all_submodels=True).items():
+        if copy not in model.all_tied_weights_keys:
+            raise UserError(f"{folder}: {copy} and {name} differ, but are one table in this model; delete one")
     for name, parameter in model.named_parameters():
         check_finite(folder, name, parameter.data)
     # Keys and values of earlier tokens are for writing text.
