@@ -36,6 +36,7 @@ from crossalign.catalog.inputs import (
 )
 from crossalign.catalog.labelled import hub_split, labelled
 from crossalign.catalog.params import (
+    ahead_options,
     aligner_options,
     code,
     compare_options,
@@ -51,6 +52,7 @@ from crossalign.catalog.params import (
     parent,
     program,
     task_code,
+    then_evaluate,
     times_attempt,
     trial_files,
 )

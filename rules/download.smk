@@ -40,6 +40,7 @@ rule download_file:
         f"{LOGS}/download_file/{{path}}.log",
     wildcard_constraints:
         path="|".join(map(re.escape, sorted(DATASETS))),
+    priority: 2  # as what is prepared from it
     localrule: True
     conda:
         "../envs/data.yaml"

@@ -1,4 +1,4 @@
-"""Score a tuned model on all its test sets at once."""
+"""Score a tuned model on all its test sets at once, or take the scores that the process of its training has left."""
 
 
 rule evaluate:
@@ -23,6 +23,7 @@ rule evaluate:
         base=lambda wildcards, input: parent(input.model),
         tuned=lambda wildcards, input: parent(input.config),
         sets=lambda wildcards, input: named_sets(input.sets),
+        ahead=lambda wildcards, output: ahead_options(INPUTS, tuned_at(wildcards)),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --tuned {params.tuned:q} --base {params.base:q} --sets {params.sets}"
-        " --out {output.scores:q} --predictions {output.predictions:q} > {log:q} 2>&1"
+        " --out {output.scores:q} --predictions {output.predictions:q} {params.ahead} > {log:q} 2>&1"

@@ -11,6 +11,7 @@ for kind in ("trees", "ner", "nli", "qa", "parallel"):
             **set_files(RESULTS, kind, "{name}", "{split}"),
         log:
             f"{LOGS}/prepare_{kind}/{{name}}-{{split}}.log",
+        priority: 2  # before all training: a model is tested in the process that trained it, if its sets are there
         conda:
             "../envs/data.yaml"
         params:

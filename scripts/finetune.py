@@ -2,7 +2,7 @@ r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
 Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
-which asks to be started again.
+which asks to be started again. With --then the process, which has everything loaded, goes on as another program.
 
 Example:
     python scripts/finetune.py --model resources/demo/models/mbert --task parsing --init random-1-2 --seed 1 \
@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.engine.hyperparameters import ContinualSettings, Settings, add_flags, folder_identity, given
-from crossalign.engine.programs import add_backend, add_precision, add_run, circumstances
+from crossalign.engine.programs import add_backend, add_precision, add_run, add_then, circumstances, run_then
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.stages import Stages
 
@@ -47,12 +47,20 @@ def parse_args() -> argparse.Namespace:
     group.add_argument("--continual-links", type=Path, help="its links")
     group.add_argument("--continual-reference", type=Path, help="folder of the model as it was before its adjustment")
     add_flags(group, ContinualSettings, "continual_")
+    add_then(parser)
     return parser.parse_args()
 
 
 def main() -> None:
-    """Train and write the result."""
+    """Train, then do what else is asked for."""
     args = parse_args()
+    train(args)
+    if args.then:
+        run_then(args.then)
+
+
+def train(args: argparse.Namespace) -> None:
+    """Train and write the result."""
     started = time.monotonic()
 
     from crossalign.engine.checkpoints import Saving, requeued
@@ -73,9 +81,8 @@ def main() -> None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
     stages.end("start")
     task = get_task(args.task)
-    train = task.read(args.train)
-    train = train[: settings.examples]
-    task = task.with_labels_of(train)
+    examples = task.read(args.train)[: settings.examples]
+    task = task.with_labels_of(examples)
     dev = task.read(args.dev) if args.dev else []
     stages.end("read")
     encoder, tokenizer = load_encoder(args.model, args.backend)
@@ -83,8 +90,8 @@ def main() -> None:
     awake()
     stages.end("load")
     training = FineTuning(
-        encoder, tokenizer, task, train, dev, settings, args.init, device, args.checkpoints, args.code_hash, auxiliary,
-        saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
+        encoder, tokenizer, task, examples, dev, settings, args.init, device, args.checkpoints, args.code_hash,
+        auxiliary, saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
     )  # fmt: skip
     stages.end("prepare")
     with requeued():

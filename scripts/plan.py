@@ -117,16 +117,16 @@ def disk(config: dict, estimate: Estimate, models: dict[str, Model]) -> Iterator
 
 
 def memory(names: list[str], models: dict[str, Model]) -> Iterator[str]:
-    """Models that one small card does not hold."""
+    """Models that one small GPU does not hold."""
     needs = {name: need for name in names if (need := demand(models[name])) and need.memory > 8e9}
     if not needs:
         return
     yield ""
-    yield "GPU memory for the vectors of models that one card of 24 GB may be too small for, in bf16"
+    yield "GPU memory for the vectors of models that one GPU of 24 GB may be too small for, in bf16"
     yield ""
     for name, need in needs.items():
-        cards = need.devices(24 * 10**9)
-        yield f"{readable(need.memory):>10}  {name}: {cards} card{'s' * (cards > 1)}, or the rest in CPU memory"
+        gpus = need.devices(24 * 10**9)
+        yield f"{readable(need.memory):>10}  {name}: {gpus} GPU{'s' * (gpus > 1)}, or the rest in CPU memory"
 
 
 def downloads(config: dict, estimate: Estimate, datasets: dict, models: dict[str, Model]) -> Iterator[str]:

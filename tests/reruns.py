@@ -1,4 +1,4 @@
-"""What the tests of partial re-runs share: tables of docs/use/partial-reruns.md, changes to a project, its runs."""
+"""What the tests of partial re-runs share: the table of docs/use/partial-reruns.md, changes to a project, its runs."""
 
 import json
 import os
@@ -37,9 +37,9 @@ def table(heading: str) -> list[list[str]]:
     return rows[1:]
 
 
-def cases(heading: str) -> list:
-    """The rows of a table as parameters of a test."""
-    return [pytest.param(*row, id=row[0]) for row in table(heading)]
+def cases(rows: list) -> list:
+    """Rows of what changes, where, and what runs again, as parameters of a test."""
+    return [pytest.param(*row, id=row[0]) for row in rows]
 
 
 def stated(cell: str) -> dict[str, int]:

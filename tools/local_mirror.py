@@ -1,6 +1,6 @@
 """Lay out a mirror of the small run's files from a folder of samples: paths and raw formats of the published files.
 
-The folder has one sub-folder per corpus with gzipped files; docs/use/small-run.md tells its layout. Where it
+The folder has one sub-folder per corpus with gzipped files; docs/notes/small-run/README.md has its layout. Where it
 holds a file as published, the mirror has the same bytes and the register's checksum holds. Where it holds a sample or
 another packing, the mirror's own checksum does, and `lay_out` says so.
 """

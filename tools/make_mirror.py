@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def parse_args() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="the samples; docs/use/small-run.md tells their layout")
+    parser.add_argument("folder", type=Path, help="the samples; docs/notes/small-run/README.md has their layout")
     parser.add_argument("--out", type=Path, required=True, help="the mirror")
     parser.add_argument("--config", type=Path, nargs="+", help="files merged over config.yaml: what they need is made")
     parser.add_argument("--partly", action="store_true", help="be content with what the folder holds")

@@ -8,7 +8,7 @@ import time
 import pytest
 import yaml
 from tests.recipes import apply, recipes_of
-from tests.reruns import as_before, cases, edit, project, run, stated, would_run
+from tests.reruns import as_before, cases, edit, project, run, stated, table, would_run
 
 from crossalign.catalog.config import load
 from crossalign.papers.all_items import catalog_of
@@ -17,6 +17,24 @@ pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="tak
 
 # What is complete before each change.
 PAPER = {"seeds": [1], "items": [item for item in catalog_of(load([])).items if item != "align-predict/table3"]}
+
+# Beside the page's.
+END = "1 `make_verdicts`, 1 `make_report`"
+CASES = [
+    ("a docstring", "`scripts/finetune.py`", "nothing"),
+    ("a value read off a figure", "`resources/papers/anc/figure_readings.csv`", f"9 `make_figure`, {END}"),
+    ("code of tables", "`scripts/crossalign/papers/common/table.py`", f"23 `make_table`, 24 `make_figure`, {END}"),
+    (
+        "directions of SVCCA",
+        "`similarity: {svcca_directions: 30}`",
+        f"1 `embed_sentences`, 1 `compare_languages`, 4 `make_figure`, 1 `gather_results`, {END}",
+    ),
+    (
+        "one more size",
+        "`adjust: {sizes: {pairs: [5k, 10k, 30k, 50k, 100k, 250k]}}`",
+        f"1 `adjust_model`, 3 `finetune`, 3 `evaluate`, 9 `make_table`, 2 `make_figure`, 1 `gather_results`, {END}",
+    ),
+]
 
 # Outputs that are temporary: a complete run does not have them any more.
 GONE = re.compile(r"/embeddings/|/(random|grid)-[^/]+/seed\d+/model/")
@@ -43,7 +61,7 @@ def paper(root, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("change", "where", "jobs"), cases("At paper scale"))
+@pytest.mark.parametrize(("change", "where", "jobs"), cases([*table("At paper scale"), *CASES]))
 def test_at_paper_scale(paper, change, where, jobs):
     place = yaml.safe_load(where.strip("`")) if where.startswith("`") else None
     if isinstance(place, dict):

@@ -1,4 +1,4 @@
-"""docs/use/partial-reruns.md holds where models are trained: each change in a tiny demo, nothing else moves."""
+"""What runs again after a change where models are trained, done for real in a tiny demo: nothing else moves."""
 
 import os
 import re
@@ -6,12 +6,30 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.faults.harness import SIZES, SMALL, content, differing
-from tests.reruns import cases, edit, project, run, stated, would_run
+from tests.reruns import cases, edit, project, run, would_run
 from tests.workflow import planned, shrink_world
 
 pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
+
+COMPARED = {"embed_sentences": 2, "compare_languages": 2}
+DRAWN = dict.fromkeys(("make_table", "make_figure", "gather_results", "make_verdicts", "make_report"), 1)
+TRAINED = {"finetune": 1, "finetune_random": 1, "evaluate": 2} | COMPARED | DRAWN
+CASES = [
+    ("code of the training loop", "scripts/crossalign/engine/steps.py", TRAINED),
+    ("a hyper-parameter", {"finetune": {"ner": {"epochs": 1}}}, TRAINED),
+    ("one more seed", {"seeds": [1, 2]}, TRAINED),
+    (
+        "one more language",
+        {"align-predict": {"languages": ["en", "ru", "de"]}},
+        {"prepare_ner": 1, "finetune_random": 1, "evaluate": 2, "embed_sentences": 1, "compare_languages": 1} | DRAWN,
+    ),
+    (
+        "a file's checksum",
+        "resources/datasets.tsv",
+        {"download_file": 1, "prepare_parallel": 1, "finetune_random": 1, "evaluate": 1} | COMPARED | DRAWN,
+    ),
+]
 
 # The files of a rule below the results of a run.
 MADE_BY = {
@@ -61,25 +79,23 @@ def makers(file: str) -> str:
     return next((rules for rules, form in MADE_BY.items() if re.fullmatch(form, file)), "nobody")
 
 
-@pytest.mark.parametrize(("change", "where", "jobs"), cases("In the demo, with training"))
+@pytest.mark.parametrize(("change", "where", "jobs"), cases(CASES))
 def test_only_what_depends_on_a_change_is_made_again(finished, tmp_path, change, where, jobs):
     folder = tmp_path / "project"
     # As a user would move it: with the times of the files.
     shutil.copytree(finished, folder)
     before, moments = content(folder), times(folder)
-    place, changes = yaml.safe_load(where.strip("`")), None
-    if isinstance(place, dict):
-        changes = place
-    else:
-        edit(folder / place, change)
+    changes = where if isinstance(where, dict) else None
+    if changes is None:
+        edit(folder / where, change)
     done = run(folder, changes=changes, warm=True)
-    assert planned(done) == stated(jobs)
+    assert planned(done) == jobs
     after = times(folder)
     written = {file for file in after if after[file] != moments.get(file)}
-    assert {rule for rule in stated(jobs) if not any(re.fullmatch(makers(file), rule) for file in written)} <= {
+    assert {rule for rule in jobs if not any(re.fullmatch(makers(file), rule) for file in written)} <= {
         "embed_sentences"  # its vectors are gone again
     }
-    assert [file for file in written if not any(re.fullmatch(makers(file), rule) for rule in stated(jobs))] == []
+    assert [file for file in written if not any(re.fullmatch(makers(file), rule) for rule in jobs)] == []
     page = ("report", "config.json")
     different = {name for name in differing(content(folder), before) if name.split("/")[0] not in page}
     assert {name.split("/")[0] for name in different} == DIFFERENT[change]

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Notes are dated and stay as they were written; config/README.md is made from the settings.
 READERS = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!n]*/*.md")})
 LONGEST = 40  # words of a sentence
+MOST = 18_500  # words of all these pages: who adds some cuts others
 # What reads as translated, and what to write instead.
 PHRASES = {
     r"one's own|of (?:our|your|their|its) own making": "say whose it is: your model, models trained here",
@@ -53,6 +54,10 @@ def check(text):
 @pytest.mark.parametrize("page", READERS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_sentences_are_short_and_phrases_plain(page):
     assert not check(page.read_text(encoding="utf-8"))
+
+
+def test_the_documents_stay_short():
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in READERS) <= MOST
 
 
 def test_a_long_sentence_and_a_translated_phrase_are_noticed():

@@ -456,7 +456,7 @@ JOBS = Graph(
         Job("make_table", ("table",), {"results": ["scores"]}),
     ]
 )
-# start and end of each, in seconds: evaluation and vectors share the card for ten of them
+# start and end of each, in seconds: evaluation and vectors share the GPU for ten of them
 TIMES = {"model": (0, 100), "tuned": (100, 160), "scores": (160, 180), "vectors": (170, 200), "similarity": (200, 230)}
 
 
@@ -486,15 +486,15 @@ def test_seconds_are_divided_among_the_jobs_that_share_them(tmp_path):
         "vectors": 30,
         "comparison": 30,
     }
-    # Comparison needs no card.
+    # Comparison needs no GPU.
     assert clocks(found) == {
         "pretraining": 100, "fine-tuning": 60, "evaluation": 15, "vectors": 25, "comparison": None,
     }  # fmt: skip
-    assert (found.devices, found.unit) == ([H200], "card")
+    assert (found.devices, found.unit) == ([H200], "GPU")
     assert (found.begun, found.ended) == (BEGIN, BEGIN + 230)
     total = found.total()
     assert (total.jobs, total.seconds, total.clock) == (5, 240, pytest.approx(200))
-    assert clocks(measure(JOBS, tmp_path, cards=2))["vectors"] == 30
+    assert clocks(measure(JOBS, tmp_path, gpus=2))["vectors"] == 30
 
 
 def test_without_a_gpu_all_jobs_share_the_machine(tmp_path):
@@ -543,8 +543,8 @@ def test_the_clock_shows_each_second_once(jobs):
     ran = [Ran(stage, seconds, end, True) for stage, seconds, end in jobs]
     covered = {second for _, seconds, end in jobs for second in range(end - seconds, end)}
     assert sum(clock(ran).values()) == pytest.approx(len(covered))
-    # With a card for each job nothing is shared.
-    assert sum(clock(ran, cards=20).values()) == pytest.approx(sum(seconds for _, seconds, _ in jobs))
+    # With a GPU for each job nothing is shared.
+    assert sum(clock(ran, gpus=20).values()) == pytest.approx(sum(seconds for _, seconds, _ in jobs))
 
 
 @pytest.fixture

@@ -392,6 +392,10 @@ class Inputs:
         outputs = tuple(score_files(self.at(run.path())).values())
         return Job("evaluate", outputs, inputs, run, gpus=1, benchmark=f"evaluate/{_benchmark(run)}")
 
+    def is_tested(self, run: Tuned) -> bool:
+        """Whether some item reads the scores of a fine-tuned model: trials of a search may do without."""
+        return any(file in self._all_results for file in score_files(self.at(run.path())).values())
+
     def train_bilstm(self, run: Tuned) -> Job:
         """A model that starts from nothing, trained and tested in one go."""
         inputs: Files = {name: self.set(data) for name, data in training_sets(self.config, run).items()}

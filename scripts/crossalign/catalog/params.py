@@ -13,6 +13,7 @@ from crossalign.catalog.addresses import Run, Tuned, is_continual
 from crossalign.catalog.code_hash import SCRIPTS, code_hash
 from crossalign.catalog.commands import continual_options, forced, options
 from crossalign.catalog.config import pair_count
+from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
 from crossalign.tasks import file_of
 
@@ -85,6 +86,20 @@ def continual_files(config: dict, run: Tuned, files: Any) -> str:
         return ""
     named = {"bitext": files.bitext, "links": files.links, "reference": parent(files.original)}
     return f"{options(**{f'continual_{name}': file for name, file in named.items()})} {continual_options(config, run)}"
+
+
+def then_evaluate(inputs: Inputs, run: Tuned, base: str, tuned: str) -> str:
+    """The end of a fine-tuning's command: its process, which has everything loaded, makes the scores ahead."""
+    if not inputs.is_tested(run):
+        return ""
+    program, sets = SCRIPTS / "evaluate.py", named_sets(inputs.evaluate(run).inputs["sets"])
+    files = f"{options(tuned=tuned, base=base)} --sets {sets}"
+    return f"--then {shlex.quote(str(program))} {files} {ahead_options(inputs, run)}"
+
+
+def ahead_options(inputs: Inputs, run: Tuned) -> str:
+    """Where scores that are made ahead lie, and the code that they must be of."""
+    return options(ahead=inputs.at("ahead", run.path()), code_hash=code_hash("evaluate.py", file_of(run.task)))
 
 
 def embed_model(config: dict, run: Run, files: Any) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import gc
+import os
+import runpy
+import signal
 import sys
 import time
 from pathlib import Path
@@ -36,6 +40,29 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """The flag of programs whose model may be trained in either."""
     parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
+
+
+def add_then(parser: argparse.ArgumentParser) -> None:
+    """The last flag of a program that can go on as another one."""
+    parser.add_argument(
+        "--then", nargs=argparse.REMAINDER, metavar="PROGRAM",
+        help="a program to go on as, with the rest of the line; its failure is not this one's",
+    )  # fmt: skip
+
+
+def run_then(command: list[str]) -> None:
+    """Run a program in this process. What the process was started for is done: nothing may end it as a failure now.
+
+    Nothing imports the program, so it is no part of this one's code hash.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: os._exit(0))
+    gc.collect()  # a training holds itself, and with it the GPU's memory
+    sys.argv = command
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    except (Exception, SystemExit) as error:
+        print(f"{command[0]} ended with {error!r}; its own job will tell", file=sys.stderr)
 
 
 def circumstances(

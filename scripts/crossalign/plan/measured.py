@@ -1,7 +1,7 @@
 """What a run has taken, stage by stage, from the benchmark files that its jobs leave.
 
 Such a file is written when its job ends and says how long the job took, so both its times are known. Jobs that run at
-once share a card or a machine: each second is divided among them, or the sum would exceed what the clock showed.
+once share a GPU or a machine: each second is divided among them, or the sum would exceed what the clock showed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ran:
     stage: str
     seconds: float
     end: float
-    card: bool
+    gpu: bool
     earlier: float = 0.0
 
     @property
@@ -53,7 +53,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Spent:
-    """One stage. `clock` are its seconds of the card or machine; None where these are not known or it used no card."""
+    """One stage. `clock` are its seconds of the GPU or machine; None where these are not known or it used no GPU."""
 
     jobs: int
     seconds: float
@@ -77,7 +77,7 @@ class Measured:
     @property
     def unit(self) -> str:
         """What the clock of a stage counts minutes of."""
-        return "machine" if self.on_cpu else "card"
+        return "machine" if self.on_cpu else "GPU"
 
     def total(self) -> Spent:
         """All stages."""
@@ -86,13 +86,13 @@ class Measured:
         return Spent(jobs, seconds, sum(clocks) if clocks else None)
 
 
-def measured(catalog: Catalog, results: Path, cards: int = 1) -> Measured:
+def measured(catalog: Catalog, results: Path, gpus: int = 1) -> Measured:
     """What the jobs of a config have taken so far."""
-    return measure(planned(catalog), results, cards)
+    return measure(planned(catalog), results, gpus)
 
 
-def measure(graph: Graph, results: Path, cards: int = 1) -> Measured:
-    """What the jobs that have left benchmark files in `results` took; of several cards each runs as many of them."""
+def measure(graph: Graph, results: Path, gpus: int = 1) -> Measured:
+    """What the jobs that have left benchmark files in `results` took; of several GPUs each runs as many of them."""
     jobs, folder = graph.jobs, results / "benchmarks"
     seconds = read_benchmarks(folder, jobs.values())
     notes = {name: _training(jobs[name], results) for name in seconds}
@@ -105,7 +105,7 @@ def measure(graph: Graph, results: Path, cards: int = 1) -> Measured:
         end = (folder / job.benchmark).stat().st_mtime
         found[name] = Ran(stage, took, end, job.gpus > 0 or not gpu, _earlier(notes[name], took))
     kept = _in_order(graph, found)
-    clocks = clock((ran for ran in found.values() if ran.card), cards) if kept else {}
+    clocks = clock((ran for ran in found.values() if ran.gpu), gpus) if kept else {}
     return Measured(
         dict(_stages(found.values(), clocks)),
         devices,
@@ -135,14 +135,14 @@ def remarks(measured: Measured) -> Iterator[str]:
         )
 
 
-def clock(ran: Iterable[Ran], cards: int = 1) -> dict[str, float]:
+def clock(ran: Iterable[Ran], gpus: int = 1) -> dict[str, float]:
     """Seconds by stage, each second divided among the jobs that ran in it."""
     changes = [change for job in ran for change in ((job.start, 1, job.stage), (job.end, -1, job.stage))]
     running, spent, before = Counter[str](), dict.fromkeys((stage for _, _, stage in changes), 0.0), 0.0
     for now, change, stage in sorted(changes):
         if many := running.total():
             for each, jobs in running.items():
-                spent[each] += (now - before) * jobs * min(1.0, cards / many)
+                spent[each] += (now - before) * jobs * min(1.0, gpus / many)
         running[stage] += change
         before = now
     return spent
