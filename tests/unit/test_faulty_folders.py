@@ -57,8 +57,6 @@ def test_bert_and_roberta_swapped_without_a_prefix(tmp_path, family, others, val
     ("family", "heads", "tensor"),
     [
         ("llama", {"num_key_value_heads": 4}, "k_proj"),
-        ("llama", {"num_attention_heads": 8}, "q_proj"),
-        ("qwen3", {"num_attention_heads": 2}, "q_proj"),
         ("qwen3", {"head_dim": 16}, "k_norm"),
         ("gemma3_text", {"num_key_value_heads": 1}, "k_proj"),
         ("t5", {"num_heads": 2, "d_kv": 16}, "relative_attention_bias"),
