@@ -32,6 +32,8 @@ def test_a_row_gives_what_a_grid_gives(family, tmp_path):
     assert encoder.packs == (family in ("gpt2", "llama", "qwen3", "gemma2", "gemma3_text"))
     assert encoder.training and encoder.model.training
     assert not encoder.packs or family in CAUSAL
+    # Also in the precision of a GPU.
+    assert load_weights(tmp_path, lambda name: (torch.device("cpu"), torch.bfloat16), "library").packs == encoder.packs
     encoder.eval()
     ids, positions, layout = batch_of(encoder)
     grid = encoder.visit(ids, None, layout)[:-FILLING]
@@ -44,7 +46,7 @@ def test_a_row_gives_what_a_grid_gives(family, tmp_path):
     if encoder.packs:
         # A step that looks at numbers cannot be captured as a CUDA graph.
         with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
-            state = encoder.train()._row(mode.from_tensor(ids), mode.from_tensor(positions))
+            state = encoder.train()._row(mode.from_tensor(positions), input_ids=mode.from_tensor(ids))
         assert state.shape == (len(ids), encoder.config.hidden)
 
 
@@ -54,8 +56,8 @@ def test_a_model_that_ignores_where_sequences_begin_gets_a_grid(tmp_path):
     grid = encoder.visit(ids, None, layout)[:-FILLING]
     forward = encoder.model.forward
 
-    def forgetful(input_ids=None, position_ids=None, **others):
-        return forward(input_ids=input_ids, **others)
+    def forgetful(input_ids=None, position_ids=None, inputs_embeds=None, **others):
+        return forward(input_ids=input_ids, inputs_embeds=inputs_embeds, **others)
 
     encoder.model.forward = forgetful
     assert not encoder.packs

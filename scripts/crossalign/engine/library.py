@@ -89,7 +89,7 @@ class LibraryEncoder(BaseEncoder):
         """Hidden states (tokens, hidden) of packed tokens. In a grid the library counts positions itself."""
         # The grid of a random batch of a treebank has four times as many cells as tokens.
         if layout.filled and not all_layers and self.packs:
-            return self._row(ids, positions)
+            return self._row(positions, input_ids=ids)
         if not all_layers:
             return self.visit(ids, types, layout)
         states: list[Tensor] = []
@@ -143,25 +143,28 @@ class LibraryEncoder(BaseEncoder):
         Tried rather than known by name: a sequence must not see the one before it, and must come out as it does alone.
         Not asked within a CUDA graph, since a step first runs outside.
         """
-        if not self.config.causal or "position_ids" not in inspect.signature(self.model.forward).parameters:
+        if not self.config.causal or not {"position_ids", "inputs_embeds"} <= _arguments(self.model.forward):
             return False
-        places = torch.tensor([0, 1, 2, 0, 1, 2, 3], device=self.word.weight.device)
-        ids = torch.arange(7, device=places.device) % len(self.word.weight)
+        weight = self.word.weight
+        places = torch.tensor([0, 1, 2, 0, 1, 2, 3], device=weight.device)
+        vectors = torch.arange(7 * weight.shape[1], device=weight.device).sin().view(7, -1).to(weight.dtype)
         training = self.model.training
         self.model.eval()
         try:
             with torch.no_grad():
-                one, other = self._row(ids, places), self._row(torch.cat([ids[:3].flip(0), ids[3:]]), places)
-                alone = self._row(ids[3:], places[3:])
+                one = self._row(places, inputs_embeds=vectors)[3:]
+                other = self._row(places, inputs_embeds=torch.cat([vectors[:3].flip(0), vectors[3:]]))[3:]
+                alone = self._row(places[3:], inputs_embeds=vectors[3:])
         finally:
             self.model.train(training)
         close = 1e-4 if alone.dtype == torch.float32 else 0.05
-        return torch.equal(one[3:], other[3:]) and bool((one[3:] - alone).abs().max() <= close * alone.abs().max())
+        return torch.equal(one, other) and bool((one - alone).abs().max() <= close * alone.abs().max())
 
-    def _row(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """States of packed tokens as one row."""
-        with torch.autocast(ids.device.type, enabled=False):
-            return self.model(input_ids=ids[None], position_ids=positions[None]).last_hidden_state[0]
+    def _row(self, positions: Tensor, **tokens: Tensor) -> Tensor:
+        """States of packed tokens, given as numbers or vectors, as one row."""
+        inputs = {name: value[None] for name, value in tokens.items()}
+        with torch.autocast(positions.device.type, enabled=False):
+            return self.model(position_ids=positions[None], **inputs).last_hidden_state[0]
 
     def keep_rows(self, mapping: Tensor) -> Tensor:
         """The tables look their rows up; token numbers stay, since families read padding and positions off them."""
@@ -358,7 +361,11 @@ def model_class(config: PreTrainedConfig, folder: str | Path) -> type[PreTrained
 
 def _options(kind: type[PreTrainedModel]) -> dict[str, Any]:
     """Our heads bring a pooler where one is needed."""
-    return {"add_pooling_layer": False} if "add_pooling_layer" in inspect.signature(kind.__init__).parameters else {}
+    return {"add_pooling_layer": False} if "add_pooling_layer" in _arguments(kind.__init__) else {}
+
+
+def _arguments(function: Callable) -> set[str]:
+    return set(inspect.signature(function).parameters)
 
 
 def is_masked(config: PreTrainedConfig) -> bool:
