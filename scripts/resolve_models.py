@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.catalog.config import ROOT, merge
+from crossalign.catalog.config import ROOT, merged
 from crossalign.catalog.studied import backend_of, model_name, registered
 from crossalign.catalog.trained_models import trained_models
 from crossalign.fetch.models import look_at
@@ -46,17 +46,6 @@ def parse_args() -> Namespace:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: results/<run>/models.yaml")
     return parser.parse_args()
-
-
-def merged(files: list[Path]) -> dict:
-    """config.yaml with the files over it, not checked: it has no models yet."""
-    config: dict = {}
-    for file in [ROOT / "config.yaml", *files]:
-        try:
-            merge(config, yaml.safe_load(file.read_text(encoding="utf-8")) or {})
-        except (OSError, yaml.YAMLError) as error:
-            raise UserError(f"{file}: cannot be read: {error}") from None
-    return config
 
 
 def resolved(source: str, config: dict) -> tuple[str, dict]:
@@ -109,6 +98,7 @@ def main() -> None:
         found["downloads"] = {"mirror": f"file://{args.mirror.resolve()}", "mirror_checksums": "mirror"}
     if args.seeds:
         found["seeds"] = args.seeds
+    # Not checked: it has no models yet.
     config = merged(args.configs)
     # A model that the mirror of data does not have comes from the hub.
     models: dict[str, dict] = {}

@@ -13,7 +13,7 @@ sentences, cka and anc come a second and a third time with the length controlled
     cca-squared     mean squared canonical correlation (equation 1 of `anc`)
     cca-ecco        mean of the leading canonical correlations, up to 98 % of their sum (ecco, the library that the
                     authors of `anc` call; the module `canonical` says exactly what it does)
-    svcca           mean canonical correlation of the leading directions: 20, or a share of the variance; as in ecco
+    svcca           mean canonical correlation of the 20 leading directions, or of another number; as in ecco
     pwcca           canonical correlations weighted by what they account for in X (Morcos et al. 2018)
     pwcca-ecco      the same with ecco's weights: directions of the whitened neurons are applied to the neurons as they
                     are, with the means added
@@ -51,11 +51,10 @@ from crossalign.runtime.errors import UserError
 
 @dataclass(frozen=True)
 class Options:
-    """Which indexes; how many directions SVCCA keeps: a number, or a share of the variance; whether to resample."""
+    """Which indexes; how many directions SVCCA keeps; whether to resample."""
 
     indexes: Sequence[str] = INDEXES
     svcca_directions: int = 20
-    svcca_variance: float | None = None
     resample: bool = False
 
     def __post_init__(self) -> None:
@@ -64,8 +63,6 @@ class Options:
                 raise UserError(f"index '{name}' is not one of {', '.join(INDEXES)}")
         if self.svcca_directions < 1:
             raise UserError(f"SVCCA with {self.svcca_directions} directions: at least 1 is needed")
-        if self.svcca_variance is not None and not 0.0 < self.svcca_variance <= 1.0:
-            raise UserError(f"SVCCA with a share of {self.svcca_variance} of the variance: more than 0, at most 1")
 
 
 @dataclass
@@ -189,13 +186,8 @@ def _canonical(
             found[place].values["pwcca"] = canonical.projection_weighted(rho, directions, coordinates, backend)
     if usable and "svcca" in wanted:
         chosen = [0, *(place + 1 for place in usable)]
-        spaces = canonical.leading(
-            [moments[place] for place in chosen],
-            [bases[place] for place in chosen],
-            backend,
-            options.svcca_directions,
-            options.svcca_variance,
-        )
+        sides = [moments[place] for place in chosen], [bases[place] for place in chosen]
+        spaces = canonical.leading(*sides, backend, options.svcca_directions)
         small = [spaces[0].T @ crosses[place] @ space for place, space in zip(usable, spaces[1:], strict=True)]
         for place, (rho, _) in zip(usable, canonical.correlations(small, backend), strict=True):
             found[place].values["svcca"] = float(rho.mean())
