@@ -12,7 +12,6 @@ import shutil
 import sys
 from pathlib import Path
 
-from crossalign.fetch.listing import size
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.holders import LOCKS, judge
 
@@ -40,7 +39,7 @@ def main() -> None:
         return
     refuse_if_at_work(results)
     if run not in (DEMO, given.confirm):
-        ask(run, f"{results} ({size(sum(file.lstat().st_blocks * 512 for file in results.rglob('*')))})")
+        ask(run, f"{results} ({size(results)})")
     shutil.rmtree(results)
     count = sum(forget(records, f"{results.as_posix()}/") for records in RECORDS)
     print(f"{results} is deleted, with {count} records of Snakemake about it")
@@ -67,6 +66,15 @@ def ask(run: str, what: str) -> None:
         answer = ""
     if answer.strip() != run:
         raise UserError(f"{what} is not deleted")
+
+
+def size(folder: Path) -> str:
+    """What a folder takes on disk."""
+    taken = sum(file.lstat().st_blocks * 512 for file in folder.rglob("*"))
+    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6)):
+        if taken >= bytes_:
+            return f"{taken / bytes_:.1f} {unit}"
+    return f"{taken / 1e3:.1f} kB"
 
 
 def forget(records: Path, start: str) -> int:
