@@ -111,7 +111,7 @@ def evaluate(args: argparse.Namespace, files: dict[str, Path], out: Path, predic
             stages.end("load")
             return predict_all(ready, task, examples, device)
 
-        encode = Encoded(args.tokens, args.code_hash, args.base, files) if args.tokens else None
+        encode = Encoded(args.tokens, args.code_hash, args.base, files) if args.tokens and args.code_hash else None
         scores, rows = evaluate_sets(task, sets, tokenizer, longest, predict, stages.end, encode)
     for name, values in scores.items():
         log.info("%s: %s %.2f", name, task.metric, values[task.metric])
