@@ -104,10 +104,12 @@ def test_a_damaged_file_is_made_again_and_none_is_left_half(folder, monkeypatch)
     whole = list(map(plain, encode("dev", task, records, TOKENIZER, 24)))
     (file,) = (folder / "tokens").iterdir()
     content = file.read_bytes()
+    half = file.with_name(f".{file.name}.x1.part")
+    half.touch()  # as a job leaves it that is killed while it writes
     for damaged in (content[:-1], b"", content[:40]):
         file.write_bytes(damaged)
         assert list(map(plain, encode("dev", task, records, TOKENIZER, 24))) == whole
-        assert file.read_bytes() == content
+        assert file.read_bytes() == content and not half.exists()
     file.unlink()
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
