@@ -11,21 +11,18 @@ DIR holds, anywhere below it, *pud*.conllu, *ewt*train.conllu, *ewt*dev.conllu a
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
-from common import device_name, find, new_parser, print_table, text_of, write_results
-from embed import SHAPES, SHARD, timed, write_texts
+from common import device_name, find, new_parser, own_process, print_table, text_of, write_results
+from embed import MBERT, TINY, embed_ours, make_model, write_texts
 
 QWEN3 = {"model_type": "qwen3", "vocab_size": 151936, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
          "hidden_act": "silu", "tie_word_embeddings": True, "pad_token_id": 0}  # fmt: skip
 DECODERS = {
-    "tiny": {**QWEN3, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-             "head_dim": 16, "intermediate_size": 128},
+    "tiny": {**QWEN3, **TINY, "num_key_value_heads": 2, "head_dim": 16},
     "4b": {**QWEN3, "hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
            "head_dim": 128, "intermediate_size": 9728},
 }  # fmt: skip
@@ -51,55 +48,11 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make_model(folder: Path, raw: dict, data: Path, device: str, dtype: torch.dtype) -> int:
-    """A folder with random weights for a config of the library, and mBERT's vocabulary; how many weights it has."""
-    from safetensors.torch import save_file
-    from transformers import AutoConfig, AutoModel
-
-    from crossalign.engine.tokenizer import wordpiece_tokenizer
-
-    folder.mkdir()
-    (folder / "vocab.txt").write_text(text_of(find(data, "vocab.txt*")), encoding="utf-8")
-    wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
-    (folder / "config.json").write_text(json.dumps(raw), encoding="utf-8")
-    with torch.device("meta"):
-        shapes = {
-            name: weight.shape for name, weight in AutoModel.from_config(AutoConfig.for_model(**raw)).named_parameters()
-        }
-    generator = torch.Generator(device).manual_seed(1)
-    shard: dict[str, torch.Tensor] = {}
-    places: dict[str, str] = {}
-    for number, (name, shape) in enumerate(shapes.items(), 1):
-        if len(shape) == 2:
-            weight = torch.randn(shape, generator=generator, device=device, dtype=dtype).mul_(0.02)
-        else:
-            weight = torch.full(shape, float(name.endswith("weight")), dtype=dtype)
-        shard[name] = weight.cpu()
-        if number == len(shapes) or sum(part.nbytes for part in shard.values()) > SHARD:
-            file = f"model-{len(places):05}.safetensors"
-            save_file(shard, folder / file, metadata={"format": "pt"})
-            places.update(dict.fromkeys(shard, file))
-            shard.clear()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
-    return sum(shape.numel() for shape in shapes.values())
-
-
 def embed(args: argparse.Namespace, folder: Path, backend: str) -> dict[str, float]:
     """Sentences per second of the whole way from text to arrays, seconds to load before it, peak memory in bytes."""
-    began = time.perf_counter()
-    from crossalign.embedding.model import load_model
-    from crossalign.embedding.sentences import Options, embed_files
-    from crossalign.engine.device import choose_device
-
-    loaded = load_model(folder / "model", choose_device(args.device), backend=backend)
-    loading = time.perf_counter() - began
-    files = {path.stem: path for path in sorted((folder / "texts").glob("*.txt"))}
     with tempfile.TemporaryDirectory() as out:
-        short = Path(out) / "warm.txt"
-        short.write_text("\n".join(text_of(next(iter(files.values()))).splitlines()[:64]) + "\n", encoding="utf-8")
-        embed_files(loaded, {"warm": short}, Path(out), Options(100))
-        found = timed(lambda: embed_files(loaded, files, Path(out), Options(100)), args.device, loading)
-    lines = sum(len(text_of(path).splitlines()) for path in files.values())
+        found = embed_ours(folder / "model", folder / "texts", Path(out), args.device, backend=backend)
+    lines = sum(len(text_of(path).splitlines()) for path in (folder / "texts").glob("*.txt"))
     return found | {"sentences": lines / found["seconds"]}
 
 
@@ -123,11 +76,7 @@ def train(args: argparse.Namespace, folder: Path, backend: str) -> dict[str, flo
 def measure(args: argparse.Namespace, job: str, folder: Path, backend: str) -> dict[str, float]:
     """One measurement, in a process of its own."""
     shared = ["--data", args.data, "--device", args.device, *(["--quick"] if args.quick else [])]
-    command = [sys.executable, __file__, *shared, "--job", job, folder, backend]
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        sys.exit(f"error: {job} with the backend {backend} failed")
-    return json.loads(done.stdout.splitlines()[-1])
+    return own_process(*shared, "--job", job, folder, backend)
 
 
 def compare(args: argparse.Namespace, folder: Path) -> dict[str, dict]:
@@ -161,14 +110,9 @@ def main() -> None:
         print(json.dumps((train if job == "train" else embed)(args, Path(folder), backend)))
         return
     count, languages = (32, 2) if args.quick else (args.sentences, args.languages)
-    raw = dict(DECODERS[args.decoder]) if args.decoder else {**SHAPES["mbert"], "hidden_act": "gelu"}
-    if args.quick and not args.decoder:
-        raw |= {
-            key: SHAPES["tiny"][key]
-            for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-        }
+    raw = dict(DECODERS[args.decoder] if args.decoder else MBERT | (TINY if args.quick else {}))
     if args.decoder != "4b":
-        raw |= {"vocab_size": len(text_of(find(args.data, "vocab.txt*")).splitlines())}
+        raw["vocab_size"] = len(text_of(find(args.data, "vocab.txt*")).splitlines())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         dtype = torch.bfloat16 if args.decoder else torch.float32

@@ -84,6 +84,15 @@ def cost_of(command: list[str], out: Path, environment: dict[str, str], errors: 
     return Cost(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
+def own_process(*arguments: Any) -> dict[str, float]:
+    """What this program prints last when it is called with these arguments; its peak memory is then its own."""
+    command = [sys.executable, sys.argv[0], *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"error: {' '.join(command[2:])} failed")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def print_row(row: list[str]) -> None:
     """One row of a Markdown table, at once: rows of a long measurement are worth reading while it lasts."""
     print("| " + " | ".join(map(str, row)) + " |", flush=True)

@@ -2,7 +2,7 @@
 
 Both embed the same parallel sentences (PUD) with the same random weights of mBERT's or XLM-R XL's shape, all layers,
 the mean over all tokens, at most 100 of them. The loop takes sentences in their order, pads each 32 to the longest,
-averages on the device, and writes a language when it is finished. Loading the model is not part of the time. Every
+averages on the device, and writes a language when it is finished. Loading, imports included, is told apart. Every
 measurement is a process of its own, so that its peak memory is its own; a last one has several times as many
 sentences, to show that memory does not grow with them.
 
@@ -17,7 +17,6 @@ DIR holds, anywhere below it, *pud*.conllu.gz (or .conllu) and mBERT's vocab.txt
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,22 +24,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from common import find, new_parser, print_row, print_table, text_of
+from common import find, new_parser, own_process, print_row, print_table, text_of
 
-_ENCODER = {"hidden_act": "gelu", "initializer_range": 0.02, "hidden_dropout_prob": 0.1}
-SHAPES = {
-    "tiny": {"model_type": "bert", "vocab_size": 119547, "hidden_size": 64, "num_hidden_layers": 2,
-             "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 512, "pad_token_id": 0},
-    "mbert": {"model_type": "bert", "vocab_size": 119547, "hidden_size": 768, "num_hidden_layers": 12,
-              "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "pad_token_id": 0},
-    # The large shape's family, to see that it runs.
-    "tiny-xl": {"model_type": "xlm-roberta-xl", "vocab_size": 119600, "hidden_size": 64, "num_hidden_layers": 2,
-                "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 514,
-                "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
-    "xlmr-xl": {"model_type": "xlm-roberta-xl", "vocab_size": 250880, "hidden_size": 2560, "num_hidden_layers": 36,
-                "num_attention_heads": 32, "intermediate_size": 10240, "max_position_embeddings": 514,
-                "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+MBERT = {
+    "model_type": "bert", "vocab_size": 119547, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "intermediate_size": 3072, "max_position_embeddings": 512, "pad_token_id": 0, "hidden_act": "gelu",
+    "initializer_range": 0.02, "hidden_dropout_prob": 0.1,
 }  # fmt: skip
+XLMR_XL = MBERT | {
+    "model_type": "xlm-roberta-xl", "vocab_size": 250880, "hidden_size": 2560, "num_hidden_layers": 36,
+    "num_attention_heads": 32, "intermediate_size": 10240, "max_position_embeddings": 514, "type_vocab_size": 1,
+    "pad_token_id": 1, "layer_norm_eps": 1e-5,
+}  # fmt: skip
+TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+# The large shape's family, too, has a tiny member, to see that it runs.
+SHAPES = {"tiny": MBERT | TINY, "mbert": MBERT, "tiny-xl": XLMR_XL | TINY | {"vocab_size": 119600}, "xlmr-xl": XLMR_XL}
 LARGE = ("tiny-xl", "xlmr-xl")
 LENGTH = 100
 SHARD = 1 << 30
@@ -79,55 +77,49 @@ def write_texts(data: Path, folder: Path, languages: int, sentences: int) -> Non
         (folder / f"{path.name.split('_')[0]}.txt").write_text("\n".join(chosen) + "\n", encoding="utf-8")
 
 
-def make_model(folder: Path, size: str, data: Path, device: str) -> None:
-    """A model folder with random weights, in files of about 1 GB; the large one in bf16."""
+def make_model(folder: Path, raw: dict, data: Path, device: str, dtype: torch.dtype) -> int:
+    """A folder with random weights for a config of the library, and mBERT's vocabulary; how many weights it has."""
     from safetensors.torch import save_file
+    from transformers import AutoConfig, AutoModel
 
-    from crossalign.engine.encoder import empty_encoder
-    from crossalign.engine.folders import library_names
-    from crossalign.engine.shape import EncoderConfig
     from crossalign.engine.tokenizer import wordpiece_tokenizer
 
     folder.mkdir()
     (folder / "vocab.txt").write_text(text_of(find(data, "vocab.txt*")), encoding="utf-8")
     wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
-    (folder / "config.json").write_text(json.dumps({**SHAPES[size], **_ENCODER}))
-    model = empty_encoder(EncoderConfig.from_huggingface(SHAPES[size]))
-    dtype = torch.bfloat16 if size in LARGE else torch.float32
+    (folder / "config.json").write_text(json.dumps(raw), encoding="utf-8")
+    with torch.device("meta"):
+        network = AutoModel.from_config(AutoConfig.for_model(**raw))
+    shapes = {name: weight.shape for name, weight in network.named_parameters()}
     generator = torch.Generator(device).manual_seed(1)
     shard: dict[str, torch.Tensor] = {}
     places: dict[str, str] = {}
-
-    def flush() -> None:
-        name = f"model-{len(set(places.values())) + 1:05}.safetensors"
-        save_file(shard, folder / name, metadata={"format": "pt"})
-        places.update(dict.fromkeys(shard, name))
-        shard.clear()
-
-    for name, sources in library_names(model).items():
-        shape = model.get_parameter(name).shape
+    for number, (name, shape) in enumerate(shapes.items(), 1):
         if len(shape) == 2:
             # In its own precision, so that a table of gigabytes is never there twice.
-            value = torch.randn(shape, generator=generator, device=device, dtype=dtype).mul_(0.02)
+            weight = torch.randn(shape, generator=generator, device=device, dtype=dtype).mul_(0.02)
         else:
-            value = torch.full(shape, 1.0 if name.endswith("weight") else 0.0)
-        parts = value.to(dtype).cpu().chunk(len(sources))
-        shard.update((source, part.contiguous()) for source, part in zip(sources, parts, strict=True))
-        if sum(part.nbytes for part in shard.values()) > SHARD:
-            flush()
-    flush()
-    index = {"metadata": {}, "weight_map": places}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+            weight = torch.full(shape, float(name.endswith("weight")), dtype=dtype)
+        shard[name] = weight.cpu()
+        if number == len(shapes) or sum(part.nbytes for part in shard.values()) > SHARD:
+            file = f"model-{len(places):05}.safetensors"
+            save_file(shard, folder / file, metadata={"format": "pt"})
+            places.update(dict.fromkeys(shard, file))
+            shard.clear()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return sum(shape.numel() for shape in shapes.values())
 
 
-def embed_ours(model: Path, texts: Path, out: Path, device: str, precision: str) -> dict[str, float]:
+def embed_ours(
+    model: Path, texts: Path, out: Path, device: str, precision: str = "auto", backend: str = "auto"
+) -> dict[str, float]:
     """The program's own way."""
+    start = time.perf_counter()
     from crossalign.embedding.model import load_model
     from crossalign.embedding.sentences import Options, embed_files
     from crossalign.engine.device import choose_device
 
-    start = time.perf_counter()
-    loaded = load_model(model, choose_device(device), precision)
+    loaded = load_model(model, choose_device(device), precision, backend=backend)
     loading = time.perf_counter() - start
     files = {path.stem: path for path in sorted(texts.glob("*.txt"))}
     short = out / "warm.txt"
@@ -138,10 +130,10 @@ def embed_ours(model: Path, texts: Path, out: Path, device: str, precision: str)
 
 def embed_padded(model: Path, texts: Path, out: Path, device: str, precision: str) -> dict[str, float]:
     """The straightforward way."""
+    start = time.perf_counter()
     import transformers
 
     transformers.logging.set_verbosity_error()
-    start = time.perf_counter()
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     network = transformers.AutoModel.from_pretrained(model, dtype=dtype, use_safetensors=True).to(device).eval()
     loading = time.perf_counter() - start
@@ -186,23 +178,6 @@ def timed(work, device: str, loading: float) -> dict[str, float]:
     return {"seconds": seconds, "loading": loading, "host": peak, "gpu": gpu}
 
 
-def run_job(job: list[str]) -> None:
-    """One measurement, in a process of its own."""
-    way, model, texts, out, device, precision = job
-    Path(out).mkdir()
-    function = embed_ours if way == "ours" else embed_padded
-    print(json.dumps(function(Path(model), Path(texts), Path(out), device, precision)))
-
-
-def measure(*job: str | Path) -> dict[str, float]:
-    """The numbers of a job."""
-    command = [sys.executable, __file__, "--job", *map(str, job)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        sys.exit(f"error: {' '.join(map(str, job))} failed")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def difference(ours: Path, theirs: Path) -> float:
     """The largest difference in the first language, relative to the standard deviation of its layer."""
     path = sorted(theirs.glob("*.npy"))[0]
@@ -214,7 +189,10 @@ def main() -> None:
     """Measure all ways, print the table."""
     args = parse_args()
     if args.job:
-        run_job(args.job)
+        way, *folders, device, precision = args.job
+        Path(folders[-1]).mkdir()
+        embed = embed_ours if way == "ours" else embed_padded
+        print(json.dumps(embed(*map(Path, folders), device, precision)))
         return
     if args.data is None:
         sys.exit("error: --data is needed: a folder with PUD treebanks and mBERT's vocabulary")
@@ -227,16 +205,14 @@ def main() -> None:
     precisions = args.precisions or (usual if args.device == "cuda" else ["fp32"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        started = time.perf_counter()
-        make_model(folder / "model", args.model_size, args.data, args.device)
+        dtype = torch.bfloat16 if large else torch.float32
+        make_model(folder / "model", SHAPES[args.model_size], args.data, args.device, dtype)
         if args.device == "cuda":
             torch.cuda.empty_cache()
-        made = time.perf_counter() - started
         write_texts(args.data, folder / "texts", args.languages, per_language)
         write_texts(args.data, folder / "more", args.languages, per_language * args.more)
         total = per_language * len(list((folder / "texts").iterdir()))
-        print(f"{args.model_size} on {args.device}, torch {torch.__version__}: {total} sentences of PUD", flush=True)
-        print(f"weights made and written in {made:.0f} s\n", flush=True)
+        print(f"{args.model_size} on {args.device}, torch {torch.__version__}: {total} sentences of PUD\n", flush=True)
         columns = ["way", "precision", "sentences/s", "x fp32 loop", "x bf16 loop", "peak host MB", "peak GPU MB",
                    "loading s", "difference"]  # fmt: skip
         print_table(columns)
@@ -244,7 +220,7 @@ def main() -> None:
         for way in ("padded loop", "ours"):
             for precision in precisions:
                 out = folder / f"{way[:4]}-{precision}"
-                found = measure(way[:4], folder / "model", folder / "texts", out, args.device, precision)
+                found = own_process("--job", way[:4], folder / "model", folder / "texts", out, args.device, precision)
                 rate = total / found["seconds"]
                 rates.setdefault(precision, rate)
                 against = [f"{rate / rates[other]:.1f}" if other in rates else "" for other in ("fp32", "bf16")]
@@ -253,7 +229,9 @@ def main() -> None:
                 row(way, precision, f"{rate:.0f}", *against, found, gap)
                 if out != first:
                     shutil.rmtree(out)
-        found = measure("ours", folder / "model", folder / "more", folder / "large", args.device, precisions[-1])
+        found = own_process(
+            "--job", "ours", folder / "model", folder / "more", folder / "large", args.device, precisions[-1]
+        )
         rate = args.more * total / found["seconds"]
         row(f"ours, {args.more} x as many", precisions[-1], f"{rate:.0f}", "", "", found, "")
 

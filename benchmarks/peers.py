@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from common import now
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from crossalign.engine.shape import EncoderConfig
 
@@ -83,37 +83,24 @@ def collate(rows: list[dict]) -> dict[str, torch.Tensor]:
     return batch
 
 
-class RandomBlocks(Dataset):
+def random_blocks(count: int, length: int, vocabulary: int) -> list[torch.Tensor]:
     """Blocks of random ids between <s> and </s>."""
-
-    def __init__(self, count: int, length: int, vocabulary: int) -> None:
-        generator = torch.Generator().manual_seed(1)
-        self.ids = torch.randint(4, vocabulary - 1, (count, length), generator=generator)
-        self.ids[:, 0], self.ids[:, -1] = 0, 2
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return self.ids[index]
+    ids = torch.randint(4, vocabulary - 1, (count, length), generator=torch.Generator().manual_seed(1))
+    ids[:, 0], ids[:, -1] = 0, 2
+    return list(ids)
 
 
-class Masking:
+def mask(rows: list[torch.Tensor], vocabulary: int) -> dict[str, torch.Tensor]:
     """What the library's DataCollatorForLanguageModeling does, without a tokenizer."""
-
-    def __init__(self, vocabulary: int) -> None:
-        self.vocabulary = vocabulary
-
-    def __call__(self, rows: list[torch.Tensor]) -> dict[str, torch.Tensor]:
-        ids = torch.stack(rows)
-        labels = ids.clone()
-        hidden = (torch.rand(ids.shape) < 0.15) & (ids > 3)
-        labels[~hidden] = -100
-        fate = torch.rand(ids.shape)
-        ids[hidden & (fate < 0.8)] = self.vocabulary - 1
-        other = hidden & (fate >= 0.8) & (fate < 0.9)
-        ids[other] = torch.randint(4, self.vocabulary - 1, (int(other.sum()),))
-        return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+    ids = torch.stack(rows)
+    labels = ids.clone()
+    hidden = (torch.rand(ids.shape) < 0.15) & (ids > 3)
+    labels[~hidden] = -100
+    fate = torch.rand(ids.shape)
+    ids[hidden & (fate < 0.8)] = vocabulary - 1
+    other = hidden & (fate >= 0.8) & (fate < 0.9)
+    ids[other] = torch.randint(4, vocabulary - 1, (int(other.sum()),))
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
 
 
 def language_model(shape: dict, vocabulary: int) -> nn.Module:

@@ -4,7 +4,6 @@ Prints one Markdown row per plan: jobs, seconds by the clock and of the processo
 Usage: python benchmarks/plan.py [--plans paper seeds languages]
 """
 
-import argparse
 import os
 import re
 import sys
@@ -12,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from common import ROOT, Cost, cost_of, print_row, print_table
+from common import ROOT, Cost, cost_of, new_parser, print_row, print_table
 
 # Languages that the study of layers does not have, with a treebank that can be planned for; the last is a stand-in.
 MORE = {
@@ -48,7 +47,7 @@ def plan(name: str) -> tuple[int, Cost]:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument("--plans", nargs="+", choices=PLANS, default=list(PLANS), help="what to plan")
     names = parser.parse_args().plans
     print_table(["plan", "jobs", "seconds", "processor seconds", "peak MB", "ms per job"])

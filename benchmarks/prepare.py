@@ -8,16 +8,15 @@ those whose score can win a place, which is where its lead comes from. Needs the
 Usage: python benchmarks/prepare.py [--rounds 5] [--shared FOLDER]
 """
 
-import argparse
 import csv
 import io
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from common import print_row, print_table, shared_folder, text_of
+from common import new_parser, print_row, print_table, shared_folder, text_of
 
 from crossalign.data.bitext import Pool, read_scored
 from crossalign.data.conllu import read_sentences, write_sentences
@@ -37,10 +36,19 @@ def stream(text: str) -> io.StringIO:
     return io.StringIO(text, newline="\n")
 
 
-def our_trees(text: str) -> str:
+def written(write: Callable, items: Iterable) -> str:
+    """What a writer makes of some items."""
     out = io.StringIO(newline="\n")
-    write_sentences(read_sentences(stream(text), "x"), out)
+    write(items, out)
     return out.getvalue()
+
+
+def plain_rows(rows: Iterable[dict]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+
+
+def our_trees(text: str) -> str:
+    return written(write_sentences, read_sentences(stream(text), "x"))
 
 
 def plain_trees(text: str) -> str:
@@ -58,56 +66,46 @@ def plain_trees(text: str) -> str:
 
 
 def our_entities(text: str) -> str:
-    out = io.StringIO(newline="\n")
-    write_rows(read_ner(stream(text), "x", FORMATS["wikiann-plain"], "en", "train", Report()), out)
-    return out.getvalue()
+    return written(write_rows, read_ner(stream(text), "x", FORMATS["wikiann-plain"], "en", "train", Report()))
 
 
 def plain_entities(text: str) -> str:
-    out, tokens, tags, number = io.StringIO(), [], [], 0
+    items, tokens, tags = [], [], []
     for row in [*csv.reader(stream(text), delimiter="\t", quoting=csv.QUOTE_NONE), []]:
         if row:
             tokens.append(row[0])
             tags.append(row[1])
         elif tokens:
-            number += 1
-            item = {"id": f"en-train-{number}", "tokens": tokens, "tags": tags}
-            out.write(json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n")
+            items.append({"id": f"en-train-{len(items) + 1}", "tokens": tokens, "tags": tags})
             tokens, tags = [], []
-    return out.getvalue()
+    return plain_rows(items)
 
 
 def our_pairs(text: str) -> str:
-    out = io.StringIO(newline="\n")
-    write_rows(read_pairs(stream(text), "x", Report()), out)
-    return out.getvalue()
+    return written(write_rows, read_pairs(stream(text), "x", Report()))
 
 
 def plain_pairs(text: str) -> str:
-    out = io.StringIO()
     rows = csv.DictReader(stream(text), delimiter="\t", quoting=csv.QUOTE_NONE)
-    for number, row in enumerate(rows, 1):
-        label = row["label"].replace("contradictory", "contradiction")
-        item = {"id": str(number), "premise": row["premise"], "hypothesis": row["hypo"], "label": label}
-        out.write(json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n")
-    return out.getvalue()
+    return plain_rows(
+        {"id": str(number), "premise": row["premise"], "hypothesis": row["hypo"],
+         "label": row["label"].replace("contradictory", "contradiction")}
+        for number, row in enumerate(rows, 1)
+    )  # fmt: skip
 
 
 def our_questions(text: str) -> str:
-    out = io.StringIO(newline="\n")
-    write_rows(prepare_questions(read_questions(stream(text), "x"), Report()), out)
-    return out.getvalue()
+    return written(write_rows, prepare_questions(read_questions(stream(text), "x"), Report()))
 
 
 def plain_questions(text: str) -> str:
-    out = io.StringIO()
-    for article in json.loads(text)["data"]:
-        for paragraph in article["paragraphs"]:
-            for qa in paragraph["qas"]:
-                answers = [{"text": answer["text"], "start": answer["answer_start"]} for answer in qa["answers"]]
-                item = {"id": qa["id"], "question": qa["question"], "context": paragraph["context"], "answers": answers}
-                out.write(json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n")
-    return out.getvalue()
+    paragraphs = [paragraph for article in json.loads(text)["data"] for paragraph in article["paragraphs"]]
+    return plain_rows(
+        {"id": qa["id"], "question": qa["question"], "context": paragraph["context"],
+         "answers": [{"text": answer["text"], "start": answer["answer_start"]} for answer in qa["answers"]]}
+        for paragraph in paragraphs
+        for qa in paragraph["qas"]
+    )  # fmt: skip
 
 
 POOL = 2000
@@ -170,7 +168,7 @@ def seconds(job: Job, text: str) -> float:
 
 def main() -> None:
     """Measure and print a Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shared", type=Path, default=shared_folder())
     args = parser.parse_args()

@@ -17,6 +17,7 @@ With --profile the kernels of three of our steps are listed, and nothing else is
 import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,12 +127,6 @@ def begin(bench: Bench, length: int, steps: int) -> Pretraining:
     return training
 
 
-def profile(bench: Bench, length: int) -> list[str]:
-    """A table of the kernels of a few steps."""
-    training = begin(bench, length, 3)
-    return kernels(lambda number: training.engine.step(training.store.members(WARM + number)), bench.device)
-
-
 def ours(bench: Bench, length: int) -> dict[str, Any]:
     """Tokens per second of the engine."""
     batch, steps = bench.batch(length), bench.steps(length)
@@ -160,8 +155,9 @@ def peer(bench: Bench, length: int) -> dict[str, Any]:
         try:
             seconds = peers.train(
                 peers.language_model(bench.shape, bench.vocabulary),
-                peers.RandomBlocks((warm + steps) * batch, length, bench.vocabulary), peers.Masking(bench.vocabulary),
-                batch, batch // piece, bench.device, bench.precision, warm, warm + steps, bench.folder,
+                peers.random_blocks((warm + steps) * batch, length, bench.vocabulary),
+                partial(peers.mask, vocabulary=bench.vocabulary), batch, batch // piece,
+                bench.device, bench.precision, warm, warm + steps, bench.folder,
             )  # fmt: skip
             break
         except torch.OutOfMemoryError:
@@ -184,7 +180,9 @@ def main() -> None:
         print(f"{name}, torch {torch.__version__}, {bench.precision}, vocabulary {bench.vocabulary:,}", flush=True)
         for length in args.lengths:
             if args.profile:
-                print("\n".join(profile(bench, length)), flush=True)
+                training = begin(bench, length, 3)
+                step = lambda number, at=training: at.engine.step(at.store.members(WARM + number))  # noqa: E731
+                print("\n".join(kernels(step, bench.device)), flush=True)
                 continue
             found = {"ours": attempt(f"ours, {length}", ours, bench, length)}
             if not args.no_peer:

@@ -11,11 +11,11 @@ Further rows give the published way what a careful author would add: kernels mad
 taking means away instead of products with H. They are not part of the sum.
 
 The published way is measured on a few pairs and multiplied; the table says on how many. Ours runs whole. Both start
-from float32 arrays in the memory of the host, so both pay for the copy to a GPU, unless --resident.
+from float32 arrays in the memory of the host, so both pay for the copy to a GPU.
 
 Usage: python benchmarks/similarity.py [--quick] [--device cpu|cuda] [--sentences N --neurons N --layers N --pairs N]
 On a CPU with 10,000 sentences one pair of published CKA takes some ten minutes and 5 GB; --groups leaves rows out, and
---quick takes 2,000 sentences. With --seconds no layer begins after so many; the table says how many there were.
+--quick takes 2,000 sentences.
 """
 
 import os
@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from common import new_parser, print_row, print_table
 
-from crossalign.analysis.backends import TorchBackend, choose_backend
+from crossalign.analysis.backends import Array, Backend, choose_backend
 from crossalign.analysis.indexes import ANC, INDEXES
 from crossalign.analysis.similarity import Options, compare
 
@@ -67,22 +67,11 @@ def sentences(rng: np.random.Generator, count: int, neurons: int, languages: int
 class Peer:
     """The published way, on numpy arrays or PyTorch tensors."""
 
-    def __init__(self, device: str) -> None:
-        self.torch = None
-        if device != "cpu":
-            import torch
+    def __init__(self, backend: Backend) -> None:
+        self.backend, self.xp = backend, backend.xp
 
-            self.torch = torch
-        self.xp = self.torch or np
-        self.device = device
-
-    def pair(self, x: np.ndarray, y: np.ndarray) -> list:
-        if self.torch is None:
-            return [x.astype(np.float64), y.astype(np.float64)]
-        return [self.load(array).double() for array in (x, y)]
-
-    def load(self, array: np.ndarray):
-        return self.torch.from_numpy(array).to(self.device)
+    def load(self, array: np.ndarray) -> Array:
+        return self.backend.double(self.backend.load(array))
 
     def run(self, group: str, x: np.ndarray, y: np.ndarray) -> dict[str, float]:
         ways: dict[str, Callable] = {
@@ -95,7 +84,7 @@ class Peer:
             "CKA, RBF": lambda x, y: {"cka-rbf": self.published(x, y, self.gaussian)},
             "CKA, RBF, means": lambda x, y: {"cka-rbf": self.aligned(self.gaussian(x), self.gaussian(y))},
         }
-        return ways[group](*self.pair(x, y))
+        return ways[group](self.load(x), self.load(y))
 
     def linear(self, x):
         return x @ x.T
@@ -110,8 +99,7 @@ class Peer:
 
     def centred(self, kernel):
         count = len(kernel)
-        place = {"device": self.device} if self.torch else {}
-        hat = self.xp.eye(count, dtype=kernel.dtype, **place) - 1.0 / count
+        hat = self.load(np.eye(count) - 1.0 / count)
         return hat @ kernel @ hat
 
     def published(self, x, y, kernel: Callable) -> float:
@@ -141,15 +129,10 @@ class Peer:
     def matching(self, x, y) -> dict[str, float]:
         x, y = (matrix / self.xp.sqrt((matrix * matrix).sum(1))[:, None] for matrix in (x, y))
         best = (x @ y.T).argmax(1)
-        place = np.arange(len(x)) if self.torch is None else self.torch.arange(len(x), device=self.device)
-        return {"matching": float((best == place).sum()) / len(x)}
+        return {"matching": float((best == self.backend.load(np.arange(len(x)))).sum()) / len(x)}
 
     def svd(self, matrix):
-        if self.torch is None:
-            import scipy.linalg
-
-            return scipy.linalg.svd(matrix, full_matrices=False, check_finite=False)
-        return self.torch.linalg.svd(matrix, full_matrices=False)
+        return self.xp.linalg.svd(matrix, full_matrices=False)
 
     def cca(self, x, y) -> dict[str, float]:
         x, y = x - x.mean(0), y - y.mean(0)
@@ -165,13 +148,6 @@ class Peer:
         }
 
 
-def keep_on_device(backend: TorchBackend, peer: Peer, arrays: list[np.ndarray]) -> None:
-    """Copy the arrays once, before any clock runs, and hand out the copies."""
-    copies = {id(array): TorchBackend.load(backend, array) for array in arrays}
-    backend.load = lambda array: copies[id(array)] if id(array) in copies else TorchBackend.load(backend, array)
-    peer.load = backend.load
-
-
 def main() -> None:
     """Measure and print a Markdown table."""
     parser = new_parser(__doc__)
@@ -179,7 +155,6 @@ def main() -> None:
     parser.add_argument("--neurons", type=int, default=768)
     parser.add_argument("--layers", type=int, default=13)
     parser.add_argument("--pairs", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="no further layer after so many")
     parser.add_argument("--peer-pairs", type=int, default=2, help="pairs that the published way is measured on")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
@@ -188,15 +163,13 @@ def main() -> None:
         "--cpu-time", action="store_true", help="seconds of the processor, for one thread on a busy machine"
     )
     parser.add_argument("--decay", type=float, default=0.7, help="from about 1.2 on, CCA orthogonalises twice")
-    parser.add_argument("--resident", action="store_true", help="arrays are on the GPU before the clock starts")
     args = parser.parse_args()
-    if args.resident and not args.device.startswith("cuda"):
-        sys.exit("error: --resident is for --device cuda")
     clock = time.process_time if args.cpu_time else time.perf_counter
     if args.quick:
         args.layers, args.pairs, args.peer_pairs = 1, 4, 1
     args.sentences = args.sentences or (2000 if args.quick else 10_000)
-    backend, peer = choose_backend(args.device), Peer(args.device)
+    backend = choose_backend(args.device)
+    peer = Peer(backend)
     rng = np.random.default_rng(1)
     ours, theirs = (dict.fromkeys(args.groups, 0.0) for _ in range(2))
     differences = dict.fromkeys(args.groups, 0.0)
@@ -204,13 +177,7 @@ def main() -> None:
     everything = tuple(name for name in INDEXES if any(name in GROUPS[group] for group in args.groups))
     begun = time.monotonic()
     for layer in range(args.layers):
-        if layer and time.monotonic() - begun > args.seconds:
-            print(f"{layer} of {args.layers} layers in {args.seconds:.0f} s", file=sys.stderr)
-            args.layers = layer
-            break
         reference, *others = sentences(rng, args.sentences, args.neurons, args.pairs + 1, args.decay)
-        if args.resident:
-            keep_on_device(backend, peer, [reference, *others])
         if layer == 0:
             # What a library sets up at its first call belongs to neither side.
             small = [matrix[: None if args.device.startswith("cuda") else 2000] for matrix in (reference, others[0])]
@@ -234,8 +201,7 @@ def main() -> None:
         print(f"[{time.monotonic() - begun:.0f} s] layer {layer}", file=sys.stderr)
     cells = args.layers * args.pairs
     size = f"{args.sentences} sentences x {args.neurons} neurons, {args.layers} layers x {args.pairs} pairs"
-    where = f"{args.device}, resident" if args.resident else args.device
-    print(f"\n{size}, {where}, {'processor time' if args.cpu_time else 'wall clock'}\n")
+    print(f"\n{size}, {args.device}, {'processor time' if args.cpu_time else 'wall clock'}\n")
     published = f"published way, s ({args.peer_pairs} of {cells} measured)"
     print_table(["index", "ours, s", published, "times", "largest difference"])
     for group in args.groups:

@@ -82,18 +82,13 @@ class Bench:
     def task(self, name: str):
         return get_task(name).with_labels_of(self.records(name))
 
-    def tuning(self, name: str, precision: str, encoder=None, epochs: int = 1, dev=(), **more) -> FineTuning:
+    def tuning(self, name: str, precision: str, encoder=None, dev=(), capture=None, **changes) -> FineTuning:
         """A fine-tuning, ready to step."""
         batch, length = TASKS[name]
-        capture = more.pop("capture", None)
-        records = more.pop("records", None) or self.records(name)
-        rate = more.pop("learning_rate", 5e-5)
-        settings = Settings(
-            learning_rate=rate, batch=batch, epochs=epochs, max_length=length,
-            selection="best" if dev else "last", precision=precision, **more,
-        )  # fmt: skip
+        given = {"learning_rate": 5e-5, "batch": batch, "epochs": 1, "max_length": length, "precision": precision}
+        settings = Settings(**given | changes, selection="best" if dev else "last")
         return FineTuning(
-            encoder or self.encoder(), self.tokenizer, self.task(name), records, list(dev), settings,
+            encoder or self.encoder(), self.tokenizer, self.task(name), self.records(name), list(dev), settings,
             device=self.device, capture=capture,
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Equivalence on the device at hand: `python benchmarks/train_step.py --check --data DIR`."""
 
 import time
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -27,6 +28,16 @@ def steps(tuning: FineTuning, count: int) -> list[float]:
     return tuning.engine.losses[:count].tolist()
 
 
+def switched(bench, precision: str, owner, name: str, other) -> tuple[FineTuning, FineTuning, float]:
+    """A training as usual, one with `other` in the place of a function, and the largest difference of their losses."""
+    usual = bench.tuning("pos", precision, bench.encoder(**SMALL))
+    a = steps(usual, 20)
+    with patch.object(owner, name, other):
+        changed = bench.tuning("pos", precision, bench.encoder(**SMALL))
+        b = steps(changed, 20)
+    return usual, changed, float(np.abs(np.subtract(a, b)).max())
+
+
 def graph_equals_eager(bench, task: str, precision: str) -> dict:
     """The captured step on static shapes against the eager one on exact shapes."""
     eager = bench.tuning(task, precision, bench.encoder(**SMALL), capture=False)
@@ -38,53 +49,25 @@ def graph_equals_eager(bench, task: str, precision: str) -> dict:
 
 def kernels_equal_pytorch(bench, precision: str) -> dict:
     """The Triton kernels against plain PyTorch."""
-    with_kernels = bench.tuning("pos", precision, bench.encoder(**SMALL))
-    a = steps(with_kernels, 20)
-    usual, kernels.available = kernels.available, lambda: False
-    try:
-        without = bench.tuning("pos", precision, bench.encoder(**SMALL))
-        b = steps(without, 20)
-    finally:
-        kernels.available = usual
-    return {
-        "available": usual(),
-        "weights": distance(with_kernels, without),
-        "losses": float(np.abs(np.subtract(a, b)).max()),
-        "limit": 1e-5 if precision == "fp32" else "rounding of bf16",
-    }
+    with_kernels, without, losses = switched(bench, precision, kernels, "available", lambda: False)
+    limit = 1e-5 if precision == "fp32" else "rounding of bf16"
+    found = {"available": kernels.available(), "weights": distance(with_kernels, without)}
+    return found | {"losses": losses, "limit": limit}
 
 
 def packed_equals_padded(bench) -> dict:
     """Attention over packed sequences against attention over the padded grid, bf16."""
-    packed = bench.tuning("pos", "bf16", bench.encoder(**SMALL))
-    a = steps(packed, 20)
-    used = dict(attention._PACKED)
-    usual, attention.packed_attention_works = attention.packed_attention_works, lambda *_: frozenset()
-    try:
-        padded = bench.tuning("pos", "bf16", bench.encoder(**SMALL))
-        b = steps(padded, 20)
-    finally:
-        attention.packed_attention_works = usual
-    return {
-        "packed kernels that work": [sorted(found) for found in used.values()],
-        "weights": distance(packed, padded),
-        "losses": float(np.abs(np.subtract(a, b)).max()),
-    }
+    packed, padded, losses = switched(bench, "bf16", attention, "packed_attention_works", lambda *_: frozenset())
+    works = [sorted(found) for found in attention._PACKED.values()]
+    return {"packed kernels that work": works, "weights": distance(packed, padded), "losses": losses}
 
 
 def sliced_equals_full(bench) -> dict:
     """Only the embedding rows that occur against all of them."""
-    sliced = bench.tuning("pos", "fp32", bench.encoder(**SMALL))
-    a = steps(sliced, 20)
-    usual, FineTuning._slice = FineTuning._slice, lambda self, encoder: None
-    try:
-        full = bench.tuning("pos", "fp32", bench.encoder(**SMALL))
-        b = steps(full, 20)
-    finally:
-        FineTuning._slice = usual
+    sliced, full, losses = switched(bench, "fp32", FineTuning, "_slice", lambda self, encoder: None)
     rows = sliced.model.encoder.rows.to(bench.device)
     table = (full.model.encoder.word.weight[rows] - sliced.model.encoder.word.weight).detach()
-    return {"losses": float(np.abs(np.subtract(a, b)).max()), "table": float(table.abs().max()), "limit": 1e-5}
+    return {"losses": losses, "table": float(table.abs().max()), "limit": 1e-5}
 
 
 def dropout_varies(bench) -> dict:

@@ -51,7 +51,7 @@ rule adapt_to_text:
     params:
         program=program("pretrain.py"),
         code_hash=code("pretrain.py"),
-        options=mlm_options(config),
+        options=lambda wildcards: mlm_options(config, adapted_at(wildcards)),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
         base=lambda wildcards, input: parent(input.original),

@@ -22,7 +22,7 @@ rule embed_sentences:
         program=program("embed_sentences.py"),
         code_hash=code("embed_sentences.py"),
         options=lambda wildcards: embed_options(wildcards.corpus, run_at(wildcards.address)),
-        model=lambda wildcards, input: embed_model(config, input),
+        model=lambda wildcards, input: embed_model(config, run_at(wildcards.address), input),
         text=lambda wildcards, input: named_languages(input.text),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} {params.model} --text {params.text} {params.options}"
@@ -67,7 +67,7 @@ rule embed_words:
     params:
         program=program("embed_words.py"),
         code_hash=code("embed_words.py"),
-        model=lambda wildcards, input: embed_model(config, input),
+        model=lambda wildcards, input: embed_model(config, run_at(wildcards.address), input),
         options=distance_options(config),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} {params.model} --pool {input.pool:q} --links {input.links:q}"

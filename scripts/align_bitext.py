@@ -20,12 +20,8 @@ from crossalign.runtime.files import write_atomic
 
 def parse_args() -> argparse.Namespace:
     """The pool, the program and the output."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=__doc__[__doc__.find("Example:") :],
-        allow_abbrev=False,
-    )
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form, allow_abbrev=False)
     parser.add_argument("pool", type=Path, help="score TAB English words TAB other words")
     parser.add_argument("--program", default="builtin", help="builtin, fast_align or eflomal")
     parser.add_argument("--path", help="the program, or its folder, where it is not on PATH")

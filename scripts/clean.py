@@ -12,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from crossalign.fetch.listing import size
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.holders import LOCKS, judge
 
@@ -20,11 +21,7 @@ RECORDS = (Path(".snakemake") / "metadata", Path(".snakemake") / "incomplete")
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        epilog=__doc__[__doc__.find("Example:") :],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", default=DEMO, help="the run, a folder in results/; default: %(default)s")
     parser.add_argument("--confirm", default="", metavar="RUN", help="the name again: delete it without a question")
     return parser.parse_args()
@@ -43,7 +40,7 @@ def main() -> None:
         return
     refuse_if_at_work(results)
     if run not in (DEMO, given.confirm):
-        ask(run, f"{results} ({size(results)})")
+        ask(run, f"{results} ({size(sum(file.lstat().st_blocks * 512 for file in results.rglob('*')))})")
     shutil.rmtree(results)
     count = sum(forget(records, f"{results.as_posix()}/") for records in RECORDS)
     print(f"{results} is deleted, with {count} records of Snakemake about it")
@@ -70,15 +67,6 @@ def ask(run: str, what: str) -> None:
         answer = ""
     if answer.strip() != run:
         raise UserError(f"{what} is not deleted")
-
-
-def size(folder: Path) -> str:
-    """What a folder takes on disk."""
-    taken = sum(file.lstat().st_blocks * 512 for file in folder.rglob("*"))
-    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6)):
-        if taken >= bytes_:
-            return f"{taken / bytes_:.1f} {unit}"
-    return f"{taken / 1e3:.1f} kB"
 
 
 def forget(records: Path, start: str) -> int:

@@ -5,8 +5,7 @@ writes one row per pair, layer, index and control. An index that is not defined 
 vector there) is `nan`, with a warning. --control length also reads <language>.lengths.npy and writes cka and anc with
 the length of sentences controlled for: `strangers` is what translations have over other sentences of the same length,
 `length` is what is left when a smooth function of the length is taken out. Of cka, anc and matching, `sampling` is the
-standard error by bootstrap over sentences, and `lead_sampling` that of the distance from the highest layer. --neurons
-also writes the most and least language-neutral neurons: those with the strongest and weakest correlation.
+standard error by bootstrap over sentences, and `lead_sampling` that of the distance from the highest layer.
 
 Example:
     python scripts/compare.py --embeddings embeddings --reference en --languages de --indexes cka anc \
@@ -24,7 +23,7 @@ import numpy as np
 
 from crossalign.analysis.backends import choose_backend
 from crossalign.analysis.bootstrap import standard_errors
-from crossalign.analysis.indexes import ANC, CCA, CONTROLLED, INDEXES, PAIRWISE
+from crossalign.analysis.indexes import CCA, CONTROLLED, INDEXES, PAIRWISE
 from crossalign.analysis.matrices import CONTROLS, Lengths, open_embeddings, read_lengths
 from crossalign.analysis.similarity import Options, Similarity, compare
 from crossalign.runtime.errors import UserError, run_main
@@ -43,13 +42,10 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         "--svcca-directions", type=int, default=20, help="how many directions SVCCA keeps (default: 20)"
     )
-    parser.add_argument("--svcca-variance", type=float, help="instead: as many as carry this share of the variance")
     parser.add_argument(
         "--control", choices=("none", "length"), default="none", help="length: cka and anc under control as well"
     )
     parser.add_argument("--out", type=Path, required=True, help=f"CSV file: {','.join(COLUMNS)}")
-    parser.add_argument("--neurons", type=Path, help="CSV file: pair,layer,kind,neuron,correlation")
-    parser.add_argument("--top", type=int, default=10, help="how many neurons of each kind (default: 10)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:<number>")
     return parser.parse_args()
 
@@ -57,18 +53,10 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Compare, then write."""
     args = parse_args()
-    options = Options(
-        INDEXES if args.indexes == ["all"] else tuple(dict.fromkeys(args.indexes)),
-        args.svcca_directions,
-        args.svcca_variance,
-        resample=True,
-    )
-    if args.neurons and not set(ANC).intersection(options.indexes):
-        raise UserError("--neurons needs the index anc; add it to --indexes")
+    indexes = INDEXES if args.indexes == ["all"] else tuple(dict.fromkeys(args.indexes))
+    options = Options(indexes, args.svcca_directions, resample=True)
     if args.control == "length" and not set(CONTROLLED).intersection(options.indexes):
         raise UserError(f"--control length is for the indexes {' and '.join(CONTROLLED)}; add one to --indexes")
-    if args.top < 1:
-        raise UserError(f"--top {args.top}: at least 1")
     languages = list(dict.fromkeys(args.languages))
     everyone = list(dict.fromkeys([args.reference, *languages]))
     arrays = open_embeddings(args.embeddings, everyone)
@@ -97,8 +85,6 @@ def main() -> None:
         rows.writerow(COLUMNS)
         for place, lang in enumerate(languages):
             rows.writerows(rows_of(f"{args.reference}-{lang}", [found[place] for found in layers]))
-    if args.neurons:
-        write_neurons(args, languages, layers)
 
 
 def rows_of(name: str, layers: list[Similarity]) -> Iterator[tuple]:
@@ -135,23 +121,6 @@ def warn(where: str, pair: Similarity) -> None:
         logging.warning("%s: nothing is left without the length: %s", where, ", ".join(sorted(undefined)))
     if pair.saturated and (moot := [name for name in CCA if name in pair.values and name != "svcca"]):
         logging.warning("%s: too few sentences for so many neurons, always 1: %s", where, ", ".join(moot))
-
-
-def write_neurons(args: argparse.Namespace, languages: list[str], layers: list[list[Similarity]]) -> None:
-    """The neurons with the strongest and the weakest correlation, by absolute value; constant ones are left out."""
-    with write_atomic(args.neurons) as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(("pair", "layer", "kind", "neuron", "correlation"))
-        for place, lang in enumerate(languages):
-            for layer, found in enumerate(layers):
-                values = found[place].neurons
-                # Stable, so that equal neurons come in their own order.
-                order = np.argsort(-np.abs(values), kind="stable")
-                order = order[~np.isnan(values[order])]
-                for kind, chosen in (("most", order[: args.top]), ("least", order[::-1][: args.top])):
-                    for neuron in chosen:
-                        row = (f"{args.reference}-{lang}", layer, kind, int(neuron), f"{values[neuron]:.10g}")
-                        rows.writerow(row)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,7 @@ from crossalign.runtime.errors import run_main
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=RawDescriptionHelpFormatter,
-        epilog=__doc__[__doc__.find("Example:") :],
-    )
+    args = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     args.add_argument("--results", type=Path, required=True, help="results/<run>")
     args.add_argument("--out", type=Path, required=True, help="the file to write")
     args.add_argument("--page", type=Path, help="where it is going to lie, for its links; default: --out")

@@ -17,12 +17,8 @@ from crossalign.runtime.files import write_atomic
 
 def parse_args() -> argparse.Namespace:
     """fast_align's flags under fast_align's names, then ours."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=__doc__[__doc__.find("Example:") :],
-        allow_abbrev=False,
-    )
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form, allow_abbrev=False)
     flag = {"action": "store_true"}
     theirs = parser.add_argument_group("fast_align's flags")
     theirs.add_argument("-i", "--input", required=True, help="bitext; - reads standard input")
@@ -43,8 +39,6 @@ def parse_args() -> argparse.Namespace:
     theirs.add_argument("-b", "--thread_buffer_size", type=int, help="accepted and ignored")
     ours = parser.add_argument_group("more")
     ours.add_argument("--symmetrise", metavar="METHOD", help="intersection, union, grow-diag[-final[-and]]")
-    ours.add_argument("--save-model", metavar="FILE", help="write all parameters, exact")
-    ours.add_argument("--load-model", metavar="FILE", help="align with saved parameters and their settings")
     ours.add_argument("--threads", type=int, help="threads (default: all cores); the result is the same for any number")
     ours.add_argument("--memory", type=float, default=1024, metavar="MB", help="for the cells in memory (default 1024)")
     ours.add_argument("--max-words", type=int, default=1000, help="longer lines get no links (default 1000)")
@@ -52,8 +46,6 @@ def parse_args() -> argparse.Namespace:
     args = parser.parse_args(joined(sys.argv[1:]))
     if args.symmetrise and (args.conditional_probabilities or args.force_align or args.scores or args.reverse):
         raise UserError("--symmetrise runs both directions; it does not go with -p, -f, -s or -r")
-    if args.force_align and args.load_model:
-        raise UserError("-f and --load-model both name parameters; give one of them")
     if args.threads is not None and args.threads < 1:
         raise UserError(f"--threads {args.threads}: at least 1")
     return args
@@ -79,7 +71,7 @@ def main() -> None:
     from crossalign.alignment.kernels import Workers
     from crossalign.alignment.links import method_number, print_links
     from crossalign.alignment.model import Options
-    from crossalign.alignment.parameters import load_parameters, read_table, save_parameters, write_table
+    from crossalign.alignment.parameters import read_table, write_table
 
     options = Options(
         iterations=args.iterations,
@@ -94,20 +86,14 @@ def main() -> None:
     check(options)
     if args.symmetrise:
         method_number(args.symmetrise)
-    direction = "reverse" if args.reverse else "forward"
-    loaded = {}
-    if args.load_model:
-        loaded = load_parameters(args.load_model)
-    elif args.force_align:
-        loaded = {direction: read_table(args.force_align, options, args.mean_srclen_multiplier)}
+    loaded = read_table(args.force_align, options, args.mean_srclen_multiplier) if args.force_align else None
     text: list[bytes] = []
     keep = (lambda left, right: text.append(b" ".join([*left, b"|||", *right]))) if args.force_align else None
     bitext = read_bitext_file(args.input, args.max_words, keep)
     say_skipped(bitext, args.input)
 
     with Workers(args.threads) as workers:
-        wanted = bool(args.save_model or args.conditional_probabilities)
-        job = Job(options, workers, args.memory, loaded, wanted)
+        job = Job(options, workers, args.memory, loaded, keep=bool(args.conditional_probabilities))
         if args.symmetrise:
             pieces = print_links(align_symmetrised(bitext, job, args.symmetrise))
         else:
@@ -118,11 +104,9 @@ def main() -> None:
                 say(f"TOTAL LOG PROB {scores.sum():g}")
             elif args.scores:
                 pieces = with_columns(pieces, scores, None)
-        if args.save_model:
-            save_parameters(args.save_model, job.learnt)
         if args.conditional_probabilities:
             say(f"conditional probabilities: {args.conditional_probabilities}")
-            write_table(args.conditional_probabilities, job.learnt[direction], args.beam_threshold)
+            write_table(args.conditional_probabilities, job.learnt, args.beam_threshold)
         write(pieces, args.out)
 
 

@@ -1,6 +1,9 @@
 """Gather all scores and similarities of a run into two tidy files each: scores and similarity, as CSV and Parquet.
 
 A run need not be finished: what is not there yet has no rows. docs/use/analysis.md explains the columns.
+
+Example:
+    python scripts/gather_results.py --config results/demo/config.json --results results/demo
 """
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -14,12 +17,7 @@ from crossalign.runtime.errors import UserError, run_main
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(
-        description=__doc__,
-        formatter_class=RawDescriptionHelpFormatter,
-        epilog="Example:\n"
-        "    python scripts/gather_results.py --config results/demo/config.json --results results/demo",
-    )
+    args = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
     args.add_argument("--results", type=Path, required=True, help="results/<run>")
     args.add_argument("--out", type=Path, help="folder for the four files; default: --results")

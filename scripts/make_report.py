@@ -20,11 +20,7 @@ from crossalign.runtime.files import write_json
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=RawDescriptionHelpFormatter,
-        epilog=__doc__[__doc__.find("Example:") :],
-    )
+    args = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
     args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
     args.add_argument("--out", type=Path, required=True, help="results/<run>/report/index.html")

@@ -1,6 +1,9 @@
 """Judge a run: the CSV files of all tables and figures in, verdicts.csv (numbers) and claims.csv, claims.json out.
 
 A run need not be finished: what is missing is told as not run, with the command that makes it.
+
+Example:
+    python scripts/make_verdicts.py --config results/demo/config.json --results results/demo --out verdicts.csv
 """
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -17,12 +20,7 @@ from crossalign.runtime.errors import UserError, run_main
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(
-        description=__doc__,
-        formatter_class=RawDescriptionHelpFormatter,
-        epilog="Example:\n    python scripts/make_verdicts.py --config results/demo/config.json --results results/demo"
-        " --out verdicts.csv --claims claims.csv",
-    )
+    args = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
     args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
     args.add_argument("--out", type=Path, help="verdicts on numbers; default: verdicts.csv in --results")

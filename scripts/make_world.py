@@ -16,11 +16,7 @@ from crossalign.world.world import default_jobs, write_world
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=__doc__[__doc__.find("Example:") :],
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--settings", type=Path, required=True, help="settings file (resources/demo/world.yaml)")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--only", nargs="+", metavar="PREFIX", help="only files whose path starts so, e.g. ud/en_")

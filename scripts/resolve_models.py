@@ -18,8 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.catalog.config import ROOT, merge
-from crossalign.catalog.studied import model_name, registered
+from crossalign.catalog.config import ROOT, merged
+from crossalign.catalog.studied import backend_of, model_name, registered
 from crossalign.catalog.trained_models import trained_models
 from crossalign.fetch.models import look_at
 from crossalign.fetch.retry import RetryPolicy
@@ -48,17 +48,6 @@ def parse_args() -> Namespace:
     return parser.parse_args()
 
 
-def merged(files: list[Path]) -> dict:
-    """config.yaml with the files over it, not checked: it has no models yet."""
-    config: dict = {}
-    for file in [ROOT / "config.yaml", *files]:
-        try:
-            merge(config, yaml.safe_load(file.read_text(encoding="utf-8")) or {})
-        except (OSError, yaml.YAMLError) as error:
-            raise UserError(f"{file}: cannot be read: {error}") from None
-    return config
-
-
 def resolved(source: str, config: dict) -> tuple[str, dict]:
     """Name and entry of one model."""
     folder = Path(source)
@@ -66,7 +55,8 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
         names = [file.name for file in folder.iterdir()]
         # Relative where it can be: a project that moves keeps its results.
         place = source if folder.is_absolute() else os.path.relpath(folder.resolve(), ROOT)
-        return model_name(str(folder.resolve())), {"folder": place} | shape(source, folder, names, config["backend"])
+        name = model_name(str(folder.resolve()))
+        return name, {"folder": place} | shape(source, folder, names, backend_of(config, name))
     if source in {**registered(), **trained_models(config)}:
         return source, {}
     if not (found := REPOSITORY.fullmatch(source)):
@@ -80,7 +70,7 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
     )  # fmt: skip
     commit, names = look_at(name, found["hub"], found["revision"] or "main", place)
     entry = {"hub": found["hub"], "revision": commit}
-    return name, entry | shape(source, place.downloads / "models" / name, names, config["backend"])
+    return name, entry | shape(source, place.downloads / "models" / name, names, backend_of(config, name))
 
 
 def shape(source: str, folder: Path, names: list[str], backend: str) -> dict:
@@ -108,6 +98,7 @@ def main() -> None:
         found["downloads"] = {"mirror": f"file://{args.mirror.resolve()}", "mirror_checksums": "mirror"}
     if args.seeds:
         found["seeds"] = args.seeds
+    # Not checked: it has no models yet.
     config = merged(args.configs)
     # A model that the mirror of data does not have comes from the hub.
     models: dict[str, dict] = {}

@@ -1,6 +1,6 @@
 """A web server on the loopback that misbehaves as told, and remembers what it was asked.
 
-Test files use it with `pytest_plugins = ("tests.http_server",)` and the fixture `web`.
+Test files use it with `pytest_plugins = ("tests.http_server",)` and the fixtures `web` and `place`.
 """
 
 import hashlib
@@ -13,9 +13,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from crossalign.fetch.retry import RetryPolicy
+from crossalign.fetch.sources import Settings
 
 
 @dataclass
@@ -203,3 +207,12 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     server = Web()
     yield server
     server.close()
+
+
+@pytest.fixture
+def place(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Where downloads go, with the server for a hub."""
+    monkeypatch.setenv("HF_ENDPOINT", web.url)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    policy = RetryPolicy(attempts=3, timeout=5, sleep=lambda seconds: None)
+    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", policy=policy)

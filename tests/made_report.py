@@ -1,6 +1,7 @@
 """A run with tables, figures and claims that were never computed: for the tests of the page made from one."""
 
 import csv
+from html.parser import HTMLParser
 from pathlib import Path
 
 from crossalign.catalog.addresses import Base, Tuned
@@ -21,6 +22,33 @@ NASTY_ATTRIBUTE = '"><img src=x onerror=alert(2)>'
 NASTY_END = "</script><!--<script>alert(3)"
 LABELS = (REPRODUCED, CLOSE, DIFFERS)
 SHADES = ("atleast", "small", "medium", "large", "")
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, and the text between them; sees to it that all are closed."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(content)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "input", "img", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
 
 
 def make_run(folder: Path, root: Path, items: list[str] | None = None, rows: int = 4, demo: bool = True) -> dict:

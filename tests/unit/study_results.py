@@ -6,7 +6,9 @@ from pathlib import Path
 from tests.unit import made_results
 from tests.unit.made_results import dice, load, make_results
 
-INDEXES = ("cka", "cka-standardised", "anc", "matching", "variance-1", "variance-5", "variance-20")
+from crossalign.analysis.indexes import VARIANCE
+
+INDEXES = ("cka", "cka-standardised", "anc", "matching", "matching-standardised", *VARIANCE)
 MODELS = {
     "mbert": {"folder": "resources/demo/models/mbert", "layers": 12, "neurons": 64},
     "deep-model-270m": {"hub": "owner/Deep_Model-270M", "revision": "0" * 40, "layers": 26, "neurons": 640},

@@ -119,18 +119,6 @@ def test_both_directions_in_one_go(program):
     assert done.err.count("INITIAL PASS") == 2
 
 
-def test_saved_model_aligns_without_training(program, tmp_path):
-    flags = ("--symmetrise", "grow-diag-final-and")
-    trained = program("-d", "-o", "-v", *flags, "--save-model", tmp_path / "model")
-    loaded = program(*flags, "--load-model", tmp_path / "model")
-    assert loaded.out == trained.out
-    assert "ITERATION" not in loaded.err
-    one = program("--load-model", tmp_path / "model", lines=LINES[2:3])
-    assert links(one.out) == [(0, 0), (1, 1)]
-    program("-d", "--save-model", tmp_path / "forward")
-    assert "no reverse direction" in program("-r", "--load-model", tmp_path / "forward").err
-
-
 def test_input_from_standard_input(root):
     command = [sys.executable, str(root / "scripts" / "fast_align.py"), "-i", "-", "-d"]
     done = subprocess.run(command, input="\n".join(LINES).encode(), capture_output=True, check=True)
@@ -199,7 +187,6 @@ def test_odd_white_space_stays_inside_words(program):
         (("--symmetrise", "union", "-r"), "--symmetrise runs both directions"),
         (("-f", "/nowhere"), "cannot read /nowhere"),
         (("-i", "/nowhere/bitext"), "error: cannot read /nowhere/bitext: No such file"),
-        (("--load-model", "/nowhere"), "cannot read the model /nowhere"),
         (("--threads", "0"), "--threads 0: at least 1"),
     ],
 )

@@ -12,7 +12,6 @@ import pytest
 
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.models import obtain_model, wanted_names
-from crossalign.fetch.retry import RetryPolicy
 from crossalign.fetch.sources import Mirror, Settings
 from crossalign.runtime.errors import UserError
 
@@ -35,14 +34,6 @@ FILES = {
     "onnx/model.safetensors": b"not at the top",
 }
 TAKEN = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
-
-
-@pytest.fixture
-def place(web, tmp_path, monkeypatch) -> Settings:
-    monkeypatch.setenv("HF_ENDPOINT", web.url)
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    policy = RetryPolicy(attempts=3, timeout=5, sleep=lambda seconds: None)
-    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", policy=policy)
 
 
 def names(place: Settings) -> list[str]:

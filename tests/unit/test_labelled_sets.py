@@ -30,8 +30,7 @@ from crossalign.data.nli import read_multinli, read_pairs
 from crossalign.data.report import Report
 from crossalign.fetch.labelled import HubSplit, obtain_split
 from crossalign.fetch.lock import Locked, read_lock, record
-from crossalign.fetch.retry import RetryPolicy
-from crossalign.fetch.sources import Mirror, Settings
+from crossalign.fetch.sources import Mirror
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
@@ -294,14 +293,6 @@ FILES = {
     "entities.py": b"raise SystemExit",
 }
 ASKED = HubSplit("mine_wo", "train", HUB, ONE, "wo/train-*.parquet")
-
-
-@pytest.fixture
-def place(web, tmp_path, monkeypatch) -> Settings:
-    monkeypatch.setenv("HF_ENDPOINT", web.url)
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    policy = RetryPolicy(attempts=3, timeout=5, sleep=lambda seconds: None)
-    return Settings(tmp_path / "downloads", tmp_path / "lock.tsv", policy=policy)
 
 
 def test_only_the_files_of_the_split_are_fetched_and_locked(web, place):

@@ -1,6 +1,7 @@
 """Models of the library behind our engine: vectors, RANDOM-INIT, every task, checkpoints, adjustment, refusals."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -223,7 +224,16 @@ def test_every_family_trains_and_every_task_on_three_kinds():
         assert len({family for name, family in PAIRS if name == task}) >= 3
 
 
-@pytest.mark.parametrize(("task", "family"), PAIRS)
+MINUTES = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
+OTHERS = [
+    pytest.param(task, family, marks=MINUTES)
+    for task in ("pos", "parsing", "ner", "nli", "qa")
+    for family in FAMILIES
+    if (task, family) not in PAIRS
+]
+
+
+@pytest.mark.parametrize(("task", "family"), [*PAIRS, *OTHERS])
 def test_a_task_is_learnt_and_its_model_comes_back(folder, tmp_path, task, family):
     run = tuning(folder(family), task, epochs=2, times=15)
     before = run.task.score(run.dev_records, run.task.decode(run.dev_examples, run.dev_records, run.predict_dev()))
@@ -242,7 +252,11 @@ def test_a_task_is_learnt_and_its_model_comes_back(folder, tmp_path, task, famil
     assert same(all_values(encoder), all_values(again.encoder))
 
 
-@pytest.mark.parametrize(("task", "family"), [("pos", "modernbert"), ("nli", "gpt2"), ("ner", "t5")])
+KILLED = {"modernbert": "pos", "gpt2": "nli", "t5": "ner"}
+REST = [pytest.param("pos", family, marks=MINUTES) for family in ROWS if family not in KILLED]
+
+
+@pytest.mark.parametrize(("task", "family"), [*((task, family) for family, task in KILLED.items()), *REST])
 def test_a_killed_run_ends_like_one_never_killed(folder, tmp_path, task, family):
     settings = {"epochs": 6, "init": "random-2", "saving": Saving(steps=5), "checkpoints": tmp_path}
     whole = tuning(folder(family), task, **settings | {"checkpoints": None}).run()

@@ -11,10 +11,11 @@ import pytest
 from tests.unit.family_models import write_family
 from tests.unit.test_library_families import records_of
 
-from crossalign.catalog.addresses import Adapted, Adjustment, Tuned
+from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned
 from crossalign.catalog.commands import adjustment_options, finetune_options, mlm_options
 from crossalign.catalog.config import load
 from crossalign.catalog.params import embed_model
+from crossalign.runtime.errors import UserError
 
 
 @pytest.mark.slow
@@ -44,13 +45,31 @@ def test_a_model_is_tuned_and_scored_from_the_command_line(root, tmp_path, famil
 
 def test_the_config_reaches_the_programs(root):
     config = load([root / "config.yaml"])
-    run, made = (
-        Tuned("mbert", "ner", "wikiann_en", "ref", 2),
-        Adapted("mbert", Adjustment("hi", "30k", "avg", "all"), 1),
-    )
-    files = SimpleNamespace(model=["base/config.json"], get=lambda name: None)
     for backend, flag in (("auto", ""), ("library", "--backend library")):
         config["backend"] = backend
-        told = [finetune_options(config, run), adjustment_options(config, made), mlm_options(config)]
-        for options in (*told, embed_model(config, files)):
+        for options in options_of(config, "mbert"):
             assert (flag in options) and ("--backend" in shlex.split(options)) == bool(flag)
+
+
+def options_of(config, base):
+    """What the programs are told of a model and of what is made from it."""
+    files = SimpleNamespace(model=["base/config.json"], get=lambda name: None)
+    adjusted, further = Adapted(base, Adjustment("hi", "30k", "avg", "all"), 1), Adapted(base, Mlm("wo"), 1)
+    for run in (Base(base), adjusted, further):
+        yield embed_model(config, run, files)
+        yield finetune_options(config, Tuned(run.name, "ner", "wikiann_en", "ref", 2))
+    yield adjustment_options(config, adjusted)
+    yield mlm_options(config, further)
+
+
+def test_single_models_have_a_backend_of_their_own(root, tmp_path):
+    """Whatever is made from a model is computed as the model is."""
+    config = load([root / "config.yaml"])
+    config |= {"backend": "own", "backends": {"mbert": "library", "xlmr-base": "auto"}}
+    for base, flag in (("mbert", "--backend library"), ("xlmr-base", ""), ("bert-base", "--backend own")):
+        for options in options_of(config, base):
+            assert (flag in options) and ("--backend" in shlex.split(options)) == bool(flag)
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("backends: {mbert: library, mbrt: library}\n")
+    with pytest.raises(UserError, match=r"backends\.mbrt: no model of that name is registered, pretrained or studied"):
+        load([root / "config.yaml", mine])

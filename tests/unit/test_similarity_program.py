@@ -138,23 +138,6 @@ def test_nothing_left_without_the_length_is_told(folder, run):
     assert [row["value"] for row in rows(folder / "out.csv") if row["control"] == "length"] == ["nan"]
 
 
-def test_most_and_least_neutral_neurons(folder, run):
-    fr = np.load(folder / "fr.npy")
-    en = np.load(folder / "en.npy")
-    fr[0, :, 3], fr[0, :, 1] = -en[0, :, 3], 7.0
-    np.save(folder / "fr.npy", fr)
-    done = run("--languages", "fr", "--indexes", "anc", "--neurons", str(folder / "neurons.csv"), "--top", "2")
-    assert done.returncode == 0, done.stderr
-    found = [row for row in rows(folder / "neurons.csv") if row["layer"] == "0"]
-    corr = {k: np.corrcoef(en[0, :, k], fr[0, :, k])[0, 1] for k in (0, 2, 3, 4)}
-    order = sorted(corr, key=lambda k: -abs(corr[k]))
-    assert order[0] == 3
-    want = [("most", order[0]), ("most", order[1]), ("least", order[-1]), ("least", order[-2])]
-    assert [(row["kind"], int(row["neuron"])) for row in found] == want
-    assert [float(row["correlation"]) for row in found] == pytest.approx([corr[k] for _, k in want], abs=1e-6)
-    assert float(found[0]["correlation"]) == pytest.approx(-1.0)
-
-
 def test_a_small_comparison_loads_no_large_library(root, folder):
     """They would take longer than the work itself."""
     script = root / "scripts" / "compare.py"
@@ -190,8 +173,6 @@ def test_warnings_name_what_means_nothing(folder, run):
     [
         (None, ["--languages", "fr", "xx"], "xx.npy: no embeddings of 'xx'; languages there: en, et, fr"),
         (None, ["--languages", "fr", "--indexes", "kca"], "index 'kca' is not one of cka, "),
-        (None, ["--languages", "fr", "--indexes", "cka", "--neurons", "n.csv"], "--neurons needs the index anc"),
-        (None, ["--languages", "fr", "--top", "0"], "--top 0: at least 1"),
         (
             None,
             ["--languages", "fr", "--indexes", "matching", "--control", "length"],
@@ -272,7 +253,7 @@ def whole_stage(program, model, files, out, indexes, *options):
     program("embed_sentences.py", "--model", model, "--text", *named, "--out", out, "--device", "cpu", *options)
     program(
         *("compare.py", "--embeddings", out, "--reference", "en", "--languages", *files, "--indexes", *indexes),
-        *("--svcca-directions", 5, "--out", out / "all.csv", "--neurons", out / "neurons.csv"),
+        *("--svcca-directions", 5, "--out", out / "all.csv"),
     )
     with (out / "all.csv").open(encoding="utf-8", newline="") as stream:
         return {

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from crossalign.data.transliteration import (
     BUCKWALTER,
     LANGUAGES,
-    from_buckwalter,
     source_letters,
     to_buckwalter,
     transliterator,
@@ -87,6 +86,6 @@ def test_latin_words_stay(lang):
         assert transliterator(lang).form(form) == form
 
 
-@given(st.text(st.sampled_from([*BUCKWALTER, *"،؛؟٠١٢٣٤٥٦٧٨٩ \n"]), max_size=30))
-def test_buckwalter_is_reversible(text):
-    assert from_buckwalter(to_buckwalter(text)) == text
+def test_no_two_signs_have_one_letter_of_buckwalter():
+    signs = [*BUCKWALTER, *"،؛؟٠١٢٣٤٥٦٧٨٩ \n"]
+    assert len({to_buckwalter(sign) for sign in signs}) == len(signs)

@@ -68,7 +68,7 @@ def is_said(message, texts):
     return any(form.search(text) for text in texts)
 
 
-def test_the_page_has_many_messages_each_with_cause_and_cure():
+def test_the_page_has_many_messages_each_with_cause_and_fix():
     assert len(rows()) > 30
     messages = [line.split("`")[1] for _, line in rows()]
     assert len(messages) == len(set(messages))

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,14 +55,14 @@ class Progress:
 
 @dataclass
 class Job:
-    """Settings of a job. `loaded` holds parameters that replace training; `keep` says whether to collect new ones."""
+    """Settings of a job. `loaded` are parameters that replace training; `keep` says whether to collect new ones."""
 
     options: Options
     workers: Workers
     budget_mb: float = BUDGET_MB
-    loaded: dict[str, Parameters] = field(default_factory=dict)
+    loaded: Parameters | None = None
     keep: bool = False
-    learnt: dict[str, Parameters] = field(default_factory=dict)
+    learnt: Parameters | None = None
 
 
 def check(options: Options) -> None:
@@ -80,19 +80,16 @@ def check(options: Options) -> None:
 
 def align_direction(bitext: Bitext, job: Job, reverse: bool) -> tuple[LinkSet, np.ndarray]:
     """Links (source-target in any case) of one direction, and each pair's log-probability with the length's."""
-    name = "reverse" if reverse else "forward"
     facing = bitext.reversed() if reverse else bitext
     if job.loaded:
-        if name not in job.loaded:
-            raise UserError(f"the loaded model has no {name} direction; save one from a run with --symmetrise")
-        aligner = job.loaded[name].aligner(facing, job.workers, job.budget_mb)
+        aligner = job.loaded.aligner(facing, job.workers, job.budget_mb)
         links = aligner.links()
     else:
-        say(f"INITIAL PASS ({name})")
+        say(f"INITIAL PASS ({'reverse' if reverse else 'forward'})")
         aligner = Aligner(facing, job.options, job.workers, job.budget_mb)
         links = aligner.train(Progress(aligner))
     if job.keep:
-        job.learnt[name] = Parameters.of(aligner)
+        job.learnt = Parameters.of(aligner)
     scores = links.scores + _length_scores(facing, aligner.length_ratio)
     return LinkSet.from_positions(links.source_of, facing.target.starts, reverse), scores
 

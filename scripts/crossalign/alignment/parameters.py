@@ -1,13 +1,7 @@
-"""Parameters of a trained model, kept in files so that new text can be aligned without training.
+"""Parameters of a trained model in fast_align's text table (`-p`), so that new text can be aligned without training."""
 
-Two forms: fast_align's text table (`-p`), one direction, pruned by a beam; and a complete binary file that holds one or
-both directions, with which text of the training set gets exactly the links it got in training.
-"""
-
-import json
 import math
-import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +12,7 @@ from crossalign.alignment.model import BUDGET_MB, FLOOR, Aligner, Options
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 
-FORMAT = "crossalign-aligner-2"
 NULL_WORD = b"<eps>"
-_ARRAYS = ("row_start", "row_target", "prob", "null_prob")
 
 
 @dataclass
@@ -67,41 +59,6 @@ class Parameters:
             aligner.prob[entries] = scratch[translate[table.row_target[entries]]]
             scratch[self.row_target[mine]] = FLOOR
         return aligner
-
-
-def save_parameters(path: str | Path, directions: dict[str, Parameters]) -> None:
-    """Write a complete binary file; `directions` has the keys `forward`, `reverse` or both."""
-    content: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
-    for name, parameters in directions.items():
-        for array in _ARRAYS:
-            content[f"{name}.{array}"] = getattr(parameters, array)
-        for side in ("source_words", "target_words"):
-            content[f"{name}.{side}"] = np.frombuffer(b"\n".join(getattr(parameters, side)), np.uint8)
-        settings = {"tension": parameters.tension, "length_ratio": parameters.length_ratio}
-        content[f"{name}.settings"] = np.array(json.dumps(settings | {"options": asdict(parameters.options)}))
-    with write_atomic(path, "wb") as stream:
-        np.savez(stream, **content)
-
-
-def load_parameters(path: str | Path) -> dict[str, Parameters]:
-    """Read a file of `save_parameters`."""
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            if str(content["format"]) != FORMAT:
-                raise ValueError
-            names = sorted(key.partition(".")[0] for key in content.files if key.endswith(".settings"))
-            return {name: _direction(content, name) for name in names}
-    except OSError as error:
-        raise UserError(f"cannot read the model {path}: {error.strerror or error}") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        raise UserError(f"{path} is not a model that this aligner has saved with --save-model") from None
-
-
-def _direction(content: np.lib.npyio.NpzFile, name: str) -> Parameters:
-    words = [content[f"{name}.{side}"].tobytes().split(b"\n") for side in ("source_words", "target_words")]
-    arrays = [content[f"{name}.{array}"] for array in _ARRAYS]
-    settings = json.loads(str(content[f"{name}.settings"]))
-    return Parameters(*words, *arrays, settings["tension"], settings["length_ratio"], Options(**settings["options"]))
 
 
 def write_table(path: str | Path, parameters: Parameters, beam: float) -> None:

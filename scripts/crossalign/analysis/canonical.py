@@ -143,29 +143,15 @@ def projection_weighted(rho: Array, directions: Array, coordinates: Array, backe
     return float((weights * rho).sum() / weights.sum())
 
 
-def leading(
-    moments: Sequence[Moments],
-    bases: Sequence[Basis],
-    backend: Backend,
-    directions: int | None = None,
-    variance: float | None = None,
-) -> list[Array]:
-    """The leading left singular vectors of each centred matrix, in the basis Q (columns): the SV of SVCCA.
-
-    Either a number of directions, or as many as carry that share of the variance; never more than the rank.
-    """
+def leading(moments: Sequence[Moments], bases: Sequence[Basis], backend: Backend, directions: int) -> list[Array]:
+    """So many leading left singular vectors of each centred matrix, never more than its rank, in the basis Q (columns):
+    the SV of SVCCA."""
     xp = backend.xp
     found = []
-    decompositions = backend.eigh([moment.gram for moment in moments], None if variance else directions)
+    decompositions = backend.eigh([moment.gram for moment in moments], directions)
     for moment, base, (values, vectors) in zip(moments, bases, decompositions, strict=True):
         values, vectors = xp.flip(values, (0,)), xp.flip(vectors, (1,))
-        if variance:
-            shares = xp.cumsum(xp.clip(values, 0.0, None), 0) / moment.squares.sum()
-            # Rounding must not ask for one direction more than there are.
-            count = 1 + int((shares < variance - 1e-12).sum())
-        else:
-            count = directions
-        count = min(count, base.rank, int((values > RANK * values[0]).sum()))
+        count = min(directions, base.rank, int((values > RANK * values[0]).sum()))
         coordinates = base.whitener.T @ (moment.gram @ vectors[:, :count]) / xp.sqrt(values[:count])
         found.append(xp.linalg.qr(coordinates)[0])
     return found

@@ -23,11 +23,6 @@ class Correlation:
     p: float
     n: int
 
-    @property
-    def smallest_p(self) -> float:
-        """The smallest two-sided p that the order of so many points can give: two of all n! orders."""
-        return min(1.0, 2.0 / math.factorial(self.n))
-
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> Correlation:
     """Rank correlation, ties by mean rank. Fewer than three points or a constant side: rho and p are NaN."""

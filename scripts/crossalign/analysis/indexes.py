@@ -40,6 +40,7 @@ ALL = (
     Index("pwcca", "PWCCA", "cca"),
     Index("pwcca-ecco", "PWCCA (authors' library)", "ecco"),
     Index("matching", "Matching accuracy", "matching", resampled=True, all_pairs=True),
+    Index("matching-standardised", "Matching, neurons standardised", "matching", resampled=True, all_pairs=True),
     # No similarity, but why one may mislead: the share of the variance that so many neurons hold.
     Index("variance-1", "Variance of the largest neuron", "variance"),
     Index("variance-5", "Variance of the 5 largest neurons", "variance"),

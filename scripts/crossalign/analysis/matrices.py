@@ -24,6 +24,8 @@ from crossalign.runtime.errors import UserError
 
 # Numbers of a matrix that is kept once it is centred: the work on a small one is mostly that of reading it.
 SMALL = 1 << 16
+# A neuron that strays from its mean by less than this share of its size is constant: what is left is rounding.
+CONSTANT = 1e-12
 
 
 class Matrix:
@@ -197,6 +199,23 @@ class WithoutLength(Matrix):
     def rows(self, rows: slice) -> Array:
         """A new float64 array of those residuals."""
         return self._inner.centred(rows) - self._functions[rows] @ self._coefficients
+
+
+class Standardised(Matrix):
+    """Every neuron minus its mean and divided by its standard deviation; constant ones are 0."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.name, self.backend = matrix.name, matrix.backend
+        self.sentences, self.neurons = matrix.sentences, matrix.neurons
+        self._inner, self._mean, self._kept = matrix, 0.0 * matrix.mean, None
+        spread = self.backend.xp.sqrt(sum((matrix.centred(rows) ** 2).sum(0) for rows in blocks(matrix)))
+        varies = spread > matrix.sentences**0.5 * CONSTANT * matrix.size
+        # Divided by infinity, a constant neuron drops out.
+        self._spread = self.backend.xp.where(varies, spread, self.backend.xp.full_like(spread, float("inf")))
+
+    def rows(self, rows: slice | np.ndarray) -> Array:
+        """A new float64 array of those rows."""
+        return (self._inner.rows(rows) - self._inner.mean) / self._spread
 
 
 def open_embeddings(folder: Path, languages: list[str]) -> dict[str, np.ndarray]:

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 from crossalign.analysis.backends import Array
-from crossalign.analysis.matrices import Matrix, blocks, ranges
-
-# A neuron that strays from its mean by less than this share of its size is constant: what is left is rounding.
-CONSTANT = 1e-12
+from crossalign.analysis.matrices import CONSTANT, Matrix, blocks, ranges
 
 
 class Sums:
@@ -167,19 +165,16 @@ def by_sentences(sentences: int, left: int, right: int, parts: int) -> bool:
 def overlaps_by_kernels(reference: Matrix, others: Sequence[Matrix], parts: int) -> tuple[list[Array], list[Array]]:
     """By kernels: overlaps of all matrices with themselves, and of the reference with each other one."""
     own, cross = [0.0] * (1 + len(others)), [0.0] * len(others)
-    tiles = list(_whole_rounds(reference, reference.backend.tile, parts))
-    for rows in tiles:
-        for columns in tiles:
-            # Kernels are symmetric: a tile off the diagonal stands for its mirror image too.
-            if columns.start < rows.start:
-                continue
-            mirrored = rows != columns
-            first = _kernel(reference, rows, columns, parts)
-            own[0] = own[0] + _overlap(first, first, reference, mirrored)
-            for place, matrix in enumerate(others):
-                second = _kernel(matrix, rows, columns, parts)
-                own[place + 1] = own[place + 1] + _overlap(second, second, matrix, mirrored)
-                cross[place] = cross[place] + _overlap(first, second, matrix, mirrored)
+    tiles = _whole_rounds(reference, reference.backend.tile, parts)
+    # Kernels are symmetric: a tile off the diagonal stands for its mirror image too.
+    for rows, columns in combinations_with_replacement(tiles, 2):
+        mirrored = rows != columns
+        first = _kernel(reference, rows, columns, parts)
+        own[0] = own[0] + _overlap(first, first, reference, mirrored)
+        for place, matrix in enumerate(others):
+            second = _kernel(matrix, rows, columns, parts)
+            own[place + 1] = own[place + 1] + _overlap(second, second, matrix, mirrored)
+            cross[place] = cross[place] + _overlap(first, second, matrix, mirrored)
     return own, cross
 
 

@@ -1,12 +1,13 @@
 """Indexes that look at all pairs of sentences: CKA with a Gaussian kernel, and sentence matching.
 
-Their work grows with the square of the number of sentences; their memory does not, because the n x n matrices exist
-one tile at a time.
+Their work grows with the square of the number of sentences. The n x n matrices exist one tile at a time; only the
+median of the Gaussian kernel keeps all distances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -14,8 +15,6 @@ from crossalign.analysis.backends import Array
 from crossalign.analysis.matrices import Matrix, blocks, ranges
 from crossalign.runtime.errors import UserError
 
-# Rows of the sample that brackets a median.
-SAMPLE = 1024
 # A squared distance below this share of the squared lengths is rounding: the two sentences have the same vector.
 SAME = 1e-12
 # Cosines closer than this are equal: two copies of a sentence tie, whatever the order of the additions.
@@ -38,53 +37,22 @@ def squared_distances(left: Array, right: Array) -> Array:
 def median_square(matrix: Matrix) -> float:
     """The median of the non-zero squared distances between sentences; NaN where all sentences have the same vector.
 
-    Exact without keeping all distances: a sample of rows brackets the median, one pass counts what lies below the
-    bracket and keeps what lies inside.
+    All of them are kept: the index is for the thousand sentences of a parallel treebank.
     """
-    backend = matrix.backend
-    step = -(-matrix.sentences // SAMPLE)
-    sample = matrix.centred(slice(0, matrix.sentences, step))
-    near = backend.xp.triu(squared_distances(sample, sample), 1)
-    near = near[near > 0]
-    if step == 1:
-        return _middle(matrix, near, len(near), 0)
-    for spread in (0.08, 0.25, 0.5):
-        low, high = 0.0, float("inf")
-        if spread < 0.5 and len(near):
-            low, high = backend.smallest(near, [int((0.5 + sign * spread) * (len(near) - 1)) for sign in (-1, 1)])
-        below, total, inside = _collect(matrix, low, high)
-        if not total or below <= (total - 1) // 2 and total // 2 < below + len(inside):
-            break
-    return _middle(matrix, inside, total, below)
-
-
-def _middle(matrix: Matrix, values: Array, total: int, below: int) -> float:
-    """The median of `total` numbers, given all of them but the `below` smallest and some of the largest."""
-    if not total:
-        return float("nan")
-    low, high = matrix.backend.smallest(values, [(total - 1) // 2 - below, total // 2 - below])
-    return (low + high) / 2
-
-
-def _collect(matrix: Matrix, low: float, high: float) -> tuple[int, int, Array]:
-    """Of the non-zero squared distances: how many lie below `low`, how many there are, and those from low to high."""
-    below = total = 0
-    inside = []
-    for rows in _tiles(matrix):
+    xp, kept = matrix.backend.xp, []
+    for rows, columns in _pairs_of_tiles(matrix):
         left = matrix.centred(rows)
-        for columns in _tiles(matrix):
-            if columns.start < rows.start:
-                continue
-            distances = squared_distances(left, matrix.centred(columns))
-            if rows == columns:
-                distances = matrix.backend.xp.triu(distances, 1)
-            some = int((distances > 0).sum())
-            total += some
-            # With low = 0 the zeros pass too, and are not wanted.
-            enough = distances >= low if low > 0 else distances > 0
-            below += some - int(enough.sum())
-            inside.append(distances[enough & (distances <= high)])
-    return below, total, matrix.backend.xp.concatenate(inside)
+        distances = squared_distances(left, left if rows == columns else matrix.centred(columns))
+        distances = xp.triu(distances, 1) if rows == columns else distances
+        kept.append(distances[distances > 0])
+    near = xp.concatenate(kept)
+    count = len(near)
+    return sum(matrix.backend.smallest(near, [(count - 1) // 2, count // 2])) / 2 if count else float("nan")
+
+
+def _pairs_of_tiles(matrix: Matrix) -> Iterator[tuple[slice, slice]]:
+    """Tiles of a symmetric matrix: one off the diagonal stands for its mirror image too."""
+    yield from combinations_with_replacement(_tiles(matrix), 2)
 
 
 def _tiles(matrix: Matrix) -> Iterator[slice]:
@@ -103,24 +71,19 @@ def rbf_cka(reference: Matrix, others: Sequence[Matrix]) -> list[float]:
     sums = [backend.zeros(count) for _ in everyone]
     squares = [0.0] * len(everyone)
     crosses = [0.0] * len(everyone)
-    for rows in _tiles(reference):
-        lefts = [matrix.centred(rows) for matrix in everyone]
-        for columns in _tiles(reference):
-            # The kernel matrices are symmetric: a tile off the diagonal stands for its mirror image too.
-            if columns.start < rows.start:
-                continue
-            times = 1.0 if rows == columns else 2.0
-            first = None
-            for place, matrix in enumerate(everyone):
-                distances = squared_distances(lefts[place], matrix.centred(columns))
-                distances *= -0.5 / bandwidths[place]
-                kernel = backend.xp.exp(distances)
-                first = kernel if first is None else first
-                sums[place][rows] += kernel.sum(1)
-                if rows != columns:
-                    sums[place][columns] += kernel.sum(0)
-                squares[place] = squares[place] + times * (kernel * kernel).sum()
-                crosses[place] = crosses[place] + times * (first * kernel).sum()
+    for rows, columns in _pairs_of_tiles(reference):
+        times = 1.0 if rows == columns else 2.0
+        first = None
+        for place, matrix in enumerate(everyone):
+            distances = squared_distances(matrix.centred(rows), matrix.centred(columns))
+            distances *= -0.5 / bandwidths[place]
+            kernel = backend.xp.exp(distances)
+            first = kernel if first is None else first
+            sums[place][rows] += kernel.sum(1)
+            if rows != columns:
+                sums[place][columns] += kernel.sum(0)
+            squares[place] = squares[place] + times * (kernel * kernel).sum()
+            crosses[place] = crosses[place] + times * (first * kernel).sum()
     # HSIC of centred kernels, without centring them: sum KL - 2/n <k, l> + sum k sum l / n^2, k and l the row sums.
     own = [float(square - _outside(total, total)) for square, total in zip(squares, sums, strict=True)]
     return [

@@ -13,18 +13,20 @@ sentences, cka and anc come a second and a third time with the length controlled
     cca-squared     mean squared canonical correlation (equation 1 of `anc`)
     cca-ecco        mean of the leading canonical correlations, up to 98 % of their sum (ecco, the library that the
                     authors of `anc` call; the module `canonical` says exactly what it does)
-    svcca           mean canonical correlation of the leading directions: 20, or a share of the variance; as in ecco
+    svcca           mean canonical correlation of the 20 leading directions, or of another number; as in ecco
     pwcca           canonical correlations weighted by what they account for in X (Morcos et al. 2018)
     pwcca-ecco      the same with ecco's weights: directions of the whitened neurons are applied to the neurons as they
                     are, with the means added
     matching        share of sentences of X whose translation has the highest cosine in Y
+    matching-standardised  the same after every neuron is centred and divided by its standard deviation, language by
+                    language, so that no large neuron decides the cosine
     variance-k      share of the variance, mean of X and Y, that the k neurons with the largest share hold
 
 Degenerate input:
     NaN, infinity, fewer than two sentences, different numbers of sentences: an error.
-    Different numbers of neurons: an error for anc, anc-signed, matching and variance-k; fine for the others.
+    Different numbers of neurons: an error for anc, anc-signed, both matchings and variance-k; fine for the others.
     A constant neuron has no correlation and counts as 0 in ANC; the CCA family leaves it out.
-    All neurons constant: NaN, except for cka-uncentred (defined unless a matrix is zero) and matching.
+    All neurons constant: NaN, except for cka-uncentred (defined unless a matrix is zero) and both matchings.
     Dependent neurons, or fewer sentences than neurons: the CCA family counts as many directions as the rank has.
     When a rank reaches the number of sentences minus one, cca, cca-squared and pwcca are 1 whatever the
     sentences say (`saturated` tells). ecco refuses fewer sentences than neurons; its variants are near 1 here.
@@ -42,18 +44,17 @@ from crossalign.analysis import bootstrap, canonical, pairwise
 from crossalign.analysis.backends import Array, Backend, NumpyBackend
 from crossalign.analysis.bootstrap import Resamples
 from crossalign.analysis.indexes import ANC, CCA, CKA, CONTROLLED, ECCO, INDEXES, STANDARDISED, VARIANCE
-from crossalign.analysis.matrices import Lengths, Matrix, Reordered, WithoutLength
+from crossalign.analysis.matrices import Lengths, Matrix, Reordered, Standardised, WithoutLength
 from crossalign.analysis.moments import Moments, Products, accumulate
 from crossalign.runtime.errors import UserError
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which indexes; how many directions SVCCA keeps: a number, or a share of the variance; whether to resample."""
+    """Which indexes; how many directions SVCCA keeps; whether to resample."""
 
     indexes: Sequence[str] = INDEXES
     svcca_directions: int = 20
-    svcca_variance: float | None = None
     resample: bool = False
 
     def __post_init__(self) -> None:
@@ -62,8 +63,6 @@ class Options:
                 raise UserError(f"index '{name}' is not one of {', '.join(INDEXES)}")
         if self.svcca_directions < 1:
             raise UserError(f"SVCCA with {self.svcca_directions} directions: at least 1 is needed")
-        if self.svcca_variance is not None and not 0.0 < self.svcca_variance <= 1.0:
-            raise UserError(f"SVCCA with a share of {self.svcca_variance} of the variance: more than 0, at most 1")
 
 
 @dataclass
@@ -114,13 +113,15 @@ def compare(
     if "cka-rbf" in wanted:
         for pair, value in zip(found, pairwise.rbf_cka(first, rest), strict=True):
             pair.values["cka-rbf"] = value
-    if "matching" in wanted:
-        for matrix in (first, *rest):
-            _ = matrix.mean  # looks for NaN
-        for pair, hits in zip(found, pairwise.matching(first, rest), strict=True):
-            pair.values["matching"] = int(hits.sum()) / len(hits)
-            if resamples:
-                pair.draws["none", "matching"] = resamples.means(hits)
+    for name in ("matching", "matching-standardised"):
+        if name in wanted:
+            whole = [first, *rest] if name == "matching" else [Standardised(each) for each in (first, *rest)]
+            for matrix in whole:
+                _ = matrix.mean  # looks for NaN
+            for pair, hits in zip(found, pairwise.matching(whole[0], whole[1:]), strict=True):
+                pair.values[name] = int(hits.sum()) / len(hits)
+                if resamples:
+                    pair.draws["none", name] = resamples.means(hits)
     for pair in found:
         pair.values = {name: pair.values[name] for name in INDEXES if name in wanted}
     return found
@@ -185,13 +186,8 @@ def _canonical(
             found[place].values["pwcca"] = canonical.projection_weighted(rho, directions, coordinates, backend)
     if usable and "svcca" in wanted:
         chosen = [0, *(place + 1 for place in usable)]
-        spaces = canonical.leading(
-            [moments[place] for place in chosen],
-            [bases[place] for place in chosen],
-            backend,
-            options.svcca_directions,
-            options.svcca_variance,
-        )
+        sides = [moments[place] for place in chosen], [bases[place] for place in chosen]
+        spaces = canonical.leading(*sides, backend, options.svcca_directions)
         small = [spaces[0].T @ crosses[place] @ space for place, space in zip(usable, spaces[1:], strict=True)]
         for place, (rho, _) in zip(usable, canonical.correlations(small, backend), strict=True):
             found[place].values["svcca"] = float(rho.mean())

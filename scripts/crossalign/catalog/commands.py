@@ -6,6 +6,7 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Tuned, is_continua
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
+from crossalign.catalog.studied import backend_of
 from crossalign.catalog.targets import preset, trials_of
 from crossalign.catalog.trained_models import trained_model, trained_vocabulary
 from crossalign.engine.hyperparameters import (
@@ -128,18 +129,19 @@ def finetune_options(config: dict, run: Tuned) -> str:
         values |= {"batch": None, "learning_rate": None}
     elif is_continual(init):
         init = "ref"
-    return training_options(values, Settings, task=run.task, init=init, seed=run.seed, backend=forced_backend(config))
+    return training_options(values, Settings, task=run.task, init=init, seed=run.seed, **forced(config, run.model))
 
 
-def forced_backend(config: dict) -> str | None:
-    """What computes the models, where that is not left to the programs."""
-    return None if config["backend"] == "auto" else config["backend"]
+def forced(config: dict, model: str) -> dict[str, str]:
+    """The option for what computes a model, where that is not left to the programs."""
+    chosen = backend_of(config, model)
+    return {} if chosen == "auto" else {"backend": chosen}
 
 
 def adjustment_options(config: dict, made: Adapted) -> str:
     """How a model is adjusted: what its address says, and the hyper-parameters."""
     values = config["adjustment"] | _pulled(made.adaptation)
-    return training_options(values, AdjustmentSettings, seed=made.seed, backend=forced_backend(config))
+    return training_options(values, AdjustmentSettings, seed=made.seed, **forced(config, made.base))
 
 
 def continual_options(config: dict, run: Tuned) -> str:
@@ -153,9 +155,9 @@ def _pulled(made: Adjustment) -> dict[str, object]:
     return {"pairs": pair_count(made.pairs), "aggregation": made.aggregation, "tokens": made.tokens}
 
 
-def mlm_options(config: dict) -> str:
+def mlm_options(config: dict, made: Adapted) -> str:
     """How a model goes on with the raw text of a language (`talk`)."""
-    return training_options(config["mlm"], PretrainSettings, PretrainOptions, backend=forced_backend(config))
+    return training_options(config["mlm"], PretrainSettings, PretrainOptions, **forced(config, made.base))
 
 
 def vocabulary_options(config: dict, name: str) -> str:

@@ -29,6 +29,13 @@ MODELS = ROOT / "resources" / "models.tsv"
 
 def load(files: list[Path]) -> dict:
     """config.yaml with the given files merged over it, checked. Snakemake does the same for its rules."""
+    config = merged(files)
+    check(config)
+    return config
+
+
+def merged(files: list[Path]) -> dict:
+    """The same, not checked."""
     config: dict = {}
     for file in [ROOT / "config.yaml", *files]:
         try:
@@ -37,7 +44,6 @@ def load(files: list[Path]) -> dict:
             raise UserError(f"{file}: cannot read: {error.strerror}") from error
         except yaml.YAMLError as error:
             raise UserError(f"{file}: {error}") from error
-    check(config)
     return config
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from crossalign.analysis.indexes import CONTROLLED
 from crossalign.catalog.addresses import Run, Tuned, is_continual
 from crossalign.catalog.code_hash import SCRIPTS, code_hash
-from crossalign.catalog.commands import continual_options, forced_backend, options
+from crossalign.catalog.commands import continual_options, forced, options
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
@@ -103,11 +103,11 @@ def kept_options(inputs: Inputs, run: Tuned) -> str:
     return options(**places, code_hash=code_hash("evaluate.py", file_of(run.task)))
 
 
-def embed_model(config: dict, files: Any) -> str:
+def embed_model(config: dict, run: Run, files: Any) -> str:
     """The model of an embedding job, and what is laid over it, which remembers its backend."""
     if files.get("tuned"):
         return options(model=parent(files.model), tuned=parent(files.tuned))
-    return options(model=parent(files.model), backend=forced_backend(config))
+    return options(model=parent(files.model), **forced(config, run.name))
 
 
 def embed_options(corpus: str, run: Run) -> str:

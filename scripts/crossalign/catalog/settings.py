@@ -460,6 +460,9 @@ class Config(Section):
     backend: Literal["auto", "own", "library"] = key(
         "what computes the models: our encoder, the library, or auto: ours where it knows the shape", default="auto"
     )
+    backends: dict[Name, Literal["auto", "own", "library"]] = key(
+        "what computes single models, where that is another", title="for each model auto, own or library", default={}
+    )
     keep_models: Literal["all", "ref", "none"] = key("which fine-tuned models stay on disk after their last use")
     align_predict: AlignPredict = Field(alias="align-predict")
     anc: Anc

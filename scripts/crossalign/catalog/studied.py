@@ -39,6 +39,11 @@ def place_of(config: dict, name: str) -> str:
     return HUB if entry.get("hub") or config["models"] == HUB else f"{config['models']}/{name}"
 
 
+def backend_of(config: dict, name: str) -> str:
+    """What computes a model: `auto`, `own` or `library`; what is made from a model is computed as the model is."""
+    return (config.get("backends") or {}).get(name.partition("+")[0], config["backend"])
+
+
 @cache
 def registered() -> dict[str, Model]:
     """The register of models."""
@@ -110,6 +115,9 @@ def model_name(source: str) -> str:
 def wrong_models(config: dict) -> Iterator[str]:
     """What the keys of `study` alone do not show."""
     known = {*registered(), *trained_models(config)}
+    for name in config.get("backends") or {}:
+        if name not in known | studied(config).keys():
+            yield f"backends.{name}: no model of that name is registered, pretrained or studied"
     for name, entry in studied(config).items():
         place, folder, hub = f"study.models.{name}", entry.get("folder"), entry.get("hub")
         if folder and hub:

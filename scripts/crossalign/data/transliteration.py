@@ -102,7 +102,6 @@ BUCKWALTER = dict(
 )
 _BUCKWALTER_SIGNS = {"،": ",", "؛": ";", "؟": "?", **dict(zip("٠١٢٣٤٥٦٧٨٩", "0123456789", strict=True))}
 _TO_BUCKWALTER = str.maketrans({**BUCKWALTER, **_BUCKWALTER_SIGNS})
-_FROM_BUCKWALTER = str.maketrans({latin: char for char, latin in {**BUCKWALTER, **_BUCKWALTER_SIGNS}.items()})
 # Letters of other languages in Arabic script, to the nearest that Buckwalter has.
 _NEAREST = str.maketrans(dict(zip("کیےہھەۀڭژۆۇۈۋېێ", "كيىهههةكزوووويي", strict=True)))
 
@@ -114,11 +113,6 @@ def to_buckwalter(text: str) -> str:
         latin = _WORD.sub(lambda match: match.group().translate(_NEAREST).translate(_TO_BUCKWALTER), latin)
         latin = _WORD.sub(lambda match: "".join(map(foreign_letter, match.group())), latin)
     return latin
-
-
-def from_buckwalter(latin: str) -> str:
-    """The Arabic text that `to_buckwalter` turned into `latin`, if it had only Arabic letters, signs and digits."""
-    return latin.translate(_FROM_BUCKWALTER)
 
 
 # Sorani Kurdish in the Latin letters of Kurmanji (the Hawar alphabet). Arabic-script Sorani writes all vowels but one:

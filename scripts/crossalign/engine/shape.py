@@ -24,6 +24,9 @@ _ARCHITECTURES = {
     "XLMRobertaXL": {XLMR_XL},
     "XGLM": {XGLM},
 }
+# Without a prefix the weights of BERT and RoBERTa have the same names; these values of config.json differ: rows of the
+# table of positions (modulo 8: RoBERTa's has two for padding before the first), segments, the padding token.
+_VALUES = {"max_position_embeddings": (0, 2), "type_vocab_size": (2, 1), "pad_token_id": (0, 1)}
 # XGLM's positions start at 2 whatever the padding index, and config.json does not count the two rows before.
 _XGLM_OFFSET = 2
 # What config.json calls our fields.
@@ -64,11 +67,18 @@ def knows_shape(raw: dict[str, Any]) -> bool:
 
 
 def check_architecture(raw: dict[str, Any], where: str) -> None:
-    """Refuse a config.json that names two families: without prefix BERT's and RoBERTa's weights have the same names."""
+    """Refuse a config.json that names two families, or one of BERT and RoBERTa with all values of the other."""
     told, family = (raw.get("architectures") or [""])[0], raw["model_type"]
     kind = re.sub(r"(For|Model|LMHead).*", "", told)
     if kind in _ARCHITECTURES and family not in _ARCHITECTURES[kind]:
         raise UserError(f"{where}: architectures names {told}, but model_type '{family}'; one of them is wrong")
+    if family == "bert" or family in _ROBERTAS:
+        given = {key: raw[key] for key in _VALUES if isinstance(raw.get(key), int)}
+        other = [given[key] % 8 == _VALUES[key][family == "bert"] for key in given]
+        if len(other) > 1 and all(other):
+            values = ", ".join(f"{key} {value}" for key, value in given.items())
+            right = "roberta or xlm-roberta" if family == "bert" else "bert"
+            raise UserError(f"{where}: model_type is '{family}', but {values} are those of {right}; correct one")
 
 
 @dataclass(frozen=True)

@@ -205,8 +205,9 @@ def links(source: list[Word], target: list[Word]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _forms(words: list[Word]) -> list[str]:
-    return [token.form for token in tokens(words)]
+def _scored(left: list[Word], right: list[Word], score: float, true: list[tuple[int, int]]) -> SentencePair:
+    raw, forms = zip(*((text(words), [token.form for token in tokens(words)]) for words in (left, right)), strict=True)
+    return SentencePair(round(score, 6), raw, forms, true)
 
 
 class Mining:
@@ -240,8 +241,7 @@ class Mining:
 
     def _pair(self, source: Sentence, target: Sentence, score: float) -> SentencePair:
         left, right = self.renderers[0].render(source), self.renderers[1].render(target)
-        true = links(left, right) if source is target else []
-        return SentencePair(round(score, 6), (text(left), text(right)), (_forms(left), _forms(right)), true)
+        return _scored(left, right, score, links(left, right) if source is target else [])
 
     def _wrong(self, rng: random.Random) -> SentencePair:
         topic = self.grammar.topic(rng)
@@ -258,10 +258,7 @@ class Mining:
                 kid for kid in node.kids if kid.rel not in ("obl", "amod", "advmod", "advcl", "conj", "nmod", "nummod")
             ]
         right = self.renderers[1].render(sentence)
-        score = 1.03 + 0.08 * rng.random()
-        return SentencePair(
-            round(score, 6), (text(left), text(right)), (_forms(left), _forms(right)), links(left, right)
-        )
+        return _scored(left, right, 1.03 + 0.08 * rng.random(), links(left, right))
 
     def _long(self, rng: random.Random) -> SentencePair:
         """Many clauses in one line, more words than aligners are given."""

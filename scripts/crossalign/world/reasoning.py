@@ -6,6 +6,7 @@ nothing in the hypothesis alone tells the label.
 
 import hashlib
 import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -251,19 +252,18 @@ def _belongs(word: Word, target: int) -> bool:
 def locate(words: list[Word], sentence: Sentence, ask: str) -> tuple[int, int]:
     """Start and end of the answer in the text of the sentence."""
     target = _target(sentence, ask)
-    at, spans = 0, []
-    for token in tokens(words):
-        if all(_belongs(word, target) for word in token.words):
-            spans.append((at, at + len(token.form)))
-        at += len(token.form) + token.space
-    if not spans:
-        # The whole answer is written together with a preposition (Arabic): take the written word.
-        at = 0
+
+    def spans(inside: Callable[[Iterable[bool]], bool]) -> list[tuple[int, int]]:
+        at, found = 0, []
         for token in tokens(words):
-            if any(_belongs(word, target) for word in token.words):
-                spans.append((at, at + len(token.form)))
+            if inside(_belongs(word, target) for word in token.words):
+                found.append((at, at + len(token.form)))
             at += len(token.form) + token.space
-    return spans[0][0], spans[-1][1]
+        return found
+
+    # Where the whole answer is written together with a preposition (Arabic), the written word is taken.
+    places = spans(all) or spans(any)
+    return places[0][0], places[-1][1]
 
 
 def squad_paragraph(paragraph: Paragraph, context: Renderer, question: Renderer) -> dict[str, Any]:

@@ -115,23 +115,20 @@ def fit(sounds: str, known: frozenset[str], nearest: dict[str, str] = NEAREST) -
     return "".join(out)
 
 
+def _signs(sounds: str, pairs: dict[str, str], single: Callable[[str], str]) -> list[str]:
+    """The signs of a word: one for two sounds where `pairs` has them, else what `single` makes of one."""
+    out, i = [], 0
+    while i < len(sounds):
+        pair = sounds[i : i + 2]
+        known = len(pair) == 2 and pair in pairs
+        out.append(pairs[pair] if known else single(sounds[i]))
+        i += 1 + known
+    return out
+
+
 def _letters(table: dict[str, str]) -> Callable[[str], str]:
     known = frozenset(key for key in table if len(key) == 1)
-
-    def spell(sounds: str) -> str:
-        sounds = fit(sounds, known)
-        out, i = [], 0
-        while i < len(sounds):
-            pair = sounds[i : i + 2]
-            if len(pair) == 2 and pair in table:
-                out.append(table[pair])
-                i += 2
-            else:
-                out.append(table.get(sounds[i], sounds[i]))
-                i += 1
-        return "".join(out)
-
-    return spell
+    return lambda sounds: "".join(_signs(fit(sounds, known), table, lambda sound: table.get(sound, sound)))
 
 
 def _seated(consonants: dict[str, str], vowels: dict[str, str], seat: str) -> Callable[[str], str]:
@@ -177,29 +174,13 @@ def _kana(sounds: str) -> str:
     foreign, sounds = sounds.startswith("~"), sounds.lstrip("~")
     known = frozenset("aiueokgsztdnhbpmyrw")
     sounds = fit(sounds, known, NEAREST | KANA_NEAREST)
-    out, i = [], 0
-    while i < len(sounds):
-        if sounds[i : i + 2] in KANA and sounds[i] not in "aiueo":
-            sign, i = KANA[sounds[i : i + 2]], i + 2
-        elif sounds[i] == "n":
-            sign, i = "ん", i + 1
-        else:
-            sign, i = KANA.get(sounds[i], KANA.get(sounds[i] + "u", sounds[i])), i + 1
-        out.append(chr(ord(sign) + 0x60) if foreign and "\u3041" <= sign <= "\u3096" else sign)
-    return "".join(out)
+    signs = _signs(sounds, KANA, lambda sound: {"n": "ん"}.get(sound) or KANA.get(sound, KANA.get(sound + "u", sound)))
+    return "".join(chr(ord(sign) + 0x60) if foreign and "\u3041" <= sign <= "\u3096" else sign for sign in signs)
 
 
 def _han(sounds: str) -> str:
     sounds = fit(sounds, frozenset("aeioubptdkgfvszščhmnlrywcǰ"))
-    out, i = [], 0
-    while i < len(sounds):
-        if sounds[i : i + 2] in HAN and sounds[i] not in "aeiou":
-            out.append(HAN[sounds[i : i + 2]])
-            i += 2
-        else:
-            out.append(HAN.get(sounds[i]) or HAN_CODA.get(sounds[i], sounds[i]))
-            i += 1
-    return "".join(out)
+    return "".join(_signs(sounds, HAN, lambda sound: HAN.get(sound) or HAN_CODA.get(sound, sound)))
 
 
 def _vietnamese(sounds: str) -> str:

@@ -24,6 +24,8 @@ TARGET_LOOKS = {"source": Look(BLUE, "o"), "seen": Look(VERMILLION, "s"), "unsee
 DIAGNOSIS = {
     "cka": Look(BLUE, "o"),
     "cka-standardised": Look(GREEN, "s"),
+    "matching": Look(PURPLE, "p"),
+    "matching-standardised": Look(PURPLE, "h", SHORT),
     "variance-1": Look(VERMILLION, "v"),
     "variance-5": Look(VERMILLION, "^", SHORT),
     "variance-20": Look(ORANGE, "D", SHORT),
@@ -125,12 +127,12 @@ def printed_curves(each: str, places: dict[str, int]) -> list[Series]:
 
 
 def figure6(context: Context) -> Figure:
-    """Whether a few neurons hold the variance of a layer, and what CKA says when all neurons weigh alike."""
+    """Whether a few neurons hold the variance of a layer, and what is found when all weigh alike."""
     panels = [
         Panel(
             model(name),
             [without_band(mean_curve(context, name, index, look)) for index, look in DIAGNOSIS.items()],
-            ylabel="CKA; share of the variance",
+            ylabel="similarity; share of the variance",
             ylim=(0, 1),
         )
         for name in studied(context.config)
@@ -139,7 +141,7 @@ def figure6(context: Context) -> Figure:
 
 
 def without_band(series: Series) -> Series:
-    """The curve alone: the bands of five would hide it."""
+    """The curve alone: the bands of so many would hide it."""
     return replace(
         series, points=[replace(one, value=replace(one.value, std=None)) for one in series.points], controls={}
     )

@@ -123,7 +123,11 @@ ITEMS = [
     compared("figure3", "ANC with English by language", "anc"),
     compared("figure4", "Sentence matching by language", "matching"),
     Item("figure5", "RANDOM-INIT by depth", random_init),
-    compared("figure6", "Large neurons, and CKA without their weight", "cka", "cka-standardised", *VARIANCE),
+    compared(
+        "figure6",
+        "Large neurons, and what is left without their weight",
+        *("cka", "cka-standardised", "matching", "matching-standardised", *VARIANCE),
+    ),
     Item(
         "figure7",
         "Correlation of similarity and transfer by layer",
