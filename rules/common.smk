@@ -36,7 +36,6 @@ from crossalign.catalog.inputs import (
 )
 from crossalign.catalog.labelled import hub_split, labelled
 from crossalign.catalog.params import (
-    ahead_options,
     aligner_options,
     code,
     compare_options,
@@ -45,6 +44,7 @@ from crossalign.catalog.params import (
     embed_model,
     embed_options,
     item_settings,
+    kept_options,
     named_languages,
     named_treebanks,
     named_sets,

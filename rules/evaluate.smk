@@ -23,7 +23,7 @@ rule evaluate:
         base=lambda wildcards, input: parent(input.model),
         tuned=lambda wildcards, input: parent(input.config),
         sets=lambda wildcards, input: named_sets(input.sets),
-        ahead=lambda wildcards, output: ahead_options(INPUTS, tuned_at(wildcards)),
+        kept=lambda wildcards, output: kept_options(INPUTS, tuned_at(wildcards)),
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --tuned {params.tuned:q} --base {params.base:q} --sets {params.sets}"
-        " --out {output.scores:q} --predictions {output.predictions:q} {params.ahead} > {log:q} 2>&1"
+        " --out {output.scores:q} --predictions {output.predictions:q} {params.kept} > {log:q} 2>&1"

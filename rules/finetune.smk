@@ -37,6 +37,7 @@ for name, inits, kept in (
             out=lambda wildcards, output: parent(output.training),
             # Not an output: Snakemake deletes the outputs of a killed job, and a killed job must find its checkpoints.
             checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{tuned_at(wildcards).path()}",
+            tokens=lambda wildcards, output: f"{RESULTS}/tokens",
             # Derived from the output: other test sets or other code of `evaluate` do not make the model another one.
             then=lambda wildcards, input, output: then_evaluate(
                 INPUTS, tuned_at(wildcards), parent(input.model), parent(output.config)
@@ -44,7 +45,7 @@ for name, inits, kept in (
         shell:
             "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
             " {params.options} {params.trials} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
-            " --code-hash {params.code_hash} {params.then} > {log:q} 2>&1"
+            " --tokens {params.tokens:q} --code-hash {params.code_hash} {params.then} > {log:q} 2>&1"
 
 
 rule train_bilstm:

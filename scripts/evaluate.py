@@ -15,7 +15,7 @@ import gc
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import named_sets
+from crossalign.engine.programs import add_tokens, named_sets
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.stages import Stages
 
@@ -32,7 +32,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="scores (JSON)")
     parser.add_argument("--predictions", type=Path, help="predictions (.jsonl.gz)")
     parser.add_argument("--ahead", type=Path, help="folder of scores that are made ahead: where they lie, or go")
-    parser.add_argument("--code-hash", help="identifies the code, for --ahead")
+    add_tokens(parser)
+    parser.add_argument("--code-hash", default="", help="identifies the code, for --ahead and --tokens")
     parser.add_argument("--max-length", type=int, help="tokens per example; as in training if not given")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
@@ -76,6 +77,7 @@ def evaluate(args: argparse.Namespace, files: dict[str, Path], out: Path, predic
     from concurrent.futures import ThreadPoolExecutor
 
     from crossalign.engine.device import choose_device, choose_precision
+    from crossalign.engine.examples import Encoded
     from crossalign.engine.folders import load_config
     from crossalign.engine.task_model import load_tuned_model, predict_all, read_info, warm_up
     from crossalign.engine.tokenizer import load_tokenizer
@@ -109,7 +111,8 @@ def evaluate(args: argparse.Namespace, files: dict[str, Path], out: Path, predic
             stages.end("load")
             return predict_all(ready, task, examples, device)
 
-        scores, rows = evaluate_sets(task, sets, tokenizer, longest, predict, stages.end)
+        encode = Encoded(args.tokens, args.code_hash, args.base, files) if args.tokens and args.code_hash else None
+        scores, rows = evaluate_sets(task, sets, tokenizer, longest, predict, stages.end, encode)
     for name, values in scores.items():
         log.info("%s: %s %.2f", name, task.metric, values[task.metric])
         unseen = values.get("unseen_labels", 0)

@@ -11,13 +11,22 @@ Example:
 """
 
 import argparse
+import gc
 import logging
 import time
 from dataclasses import asdict
 from pathlib import Path
 
 from crossalign.engine.hyperparameters import ContinualSettings, Settings, add_flags, folder_identity, given
-from crossalign.engine.programs import add_backend, add_precision, add_run, add_then, circumstances, run_then
+from crossalign.engine.programs import (
+    add_backend,
+    add_precision,
+    add_run,
+    add_then,
+    add_tokens,
+    circumstances,
+    run_then,
+)
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.stages import Stages
 
@@ -35,6 +44,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
     parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
     add_run(parser)
+    add_tokens(parser)
     add_precision(parser)
     add_backend(parser)
     add_flags(parser, Settings)
@@ -65,6 +75,7 @@ def train(args: argparse.Namespace) -> None:
 
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision, wake
+    from crossalign.engine.examples import Encoded
     from crossalign.engine.finetune import FineTuning
     from crossalign.engine.folders import load_encoder
     from crossalign.engine.task_model import save_tuned
@@ -80,6 +91,7 @@ def train(args: argparse.Namespace) -> None:
     if settings.selection == "best" and args.dev is None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
     stages.end("start")
+    gc.disable()  # until training: of the many small objects that are read none can go yet
     task = get_task(args.task)
     examples = task.read(args.train)[: settings.examples]
     task = task.with_labels_of(examples)
@@ -92,7 +104,9 @@ def train(args: argparse.Namespace) -> None:
     training = FineTuning(
         encoder, tokenizer, task, examples, dev, settings, args.init, device, args.checkpoints, args.code_hash,
         auxiliary, saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
+        encode=Encoded(args.tokens, args.code_hash, args.model, {"train": args.train, "dev": args.dev}),
     )  # fmt: skip
+    gc.enable()
     stages.end("prepare")
     with requeued():
         model = training.run()

@@ -25,7 +25,7 @@ SMALL = {
 SIZES = {"train": 160, "dev": 6, "test": 6, "extra": 2}
 TARGETS = ("align_predict", "results/demo/verdicts.csv")
 # What tells of times and interruptions, and nothing else, may differ between two runs.
-ACCOUNTS = ("logs", "benchmarks", "checkpoints")
+ACCOUNTS = ("logs", "benchmarks", "checkpoints", "tokens", "ahead")
 TIMES = ("seconds", "seconds_in_all", "resumed")
 MARK = "CROSSALIGN_TEST_RUN"
 NUMBERS = itertools.count()

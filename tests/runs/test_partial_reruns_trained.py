@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.faults.harness import SIZES, SMALL, content, differing
+from tests.faults.harness import ACCOUNTS, SIZES, SMALL, content, differing
 from tests.reruns import cases, edit, project, run, would_run
 from tests.workflow import planned, shrink_world
 
@@ -69,7 +69,7 @@ def finished(root, tmp_path_factory):
 def times(folder: Path) -> dict[str, int]:
     """When each result was written."""
     results = folder / "results" / "demo"
-    accounts = ("logs", "benchmarks", "checkpoints", "config.json")
+    accounts = (*ACCOUNTS, "config.json")
     files = [path for path in results.rglob("*") if path.is_file()]
     names = {path: path.relative_to(results) for path in files}
     return {str(name): path.stat().st_mtime_ns for path, name in names.items() if name.parts[0] not in accounts}

@@ -94,12 +94,13 @@ def then_evaluate(inputs: Inputs, run: Tuned, base: str, tuned: str) -> str:
         return ""
     program, sets = SCRIPTS / "evaluate.py", named_sets(inputs.evaluate(run).inputs["sets"])
     files = f"{options(tuned=tuned, base=base)} --sets {sets}"
-    return f"--then {shlex.quote(str(program))} {files} {ahead_options(inputs, run)}"
+    return f"--then {shlex.quote(str(program))} {files} {kept_options(inputs, run)}"
 
 
-def ahead_options(inputs: Inputs, run: Tuned) -> str:
-    """Where scores that are made ahead lie, and the code that they must be of."""
-    return options(ahead=inputs.at("ahead", run.path()), code_hash=code_hash("evaluate.py", file_of(run.task)))
+def kept_options(inputs: Inputs, run: Tuned) -> str:
+    """Where an evaluation finds scores that were made ahead and tokenised sets, and the code that they must be of."""
+    places = {"ahead": inputs.at("ahead", run.path()), "tokens": inputs.at("tokens")}
+    return options(**places, code_hash=code_hash("evaluate.py", file_of(run.task)))
 
 
 def embed_model(config: dict, run: Run, files: Any) -> str:

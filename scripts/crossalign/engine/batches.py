@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crossalign.engine.examples import FlatExamples
 from crossalign.engine.seeds import numpy_generator
 from crossalign.runtime.errors import UserError
 
@@ -74,7 +75,7 @@ class Store(Packed):
     ) -> None:
         self.fields = fields
         self.position_offset = position_offset
-        self.lengths = np.array([len(example["input_ids"]) for example in examples], dtype=np.int64)
+        self.lengths = _sizes(examples, "input_ids")
         if len(self.lengths) and self.lengths.max() > max_length:
             worst = int(self.lengths.argmax())
             raise UserError(
@@ -87,15 +88,9 @@ class Store(Packed):
         self.ids = _flat(examples, "input_ids")
         self.types = _flat(examples, "token_type_ids") if examples and "token_type_ids" in examples[0] else None
         words = [name for name, field in fields.items() if field.shape == "words"]
-        counts = [len(example[words[0]]) if words else 0 for example in examples]
-        self.words = np.array(counts, dtype=np.int64)
+        self.words = _sizes(examples, words[0]) if words else np.zeros(len(examples), dtype=np.int64)
         self.word_starts = _starts(self.words)
-        self.values = {
-            name: np.array([example[name] for example in examples], dtype=np.int64)
-            if field.shape == "scalar"
-            else _flat(examples, name)
-            for name, field in fields.items()
-        }
+        self.values = {name: _flat(examples, name, field.shape == "scalar") for name, field in fields.items()}
         # Targets that a loss counts, per example: the weight of a part of a batch in the whole. Without any: examples.
         counted = {name: field.shape for name, field in fields.items() if field.pad < 0}
         self.targets = np.full(len(examples), 0 if counted else 1, dtype=np.int64)
@@ -231,7 +226,17 @@ def round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _flat(examples: Sequence[dict[str, Any]], name: str) -> np.ndarray:
+def _sizes(examples: Sequence[dict[str, Any]], name: str) -> np.ndarray:
+    if isinstance(examples, FlatExamples):
+        return examples.sizes(name)
+    return np.array([len(example[name]) for example in examples], dtype=np.int64)
+
+
+def _flat(examples: Sequence[dict[str, Any]], name: str, scalar: bool = False) -> np.ndarray:
+    if isinstance(examples, FlatExamples):
+        return examples.columns[name].astype(np.int64)
+    if scalar:
+        return np.array([example[name] for example in examples], dtype=np.int64)
     parts = [np.asarray(example[name], dtype=np.int64) for example in examples]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 

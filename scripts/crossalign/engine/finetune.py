@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ class FineTuning(EpochTraining):
         saving: Saving | None = None,
         identity: Any = None,
         capture: bool | None = None,
+        encode: Callable[..., Sequence[Any]] = lambda name, task, *rest: task.examples(*rest),
     ) -> None:
         self.task, self.settings, self.dev_records = task, settings, dev
         self.device, self.auxiliary = torch.device(device), auxiliary
@@ -69,10 +70,9 @@ class FineTuning(EpochTraining):
         if init != "random-all":
             adopt_pooler(head, encoder.pretrained)
         length = min(settings.max_length, encoder.config.max_length)
-        self.train_store = store = make_store(
-            encoder, task.examples(train, tokenizer, length, training=True), task.fields
-        )
-        self.dev_examples = task.examples(dev, tokenizer, length) if dev else []
+        examples = encode("train", task, train, tokenizer, length, True)
+        self.train_store = store = make_store(encoder, examples, task.fields)
+        self.dev_examples = encode("dev", task, dev, tokenizer, length) if dev else []
         self.dev_store = make_store(encoder, self.dev_examples, task.fields)
         if len(store) == 0:
             raise UserError("the training set has no examples")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crossalign.analysis.significance import score_intervals
+from crossalign.engine.examples import Encoded, FlatExamples
 from crossalign.tasks.base import Example, Record, Task
 from crossalign.tasks.predictions import Rows, Scores
 
@@ -19,15 +20,21 @@ def evaluate_sets(
     max_length: int,
     predict: Callable[[Sequence[Example]], Sequence[dict[str, Any]]],
     ended: Callable[[str], None] = lambda stage: None,
+    encode: Encoded | None = None,
 ) -> tuple[Scores, Rows]:
     """Scores of each set, and its rows for a file of predictions: the record's `id` and the task's details.
 
     `predict` sees the examples of all sets in one go, so that they share batches. `cut_tokens` tells how many tokens of
-    too long texts no example shows. `ended` is told the name of each stage when it is over.
+    too long texts no example shows. `ended` is told the name of each stage when it is over. `encode` knows the sets by
+    name and keeps what they become.
     """
-    # All sets at once: what they have in common is tokenised once, and trees of one size are decoded together.
+    # All sets at once: trees of one size are decoded together, and what sets have in common is tokenised once.
     everything = [record for records in sets.values() for record in records]
-    examples = task.examples(everything, tokenizer, max_length)
+    parts = [encode(name, task, records, tokenizer, max_length) for name, records in sets.items()] if encode else []
+    if parts and all(isinstance(part, FlatExamples) for part in parts):
+        examples = FlatExamples.joined(parts, list(map(len, sets.values())))
+    else:
+        examples = task.examples(everything, tokenizer, max_length)
     ended("tokenise")
     outputs = predict(examples)
     ended("predict")
