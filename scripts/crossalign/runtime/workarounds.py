@@ -79,3 +79,9 @@ def mend_status_queries(shims: str | Path, warn: Callable[[str], Any]) -> None:
 def submits_as(scheduler: Any) -> str | None:
     """The name that the SLURM executor gives to all jobs of this run; None where it is not known."""
     return getattr(getattr(scheduler, "_executor", None), "run_uuid", None)
+
+
+def several_at_once(workflow: Any) -> bool:
+    """Whether a submission runs several of its jobs at the same time: the limit of `slot` that the profile sets."""
+    limit = getattr(workflow.global_resources.get("slot"), "value", None)
+    return isinstance(limit, int) and limit > 1
