@@ -67,11 +67,11 @@ from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
-from crossalign.runtime.gpus import RECORDS, choices, cores
+from crossalign.runtime.gpus import RECORDS, choices, cores, keep_mps
 from crossalign.runtime.sharing import mps_installed, outlook
 from crossalign.runtime.workarounds import (
     mend_status_queries,
-    several_at_once,
+    run_side_by_side,
     submits_as,
     survive_second_sigterm,
     use_one_timer,
@@ -103,11 +103,13 @@ TUNED = f"{RESULTS}/tuned/{{model}}/{{preset}}-{{source}}/{{init}}/seed{{seed}}"
 BILSTM = f"{RESULTS}/tuned/bilstm/{{preset}}-{{source}}/ref/seed{{seed}}"
 CLAIMS_FILE = Path(RESULTS) / "claims.csv"
 
-# Jobs share GPUs by what those before them took. In a SLURM job only if it runs several at a time (profiles/packed).
-if workflow.remote_exec and not several_at_once(workflow):
-    os.environ.pop(RECORDS, None)
-else:
+# Jobs share GPUs by what those before them took; those of a SLURM job if they run at the same time (profiles/packed).
+if run_side_by_side(workflow, logger.warning):
+    keep_mps()
+elif not workflow.remote_exec:
     os.environ[RECORDS] = f"{RESULTS}/gpus"
+elif "slurm-jobstep" in sys.argv:
+    os.environ.pop(RECORDS, None)
 
 
 wildcard_constraints:

@@ -87,6 +87,17 @@ def hand_on() -> None:
         os.set_inheritable(lock, True)
 
 
+def keep_mps() -> None:
+    """Serve the jobs that this process will start: theirs would end with the step of SLURM that has started it."""
+    for name in choices(os.environ) if mps_installed() else ():
+        if gpu := look_at(name):
+            mps.join(mps_place(lock_folder(os.environ), name), gpu.uuid, os.environ)
+
+
+def mps_place(folder: Path, name: str) -> Path:
+    return folder / f"mps-{os.geteuid()}-{name}"
+
+
 def choices(environment: Mapping[str, str]) -> list[str]:
     """The GPUs to choose from. A choice that a scheduler or the user has made is final, unless the workflow shares."""
     visible = environment.get("CUDA_VISIBLE_DEVICES")
@@ -282,7 +293,7 @@ class Claim:
         return SPARE * gpu.total - gpu.used if gpu else math.inf
 
     def _join_mps(self, name: str, gpu: Gpu) -> None:
-        found = mps.join(self.folder / f"mps-{os.geteuid()}-{name}", gpu.uuid, os.environ)
+        found = mps.join(mps_place(self.folder, name), gpu.uuid, os.environ)
         if found is None:
             log.info("NVIDIA's MPS does not start: jobs on this GPU take turns")
         else:
