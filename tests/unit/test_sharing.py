@@ -161,8 +161,8 @@ def machine(monkeypatch):
         for job in found.jobs:
             job.kill()
             job.communicate()
-        for file in found.locks.glob("mps-*/pipe/pid"):
-            os.kill(int(file.read_text()), signal.SIGKILL)
+        for number in filter(alive, daemon(found) + daemon(found, "slurm-*/mps-*")):
+            os.kill(number, signal.SIGKILL)
 
 
 def got(job):
@@ -244,6 +244,7 @@ def test_memory_of_programs_that_do_not_ask_counts(machine):
 def test_what_a_scheduler_gave_is_shared_within_it(machine):
     given = {"SLURM_JOB_ID": "77", "CUDA_VISIBLE_DEVICES": "0"}
     assert choices(given | {"CROSSALIGN_GPU_RECORDS": "r"}) == ["0"] and choices(given) == []
+    assert choices({"CUDA_VISIBLE_DEVICES": "-1", "CROSSALIGN_GPU_RECORDS": "r"}) == []
     write_use(machine.records, "work", Use(8_000, 0.2, 0.2, 0.1))
     inside = [machine.start(**given) for _ in range(2)]
     assert [got(job)[0] for job in inside] == ["0", "0"]
@@ -272,8 +273,8 @@ def served(machine, monkeypatch):
     return machine
 
 
-def daemon(machine):
-    return [int(file.read_text()) for file in machine.locks.glob("mps-*/pipe/pid")]
+def daemon(machine, places="mps-*"):
+    return [int(file.read_text()) for file in machine.locks.glob(f"{places}/pipe/pid")]
 
 
 def alive(number):
@@ -337,6 +338,24 @@ def test_the_keeper_is_no_job_of_the_run(served):
     (keeper,) = keepers(served)
     variables = Path(f"/proc/{keeper}/environ").read_text().split("\0")
     assert not any(word.startswith("CROSSALIGN_RUN=") for word in variables)
+
+
+def test_a_submission_serves_the_steps_that_come_and_go(served):
+    """SLURM ends with a step all that the step has started, so the daemon is its submission's."""
+    given = {"SLURM_JOB_ID": "77", "CUDA_VISIBLE_DEVICES": "0"}
+    keep = "from crossalign.runtime import gpus, mps\nmps.LINGER = 0.2\ngpus.keep_mps()\nprint(flush=True)\ninput()\n"
+    submission = served.start(keep, **given)
+    got(submission)
+    (number,) = daemon(served, "slurm-77/mps-*")
+    time.sleep(0.6)
+    assert alive(number)  # before the first step
+    for _ in range(2):
+        step = served.start_job(**given)
+        assert got(step)[:2] == ["0", "GPU-0"]
+        step.communicate()
+    assert served.lines("started") == ["GPU-0"] and alive(number)
+    submission.kill()
+    wait_for(lambda: not alive(number))
 
 
 def test_a_daemon_of_somebody_else_is_used_and_left_alone(served):

@@ -103,7 +103,8 @@ def choices(environment: Mapping[str, str]) -> list[str]:
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     if visible is None and not environment.get("SLURM_JOB_ID"):
         return gpus(environment)
-    return visible.split(",") if visible and RECORDS in environment else []
+    names = visible.split(",") if visible and RECORDS in environment else []
+    return names if all(map(_is_gpu, names)) else []  # -1 means none
 
 
 def gpus(environment: Mapping[str, str]) -> list[str]:
@@ -112,9 +113,13 @@ def gpus(environment: Mapping[str, str]) -> list[str]:
     if named is None:
         return ask_driver("--query-gpu=index", "--format=csv,noheader").split()
     found = [name.strip() for name in named.split(",")]
-    if len(set(found)) != len(found) or not all(name.isdigit() or name.startswith(("GPU-", "MIG-")) for name in found):
+    if len(set(found)) != len(found) or not all(map(_is_gpu, found)):
         raise UserError(f"CROSSALIGN_GPUS={named}: numbers of different GPUs were expected, such as 0,2,3")
     return found
+
+
+def _is_gpu(name: str) -> bool:
+    return name.isdigit() or name.startswith(("GPU-", "MIG-"))
 
 
 def jobs_per_gpu(environment: Mapping[str, str]) -> int:
