@@ -40,7 +40,7 @@ if [ "$1" = -d ]; then
     exit 0
 fi
 read -r request
-[ -n "$pid" ] && kill -0 "$pid" 2> /dev/null || exit 1
+[ -n "$pid" ] && kill -0 "$pid" 2> /dev/null || {{ echo Cannot find MPS control daemon process >&2; exit; }}
 if [ "$request" = quit ]; then kill "$pid"; echo "$CUDA_MPS_PIPE_DIRECTORY" >> {folder}/ended; fi
 """
 # Claims a GPU for a job of the kind `work`, says what it got, and ends well when its input ends.
@@ -258,6 +258,14 @@ def test_a_number_that_the_user_gives_wins(machine):
     jobs = [machine.start(CROSSALIGN_GPU_SHARE="3") for _ in range(3)]
     assert [got(job)[0] for job in jobs] == ["0"] * 3
     assert waits(machine.start(CROSSALIGN_GPU_SHARE="3"))
+
+
+def test_one_on_each_gpu_is_not_shared_and_needs_no_mps(machine):
+    machine.install_mps()
+    job = machine.start(CROSSALIGN_GPU_SHARE="1")
+    assert got(job) == ["0", "0", "-"]
+    job.communicate()
+    assert not machine.lines("started") and not machine.records.exists()
 
 
 # ---- MPS ------------------------------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ RECORDS = "CROSSALIGN_GPU_RECORDS"
 ALONE = "CROSSALIGN_GPU_ALONE"
 CONTEXT = 1024.0  # MB that a program holds beside its tensors
 BACK_OFF = 5.0  # seconds
+NOT_SHARED = "taken, or wanted by a job that has it to itself"
 
 
 def claim_gpus(count: int = 1, kind: str = "", pause: float = 0.5) -> list[str]:
@@ -208,7 +209,7 @@ class Claim:
         self.held: dict[str, int] = {}
         self.reserved: dict[str, int] = {}
         self.others: list[Note] = []
-        self.why, self.not_before = "", 0.0
+        self.why, self.not_before = NOT_SHARED, 0.0
         self.use: Use | None = None
         self.before = os.environ.get("CUDA_VISIBLE_DEVICES")
         self.served: dict[str, str] = {}
@@ -251,7 +252,7 @@ class Claim:
             return ""
         uses = [note.use for note in there]
         if self.use is None or None in uses:
-            self.why = "taken, or wanted by a job that has it to itself"
+            self.why = NOT_SHARED
             return self.why
         room = Room(min(note.memory for note in there), cores(), any(note.mps for note in there))
         elsewhere = sum(note.use.cores for other in present if other != name for note in present[other] if note.use)
@@ -272,7 +273,8 @@ class Claim:
         """Join MPS, tell the neighbours what this program takes, and measure it if nobody knows."""
         name, *more = self.held
         gpu = None
-        if not more and (self.use is not None or (self.kind and RECORDS in os.environ)):
+        measured = self.kind and RECORDS in os.environ and "CROSSALIGN_GPU_SHARE" not in os.environ
+        if not more and (self.use is not None or measured):
             gpu = look_at(name)
         if gpu and mps_installed():
             self._join_mps(name, gpu)

@@ -33,11 +33,12 @@ def variables(place: Path) -> dict[str, str]:
 
 def ask(environment: Mapping[str, str], request: str) -> bool:
     """Whether a daemon answers a request."""
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "text": True, "timeout": 60}
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": 60}
     try:
-        return subprocess.run([MPS_CONTROL], input=f"{request}\n", env=dict(environment), **pipes).returncode == 0
+        done = subprocess.run([MPS_CONTROL], input=f"{request}\n", env=dict(environment), **how)
     except (OSError, subprocess.TimeoutExpired):
         return False
+    return done.returncode == 0 and "Cannot find" not in done.stdout
 
 
 def running(environment: Mapping[str, str]) -> bool:
