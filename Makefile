@@ -58,8 +58,7 @@ plan: environment
 paper: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/gpu $(TARGETS)
 
-# Jobs that share the GPU, as `gpu` of profiles/small says; make small TARGETS=data needs no GPU at all.
-small: export CROSSALIGN_GPU_SHARE ?= 6
+# make small TARGETS=data needs no GPU at all.
 small: environment
 	@mkdir -p results/small
 	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
@@ -71,7 +70,6 @@ RESOLVE = python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder o
 	$(CONFIGS) $(if $(filter file,$(origin RUN)),,--run $(RUN)) $(if $(LANGUAGES),--languages $(LANGUAGES)) \
 	$(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
 
-study: export CROSSALIGN_GPU_SHARE ?= 4
 study: environment
 	@models=$$($(RESOLVE)) && python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
 		-- --profile profiles/study --configfile config.study.yaml $(CONFIGS) "$$models" $(STUDY_ARGS) -- $(TARGETS)

@@ -1,14 +1,14 @@
 """Several fine-tunings on one GPU at the same time against the same ones after each other.
 
 Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
-one GPU and share it by CROSSALIGN_GPU_SHARE; on a CPU they share its cores. Data and weights are made up (sentences
-as long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend
-on them.
+one GPU, through MPS where it is installed; on a CPU they share its cores. Data and weights are made up (sentences as
+long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend on
+them. `auto` starts --jobs at a time and lets them choose how many share the GPU, as the workflow does.
 
 Prints one Markdown row per way. The ratio is the time per fine-tuning of one after another over that of this way: above
-1, sharing pays. Busy is the mean of what nvidia-smi calls utilisation, from the first start to the last end. The last
+1, sharing pays. Busy and power are means of what nvidia-smi tells, from the first start to the last end. The last
 column checks that sharing changes no result.
-Usage: python benchmarks/share_gpu.py [--runs 4] [--at-once 1 2 4] [--gpu 0] [--device cuda|cpu]
+Usage: python benchmarks/share_gpu.py [--runs 4] [--at-once 1 2 4 auto] [--gpu 0] [--device cuda|cpu]
 [--model-size mbert|small|tiny] [--out FILE.json]
 With --waves N each way makes N times as many fine-tunings as share the GPU, so that many ways take little time.
 """
@@ -20,12 +20,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from random import Random
 
 from common import ROOT, new_parser, print_row, print_table, write_results
+
+from crossalign.runtime.sharing import Watch
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]
@@ -36,7 +37,21 @@ SIZES = {
     "small": ({"hidden": 384, "heads": 6, "intermediate": 1536}, 30_000, 12_500, 4, 32),
     "tiny": ({"hidden": 16, "layers": 2, "heads": 2, "intermediate": 32}, 200, 60, 1, 16),
 }
-NAMES = ("at_once", "runs", "seconds", "ratio", "training_seconds_of_one", "steps_of_one", "busy", "peak_mb")
+COLUMNS = {
+    "at_once": "at once",
+    "runs": "runs",
+    "seconds": "seconds",
+    "per_hour": "an hour",
+    "ratio": "ratio",
+    "training_seconds_of_one": "training of one, s",
+    "steps_of_one": "steps of one",
+    "busy": "busy, %",
+    "power": "power, %",
+    "peak_mb": "peak MB",
+    "mps": "MPS",
+    "same_weights": "same weights",
+}
+AUTO = "auto"
 
 
 def parse_args() -> argparse.Namespace:
@@ -44,7 +59,8 @@ def parse_args() -> argparse.Namespace:
     parser = new_parser(__doc__)
     parser.add_argument("--runs", type=int, default=4, help="fine-tunings of each way")
     parser.add_argument("--waves", type=int, help="instead: so many times what share the GPU")
-    parser.add_argument("--at-once", type=int, nargs="+", default=[1, 2, 4], help="how many share the GPU; 1 is added")
+    parser.add_argument("--at-once", nargs="+", default=["1", "2", "4"], help="how many share the GPU; 1 is added")
+    parser.add_argument("--jobs", type=int, default=6, help="of auto: at work or waiting at the same time")
     parser.add_argument("--gpu", default="0", help="the GPU, as nvidia-smi numbers them")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--model-size", default="mbert", choices=list(SIZES))
@@ -52,8 +68,10 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help="passes over them")
     parser.add_argument("--out", type=Path, help="also write the numbers as JSON")
     args = parser.parse_args()
-    if args.runs < 1 or min(args.at_once) < 1 or (args.waves is not None and args.waves < 1):
-        parser.error("--runs, --waves and --at-once are numbers from 1")
+    args.at_once = [share if share == AUTO or not share.isdigit() else int(share) for share in args.at_once]
+    numbers = [args.runs, args.jobs, 1 if args.waves is None else args.waves, *args.at_once]
+    if not all(number == AUTO or (isinstance(number, int) and number > 0) for number in numbers):
+        parser.error("--runs, --jobs, --waves and --at-once are numbers from 1, or --at-once auto")
     return args
 
 
@@ -83,49 +101,19 @@ def make_data(file: Path, words: int, sentences: int) -> None:
             print(json.dumps({"id": str(number), "tokens": tokens, "tags": tags}), file=stream)
 
 
-class Watch:
-    """The memory that is taken on a GPU, and how busy the driver says it is, looked at a few times a second."""
-
-    def __init__(self, number: str, device: str) -> None:
-        self.number, self.peak, self.shares, self.over = number, 0, [], threading.Event()
-        self.watcher = threading.Thread(target=self._watch) if device == "cuda" else None
-
-    def __enter__(self) -> "Watch":
-        if self.watcher:
-            self.watcher.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        if self.watcher:
-            self.watcher.join()
-
-    @property
-    def busy(self) -> float | None:
-        """The mean share, in percent, of the time in which at least one kernel ran; None where nobody measured it."""
-        return round(sum(self.shares) / len(self.shares), 1) if self.shares else None
-
-    def _watch(self) -> None:
-        asked = "--query-gpu=memory.used,utilization.gpu"
-        command = ["nvidia-smi", f"--id={self.number}", asked, "--format=csv,noheader,nounits"]
-        while not self.over.wait(0.25):
-            done = subprocess.run(command, capture_output=True, text=True)
-            # Each is a number or, where the driver does not tell, a word in brackets.
-            memory, _, share = (word.strip() for word in done.stdout.partition(","))
-            if memory.isdigit():
-                self.peak = max(self.peak, int(memory))
-            if share.isdigit():
-                self.shares.append(int(share))
-
-
-def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs: int, batch: int) -> subprocess.Popen:
+def start(
+    folder: Path, seed: int, args: argparse.Namespace, share: int | str, epochs: int, batch: int
+) -> subprocess.Popen:
     """One fine-tuning; seed 0 is the one before the first measurement, which finds the caches empty."""
     out = folder / f"{share}-at-once" / f"seed{seed}"
     out.mkdir(parents=True)
-    environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    environment |= {"CROSSALIGN_GPUS": args.gpu, "CROSSALIGN_GPU_SHARE": str(share), "OMP_NUM_THREADS": "1"}
     # A benchmark inside of a job of a scheduler chooses its GPU all the same.
-    environment.pop("SLURM_JOB_ID", None)
+    chosen = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "CROSSALIGN_GPU_SHARE", "CROSSALIGN_GPU_RECORDS")
+    environment = {name: value for name, value in os.environ.items() if name not in chosen}
+    environment |= {"CROSSALIGN_GPUS": args.gpu, "OMP_NUM_THREADS": "1"}
+    environment |= (
+        {"CROSSALIGN_GPU_RECORDS": str(folder / "records")} if share == AUTO else {"CROSSALIGN_GPU_SHARE": str(share)}
+    )
     command = [
         *(sys.executable, str(ROOT / "scripts" / "finetune.py"), "--task", "ner", "--selection", "last"),
         *("--model", str(folder / "model"), "--train", str(folder / "train.jsonl"), "--out", str(out)),
@@ -135,18 +123,21 @@ def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs:
         return subprocess.Popen(command, env=environment, stdout=stream, stderr=stream)
 
 
-def said(folder: Path, seed: int, share: int) -> str:
+def said(folder: Path, seed: int, share: int | str) -> str:
     """What a fine-tuning wrote."""
     return (folder / f"{share}-at-once" / f"seed{seed}" / "log").read_text(encoding="utf-8")
 
 
-def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int, batch: int) -> tuple[dict, list[str]]:
+def measure(
+    folder: Path, args: argparse.Namespace, share: int | str, epochs: int, batch: int
+) -> tuple[dict, list[str]]:
     """All runs, `share` of them at the same time: what they took, and the checksums of the weights that they made."""
-    runs = share * args.waves if args.waves else args.runs
+    places = args.jobs if share == AUTO else share
+    runs = places * args.waves if args.waves else args.runs
     waiting, working, began = list(range(1, runs + 1)), {}, time.perf_counter()
-    with Watch(args.gpu, args.device) as watch:
+    with Watch(args.gpu if args.device == "cuda" else "none", pause=0.25) as watch:
         while waiting or working:
-            while waiting and len(working) < share:
+            while waiting and len(working) < places:
                 working[waiting[0]] = start(folder, waiting[0], args, share, epochs, batch)
                 del waiting[0]
             for seed in [seed for seed, process in working.items() if process.poll() is not None]:
@@ -159,14 +150,18 @@ def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int, bat
     made = [folder / f"{share}-at-once" / f"seed{seed}" for seed in range(1, runs + 1)]
     reports = [json.loads((place / "training.json").read_text()) for place in made]
     weights = [hashlib.sha256((place / "model/model.safetensors").read_bytes()).hexdigest() for place in made]
+    use = watch.use()
     row = {
         "at_once": share,
         "runs": runs,
         "seconds": round(seconds, 2),
+        "per_hour": round(3600 * runs / seconds),
         "training_seconds_of_one": round(sum(report["seconds"] for report in reports) / len(reports), 2),
         "steps_of_one": reports[0]["steps"],
-        "busy": "not measured" if watch.busy is None else watch.busy,
-        "peak_mb": watch.peak,
+        "busy": round(100 * use.busy) if use else "not measured",
+        "power": round(100 * use.power) if use and use.power is not None else "not measured",
+        "peak_mb": round(watch.peak),
+        "mps": "yes" if "through MPS" in said(folder, runs, share) else "no",
         "device": reports[0]["device"],
     }
     return row, weights
@@ -178,15 +173,14 @@ def main() -> None:
     shape, words, sentences, epochs, batch = SIZES[args.model_size]
     sentences, epochs = args.sentences or sentences, args.epochs or epochs
     rows: list[dict] = []
-    header = ["at once", "runs", "seconds", "ratio", "training of one, s", "steps of one", "busy, %", "peak MB"]
-    print_table([*header, "same weights"])
+    print_table(list(COLUMNS.values()))
     with tempfile.TemporaryDirectory() as name:
         folder, expected = Path(name), []
         make_model(folder / "model", shape, words)
         make_data(folder / "train.jsonl", words, sentences)
         if start(folder, 0, args, 1, 1, batch).wait():
             sys.exit(said(folder, 0, 1))
-        for share in sorted({1, *args.at_once}):
+        for share in sorted({1, *args.at_once}, key=lambda share: (share == AUTO, share)):
             row, weights = measure(folder, args, share, epochs, batch)
             rows.append(row)
             # With waves a way also has seeds that none before it had.
@@ -194,8 +188,11 @@ def main() -> None:
             expected += weights[len(expected) :]
             alone, each = (way["seconds"] / way["runs"] for way in (rows[0], row))
             row |= {"ratio": round(alone / each, 2), "same_weights": same}
-            print_row([*(row[key] for key in NAMES), "yes" if same else "no"])
+            print_row(["yes" if row[key] is True else "no" if row[key] is False else row[key] for key in COLUMNS])
             write_results(args.out, rows)
+            if share == AUTO:
+                chosen = {line for seed in range(1, row["runs"] + 1) for line in said(folder, seed, share).splitlines()}
+                print("\n".join(sorted(line for line in chosen if " at a time" in line)))
     print(f"\n{args.model_size}: {sentences:,} sentences, {epochs} epochs, batches of {batch}, on {rows[0]['device']}")
 
 

@@ -67,7 +67,15 @@ from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
-from crossalign.runtime.workarounds import mend_status_queries, submits_as, survive_second_sigterm, use_one_timer
+from crossalign.runtime.gpus import RECORDS, choices, cores, keep_mps
+from crossalign.runtime.sharing import mps_installed, outlook
+from crossalign.runtime.workarounds import (
+    mend_status_queries,
+    run_side_by_side,
+    submits_as,
+    survive_second_sigterm,
+    use_one_timer,
+)
 from snakemake.exceptions import WorkflowError
 
 SHIMS = Path(workflow.basedir) / "profiles" / "slurm" / "bin"
@@ -94,6 +102,14 @@ ADAPTED = f"{RESULTS}/models/{{base}}+{{adaptation}}/seed{{seed}}"
 TUNED = f"{RESULTS}/tuned/{{model}}/{{preset}}-{{source}}/{{init}}/seed{{seed}}"
 BILSTM = f"{RESULTS}/tuned/bilstm/{{preset}}-{{source}}/ref/seed{{seed}}"
 CLAIMS_FILE = Path(RESULTS) / "claims.csv"
+
+# Jobs share GPUs by what those before them took; those of a SLURM job if they run at the same time (profiles/packed).
+if run_side_by_side(workflow, logger.warning):
+    keep_mps()
+elif not workflow.remote_exec:
+    os.environ[RECORDS] = f"{RESULTS}/gpus"
+elif "slurm-jobstep" in sys.argv:
+    os.environ.pop(RECORDS, None)
 
 
 wildcard_constraints:
@@ -158,6 +174,9 @@ def start_run():
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
     if workflow.executor_plugin.name == "slurm":
         mend_status_queries(SHIMS, logger.warning)
+    elif not workflow.remote_exec and any(job.resources.get("gpu") for job in workflow.dag.needrun_jobs()):
+        if told := outlook(os.environ[RECORDS], choices(os.environ), cores(), mps_installed()):
+            logger.warning(told)
     # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.
     if planned or workflow.executor_plugin.name == "slurm":
         try:

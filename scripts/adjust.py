@@ -46,8 +46,9 @@ def main() -> None:
     from crossalign.engine.folders import load_encoder, save_encoder
     from crossalign.engine.pairs import read_sample
     from crossalign.runtime.files import write_json
+    from crossalign.runtime.sharing import job_kind
 
-    device = choose_device(args.device)
+    device = choose_device(args.device, job_kind("adjust", model=args.model))
     settings = AdjustmentSettings(
         **given(args, AdjustmentSettings), seed=args.seed, precision=choose_precision(args.precision, device)
     )

@@ -70,9 +70,10 @@ def main() -> None:
     from crossalign.embedding.model import load_model
     from crossalign.embedding.sentences import Options, embed_files
     from crossalign.engine.device import choose_device
+    from crossalign.runtime.sharing import job_kind
 
     options = Options(args.max_length, args.special_tokens, args.last_layer)
-    device = choose_device(args.device)
+    device = choose_device(args.device, job_kind("embed-sentences", model=args.model))
     model = load_model(args.model, device, args.precision, args.tuned, args.token_budget, args.backend)
     for lang, counts in embed_files(model, files, args.out, options).items():
         log.info("%s: %d sentences, %d cut", lang, counts.sentences, counts.cut)

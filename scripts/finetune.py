@@ -80,9 +80,10 @@ def train(args: argparse.Namespace) -> None:
     from crossalign.engine.folders import load_encoder
     from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json
+    from crossalign.runtime.sharing import job_kind
     from crossalign.tasks import get_task
 
-    device = choose_device(args.device)
+    device = choose_device(args.device, job_kind("finetune", args.task, model=args.model))
     awake = wake(device)
     chosen, trials = _chosen(args)
     settings = Settings(

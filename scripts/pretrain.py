@@ -49,9 +49,11 @@ def main() -> None:
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision, join_team
     from crossalign.engine.pretrain_job import Job, pretrain, starting_point
+    from crossalign.runtime.sharing import job_kind
 
     team, name = join_team(args.device)
-    device = choose_device(name)
+    shape = () if args.init else (f"{args.hidden}x{args.layers}",)
+    device = choose_device(name, job_kind("pretrain", *shape, f"{args.batch}x{args.block}", model=args.init))
     if not team.first:
         logging.getLogger().setLevel(logging.WARNING)
     chosen = {"steps": 1, "seed": args.seed, "precision": choose_precision(args.precision, device)}

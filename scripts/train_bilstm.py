@@ -50,6 +50,7 @@ def main() -> None:
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device
     from crossalign.runtime.files import write_json
+    from crossalign.runtime.sharing import job_kind
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
     from crossalign.tasks.words import get_word_task
@@ -68,7 +69,7 @@ def main() -> None:
     if args.vectors:
         forms = {form for records in (train, dev, *sets.values()) for words in task.words(records) for form in words}
         pretrained, vectors = read_vectors(args.vectors, forms)
-    device = choose_device(args.device)
+    device = choose_device(args.device, job_kind("bilstm", args.task))
     training = WordTraining(
         task, Lexicon.of(task.words(train), pretrained), sizes, train, dev, settings, vectors, device, args.checkpoints,
         args.code_hash, Saving(steps=args.save_steps), settings.least_steps,

@@ -41,7 +41,7 @@ THREADS = {
     for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
 }
 # What shells and Snakemake change for every job, and no library looks at while it is imported.
-FREE = {"PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMPDIR", "TEMP"}
+FREE = {"PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMPDIR", "TEMP", "CROSSALIGN_GPU_RECORDS", "CROSSALIGN_SLOTS"}
 
 
 def become_server(listener: socket.socket, ended: int, folder: Path) -> None:

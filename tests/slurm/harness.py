@@ -85,16 +85,22 @@ class Run:
         return f"\n{self.said()[-6000:]}{text}\n--- queue\n{queue}{self.cluster.logs()}"
 
 
-def training(folder: Path) -> int | None:
-    """The process of a fine-tuning in `folder` that is ready for SIGTERM, if there is one."""
+def trainings(folder: Path) -> list[int]:
+    """The processes of fine-tunings in `folder` that are ready for SIGTERM."""
+    found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_text().split("\0")
             if str(folder / "scripts" / "finetune.py") in words and "python" in Path(words[0]).name:
-                return int(entry.name) if handled(int(entry.name)) & 1 << (signal.SIGTERM - 1) else None
+                found += [int(entry.name)] if handled(int(entry.name)) & 1 << (signal.SIGTERM - 1) else []
         except (OSError, UnicodeDecodeError):
             continue
-    return None
+    return found
+
+
+def training(folder: Path) -> int | None:
+    """The process of a fine-tuning in `folder` that is ready for SIGTERM, if there is one."""
+    return next(iter(trainings(folder)), None)
 
 
 def job_of(process: int) -> str:

@@ -1,5 +1,6 @@
 """As many jobs as names, each with a GPU: stands for the workflow where a fault has nothing to do with what is computed."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,9 +8,11 @@ ROOT = Path(workflow.basedir).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
-from crossalign.runtime.workarounds import mend_status_queries, submits_as, survive_second_sigterm
+from crossalign.runtime.workarounds import mend_status_queries, run_side_by_side, submits_as, survive_second_sigterm
 
 survive_second_sigterm(logger.warning)
+if run_side_by_side(workflow, logger.warning):
+    os.environ["CROSSALIGN_GPU_RECORDS"] = "records"
 mend_status_queries(ROOT / "profiles" / "slurm" / "bin", logger.warning)
 
 

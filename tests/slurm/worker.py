@@ -1,7 +1,8 @@
 """A job of the miniature workflow: writes down when and where it runs, and works until it is allowed to end.
 
 Like training, at SIGTERM it saves a checkpoint, which may take some seconds, and ends with status 75; each line tells
-whether there was one. Two that work on the same name at the same time are written down too.
+whether there was one. Two that work on the same name at the same time are written down too. In a submission that
+shares its GPU it takes a place on it, as training does.
 """
 
 import fcntl
@@ -11,6 +12,10 @@ import signal
 import sys
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from crossalign.runtime.gpus import claim_gpus
 
 name, output, seconds = sys.argv[1:]
 checkpoint = Path(f"{name}.checkpoint")
@@ -41,6 +46,8 @@ with Path(f"{name}.lock").open("w") as lock:
     except BlockingIOError:
         note("twice at once")
         raise
+    if "CROSSALIGN_GPU_RECORDS" in os.environ:
+        claim_gpus(kind="work", pause=0.1)
     note("start")
     while not (Path("go").exists() or Path(f"{name}.go").exists()):
         time.sleep(0.1)

@@ -1,10 +1,8 @@
 """The benchmarks: their counts are right, and on a CPU they run in their smallest form."""
 
 import json
-import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -47,21 +45,6 @@ def test_pretraining_and_its_peer_run_on_a_cpu(root, tmp_path):
         found["ours"]["tokens_per_second"] / found["library"]["tokens_per_second"], abs=0.01
     )
     assert run(root, "pretrain.py", "--quick", "--device", "cpu", "--profile").stdout.count("| kernel |") == 2
-
-
-@pytest.mark.parametrize(
-    ("says", "peak", "busy"), [("1234, 80", 1234, 80.0), ("1234, [N/A]", 1234, None), ("no such card", 0, None)]
-)
-def test_the_driver_is_asked_for_memory_and_utilisation(benchmarks, tmp_path, monkeypatch, says, peak, busy):
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\necho '{says}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    from share_gpu import Watch
-
-    with Watch("0", "cuda") as watch:
-        time.sleep(0.6)
-    assert (watch.peak, watch.busy) == (peak, busy)
 
 
 @pytest.mark.slow

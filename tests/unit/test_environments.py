@@ -57,7 +57,9 @@ def test_conda_versions_equal_the_pinned_ones(root, name):
 def test_everything_pinned_is_in_an_environment(root):
     in_conda = {package for file in (root / "envs").glob("*.yaml") for package in conda_versions(root, file.name)}
     # Snakemake itself runs outside the environments of its rules.
-    assert set(pinned(root)) - in_conda == {"snakemake", "snakemake-executor-plugin-slurm"}
+    assert set(pinned(root)) - in_conda == {
+        "snakemake", "snakemake-executor-plugin-slurm", "snakemake-executor-plugin-slurm-jobstep"
+    }  # fmt: skip
 
 
 def test_every_environment_of_a_rule_exists(root):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.gpus import assigned, claim_gpus, gpus, jobs_per_gpu, lock_folder, take_gpus, try_gpus
+from crossalign.runtime.gpus import Claim, Note, choices, claim_gpus, gpus, jobs_per_gpu, lock_folder, wish
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 # Holds a GPU until its input ends, and says which.
@@ -22,6 +22,20 @@ from crossalign.runtime.gpus import claim_gpus
 print(",".join(claim_gpus(pause=0.02)), flush=True)
 sys.stdin.read()
 """
+
+
+def claim_of(folder, names, share=1, count=1):
+    return Claim(folder, names, count, wish({"CROSSALIGN_GPU_SHARE": str(share)}, count, ""))
+
+
+def try_gpus(folder, names, share=1, count=1):
+    """GPUs and the open files that hold them, or none while fewer are free."""
+    claim = claim_of(folder, names, share, count)
+    if claim.attempt():
+        claim._write(Note(claim.use))
+    for lock in claim.reserved.values():
+        os.close(lock)
+    return claim.held
 
 
 def clean():
@@ -69,17 +83,30 @@ def test_empty_gpu_come_first(tmp_path):
     order = [try_gpus(tmp_path, ["0", "1"], share=2) for _ in range(5)]
     assert [list(taken) for taken in order] == [["0"], ["1"], ["0"], ["1"], []]
     os.close(order[1]["1"])
-    assert list(take_gpus(tmp_path, ["0", "1"], share=2)) == ["1"]
+    assert list(try_gpus(tmp_path, ["0", "1"], share=2)) == ["1"]
 
 
 def test_several_gpu_are_different_and_all_or_none(tmp_path):
-    first = take_gpus(tmp_path, ["0", "1", "2"], share=2, count=2)
+    first = try_gpus(tmp_path, ["0", "1", "2"], share=2, count=2)
     assert list(first) == ["0", "1"]
     assert list(try_gpus(tmp_path, ["0", "1", "2"], count=2)) == []
     # What was not enough was given back.
     assert list(try_gpus(tmp_path, ["0", "1", "2"], count=1)) == ["2"]
     with pytest.raises(UserError, match=r"3 GPUs are needed, and this machine has 2 \(0, 1\)"):
-        take_gpus(tmp_path, ["0", "1"], count=3)
+        claim_of(tmp_path, ["0", "1"], count=3)
+
+
+def test_who_needs_whole_gpu_is_not_kept_waiting_by_those_who_share(tmp_path):
+    names = ["0", "1"]
+    sharing = [try_gpus(tmp_path, names, share=2) for _ in range(3)]
+    assert [list(held) for held in sharing] == [["0"], ["1"], ["0"]]
+    patient = claim_of(tmp_path, names)
+    assert not patient.attempt() and list(patient.reserved) == ["1"]
+    # Nobody else goes to the GPU that it waits for.
+    assert list(try_gpus(tmp_path, names, share=2)) == []
+    os.close(sharing[1]["1"])
+    assert list(try_gpus(tmp_path, names, share=2)) == []
+    assert patient.attempt() and list(patient.held) == ["1"] and not patient.reserved
 
 
 def mode(path):
@@ -177,7 +204,9 @@ def test_a_command_on_several_gpu_holds_them_with_all_that_it_starts(tmp_path):
     assert shown == "4,5"
     assert try_gpus(tmp_path, ["4"]) == {}
     os.kill(int(left), signal.SIGKILL)
-    assert list(take_gpus(tmp_path, ["4", "5"], count=2, pause=0.02)) == ["4", "5"]
+    claim = claim_of(tmp_path, ["4", "5"], count=2)
+    claim.wait(0.02)
+    assert list(claim.held) == ["4", "5"]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +227,7 @@ def test_wrong_words_are_named(tmp_path, words, message):
 
 @pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"])
 def test_the_choice_of_others_is_kept(holders, variable):
-    assert assigned({variable: "3"}) and not assigned({})
+    assert choices({variable: "3", "CROSSALIGN_GPUS": "1"}) == [] and choices({"CROSSALIGN_GPUS": "1"}) == ["1"]
     process = holders(**{variable: "3"})
     assert process.stdout.readline().strip() == ""
 

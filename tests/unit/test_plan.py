@@ -361,7 +361,7 @@ def test_the_small_runs_jobs_share_a_card(root, tmp_path, monkeypatch):
     monkeypatch.delenv("CROSSALIGN_GPU_SHARE", raising=False)
     small = str(root / "config.small.yaml")
     told = run_plan(root, tmp_path, small).stdout
-    assert "with 6 jobs on each" in told  # profiles/small
+    assert "with 12 jobs on each" in told  # profiles/small
     assert "and 16 cores: about" in told
     assert "between half and twice" in told
     monkeypatch.setenv("CROSSALIGN_GPU_SHARE", "3")

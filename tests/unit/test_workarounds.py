@@ -3,6 +3,8 @@
 import importlib.metadata
 import os
 import re
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +13,12 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 from crossalign.runtime import workarounds
 from crossalign.runtime.timer import OneTimer
 
-PACKAGES = {"snakemake": workarounds.SNAKEMAKE, "snakemake-executor-plugin-slurm": workarounds.SLURM_EXECUTOR}
+JOBSTEP = "snakemake-executor-plugin-slurm-jobstep"
+PACKAGES = {
+    "snakemake": workarounds.SNAKEMAKE,
+    "snakemake-executor-plugin-slurm": workarounds.SLURM_EXECUTOR,
+    JOBSTEP: workarounds.JOBSTEP_EXECUTOR,
+}
 
 
 @pytest.fixture
@@ -82,6 +89,39 @@ def test_another_executor(pretend, try_all, version):
 def test_where_there_is_no_executor_nothing_is_missed(pretend, try_all):
     pretend["snakemake-executor-plugin-slurm"] = None
     assert try_all() == ({"sigterm", "timers"}, [])
+
+
+class Resources(dict):
+    """As Snakemake's: what is not there has no value."""
+
+    def get(self, name):
+        return SimpleNamespace(value=self.setdefault(name))
+
+
+@pytest.mark.parametrize(("slots", "version", "on"), [(3, "0.6.1", True), (1, "0.6.1", False), (3, "0.7.0", False)])
+def test_jobs_of_a_submission_run_side_by_side(pretend, monkeypatch, slots, version, on):
+    import snakemake_executor_plugin_slurm_jobstep as jobstep
+
+    ran = []
+    monkeypatch.setattr(jobstep.Executor, "run_job", lambda *_: ran.append(threading.current_thread()))
+    monkeypatch.setenv(workarounds.SLOTS, "9")
+    pretend[JOBSTEP] = version
+    warnings = []
+    # Where Snakemake submits, it only leaves word of the limit.
+    submitting = SimpleNamespace(remote_exec=False, global_resources=Resources(slot=slots))
+    assert not workarounds.run_side_by_side(submitting, warnings.append) and "_nodes" not in submitting.global_resources
+    assert os.environ[workarounds.SLOTS] == str(slots)
+    # A job of a step runs one program as ever, and its submission as many as the limit says.
+    within = SimpleNamespace(remote_exec=True, global_resources=Resources(_nodes=1))
+    assert not workarounds.run_side_by_side(within, warnings.append)
+    monkeypatch.setattr("sys.argv", ["snakemake", "--executor", "slurm-jobstep"])
+    assert workarounds.run_side_by_side(within, warnings.append) == on
+    assert within.global_resources["_nodes"] == (slots if on else 1)
+    assert len(warnings) == (version != "0.6.1")
+    jobstep.Executor.run_job("executor", "job")
+    while not ran:
+        time.sleep(0.01)
+    assert (ran[0] == threading.main_thread()) != on
 
 
 def test_the_name_of_a_run_is_known_or_not():

@@ -19,6 +19,7 @@ from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import BUDGET
 from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.gpus import restart_if_crowded
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -80,6 +81,7 @@ def load_model(
             for name, buffer in encoder.named_buffers():
                 buffer.data = buffer.data.to(place(name)[0])
     except torch.OutOfMemoryError:
+        restart_if_crowded()
         raise UserError(
             f"{folder}: no memory left on {device} for its weights, although {gigabytes(sizes.total)} seemed to fit; "
             "is another program using the device?"

@@ -20,6 +20,7 @@ from crossalign.engine.encoder import Layer
 from crossalign.engine.layout import Layout
 from crossalign.engine.parts import batch_inputs
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.gpus import restart_if_crowded
 
 
 class Batch:
@@ -159,6 +160,7 @@ def embed(
                 done += len(members)
                 tell(done)
     except torch.OutOfMemoryError:
+        restart_if_crowded()
         raise UserError(
             f"a batch of {model.budget} tokens does not fit beside the weights; use a smaller --token-budget"
         ) from None

@@ -14,13 +14,18 @@ import torch
 from torch import Tensor
 
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.gpus import claim_gpus
+from crossalign.runtime.gpus import claim_gpus, restart_without_mps
 
 
-def choose_device(name: str = "auto") -> torch.device:
-    """`auto` is the GPU where there is one. Sets the CPU up for small models: one thread, no oneDNN."""
-    if name in ("auto", "cuda"):
-        claim_gpus()
+def choose_device(name: str = "auto", job: str = "") -> torch.device:
+    """`auto` is the GPU where there is one. Sets the CPU up for small models: one thread, no oneDNN.
+
+    `job` is the kind of this job (`job_kind`): jobs share a GPU by what those of their kind took before.
+    """
+    if name in ("auto", "cuda") and torch.backends.cuda.is_built():
+        claim_gpus(kind=job)
+        if not torch.cuda.is_available():
+            restart_without_mps()
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():

@@ -22,6 +22,7 @@ from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.optimiser import AdamW, Arena
 from crossalign.engine.parts import Joint, Part, batch_inputs, join
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.gpus import restart_if_crowded
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class Engine:
                 self._run(members)
                 return
             except torch.OutOfMemoryError:
+                restart_if_crowded()
                 if len(members[0]) <= self.micro:
                     raise UserError(
                         "out of memory even with one example at a time; use a smaller maximal length"

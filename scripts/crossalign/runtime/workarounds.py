@@ -4,6 +4,8 @@ A later version may have mended the fault, or work in a way that the workaround 
 """
 
 import importlib.metadata
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from crossalign.runtime.timer import OneTimer
 # The versions that the workarounds were written for and tested with; requirements.txt pins the same.
 SNAKEMAKE = "9.27.1"
 SLURM_EXECUTOR = "2.8.0"
+JOBSTEP_EXECUTOR = "0.6.1"
+SLOTS = "CROSSALIGN_SLOTS"
 
 _told: set["Workaround"] = set()
 
@@ -46,6 +50,9 @@ STATUS = Workaround(
     "lost jobs may be waited for without end, and jobs may not have time to save (docs/use/cluster.md, Status queries)",
     "snakemake-executor-plugin-slurm",
     SLURM_EXECUTOR,
+)
+SIDE_BY_SIDE = Workaround(
+    "jobs of one submission run one after another", "snakemake-executor-plugin-slurm-jobstep", JOBSTEP_EXECUTOR
 )
 
 
@@ -79,3 +86,20 @@ def mend_status_queries(shims: str | Path, warn: Callable[[str], Any]) -> None:
 def submits_as(scheduler: Any) -> str | None:
     """The name that the SLURM executor gives to all jobs of this run; None where it is not known."""
     return getattr(getattr(scheduler, "_executor", None), "run_uuid", None)
+
+
+def run_side_by_side(workflow: Any, warn: Callable[[str], Any]) -> bool:
+    """Let the jobs of a submission run at the same time, as many as the profile's `slot` says; whether it is so here.
+
+    The executor does not tell a submission that limit, makes it run one job at a time, and waits for the end of each.
+    """
+    if not workflow.remote_exec:
+        limit = workflow.global_resources.get("slot").value
+        os.environ[SLOTS] = str(limit or 1)  # jobs inherit it
+    if "slurm-jobstep" not in sys.argv or int(os.environ.get(SLOTS, "1")) < 2 or not SIDE_BY_SIDE.applies(warn):
+        return False
+    from snakemake_executor_plugin_slurm_jobstep import Executor
+
+    Executor.run_job = beside(Executor.run_job)
+    workflow.global_resources["_nodes"] = int(os.environ[SLOTS])
+    return True
