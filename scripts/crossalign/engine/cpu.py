@@ -13,16 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from crossalign.engine import ops
 from crossalign.engine.layout import Layout
-from crossalign.engine.ops import keep_mask, norm_backward, sink_of
+from crossalign.engine.ops import keep_mask, norm_backward, sink_of, turned
 
 # Groups of like length pay when one grid for all would be so many times as large as theirs.
 _WASTE = 2.5
 # PyTorch's softmax of a row that does not fill a vector register takes ten times as long; predictions fill it up.
 _VECTOR = 16
-# Builds without MKL, those for aarch64, have slow paths: a product of a batch with turned matrices takes ten times as
-# long as with copies of them, and the gradient of GELU three times as long as its formula.
-_SLOW_PATHS = not torch.backends.mkl.is_available()
 
 
 class _Places:
@@ -82,11 +80,22 @@ class _Kept(NamedTuple):
     weights: Tensor
     keep: Tensor | None
 
-
-def _turned(x: Tensor) -> Tensor:
-    """Each matrix of a batch transposed, laid out as products are quick with."""
-    turned = x.transpose(1, 2)
-    return turned.contiguous() if _SLOW_PATHS else turned
+    def backward(self, grad: Tensor) -> Tensor:
+        places, tokens, q, k, v, weights, keep = self
+        size = q.shape[-1]
+        given = grad.reshape(-1, size).index_select(0, places.grid).view(q.shape)
+        if places.real is not None:
+            given.mul_(places.real)
+        result = torch.empty(3, *q.shape, dtype=q.dtype)
+        torch.bmm((weights if keep is None else weights * keep).transpose(1, 2), given, out=result[2])
+        dweights = torch.bmm(given, turned(v))
+        if keep is not None:
+            dweights.mul_(keep)
+        dscores = torch._softmax_backward_data(dweights, weights, -1, weights.dtype).mul_(size**-0.5)
+        torch.bmm(dscores, k, out=result[0])
+        torch.bmm(dscores.transpose(1, 2), q, out=result[1])
+        packed = result.view(-1, size).index_select(0, places.packed3).view(tokens, -1)
+        return packed if places.tokens is None else packed * places.tokens
 
 
 def _forward(qkv: Tensor, places: _Places, heads: int, dropout: float) -> tuple[Tensor, _Kept]:
@@ -95,9 +104,9 @@ def _forward(qkv: Tensor, places: _Places, heads: int, dropout: float) -> tuple[
     rows = qkv.contiguous().view(-1, size)
     q, k, v = rows.index_select(0, places.grid3).view(3, places.count, places.length, size)
     if places.bias is None:
-        scores = torch.bmm(q, _turned(k)).mul_(size**-0.5)
+        scores = torch.bmm(q, turned(k)).mul_(size**-0.5)
     else:
-        scores = torch.baddbmm(places.bias.to(q.dtype), q, _turned(k), alpha=size**-0.5)
+        scores = torch.baddbmm(places.bias.to(q.dtype), q, turned(k), alpha=size**-0.5)
     weights = torch.softmax(scores, -1)
     keep = keep_mask(weights.shape, dropout).to(q.dtype) if dropout > 0 else None
     out = torch.bmm(weights if keep is None else weights * keep, v)
@@ -105,43 +114,69 @@ def _forward(qkv: Tensor, places: _Places, heads: int, dropout: float) -> tuple[
     return packed, _Kept(places, qkv.shape[0], q, k, v, weights, keep)
 
 
-def _backward(grad: Tensor, kept: _Kept) -> Tensor:
-    places, tokens, q, k, v, weights, keep = kept
-    size = q.shape[-1]
-    given = grad.reshape(-1, size).index_select(0, places.grid).view(q.shape)
-    if places.real is not None:
-        given.mul_(places.real)
-    result = torch.empty(3, *q.shape, dtype=q.dtype)
-    torch.bmm((weights if keep is None else weights * keep).transpose(1, 2), given, out=result[2])
-    dweights = torch.bmm(given, _turned(v))
-    if keep is not None:
-        dweights.mul_(keep)
-    dscores = torch._softmax_backward_data(dweights, weights, -1, weights.dtype).mul_(size**-0.5)
-    torch.bmm(dscores, k, out=result[0])
-    torch.bmm(dscores.transpose(1, 2), q, out=result[1])
-    packed = result.view(-1, size).index_select(0, places.packed3).view(tokens, -1)
-    return packed if places.tokens is None else packed * places.tokens
+class _Fused(NamedTuple):
+    """What the backward pass of PyTorch's attention needs for one group."""
+
+    layout: Layout
+    tokens: int
+    qkv: Tensor
+    out: Tensor
+    sums: Tensor
+    bias: Tensor | None
+
+    def backward(self, grad: Tensor) -> Tensor:
+        layout = self.layout
+        _, batch, heads, length, size = self.qkv.shape
+        given = grad if layout.cells is None else grad.index_select(0, layout.cells)
+        given = given.view(batch, length, heads, size).transpose(1, 2)
+        if layout.lengths is not None:
+            given = given * layout.mask.view(batch, 1, length, 1)
+        gradients = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            given, *self.qkv, self.out, self.sums, 0.0, False, attn_mask=self.bias
+        )
+        grid = torch.stack([gradient.transpose(1, 2) for gradient in gradients], 2).view(batch * length, -1)
+        packed = grid if layout.rows is None else grid.index_select(0, layout.rows)
+        return packed * layout.real(self.tokens) if layout.filled else packed
+
+
+def _fused(qkv: Tensor, layout: Layout, heads: int) -> tuple[Tensor, _Fused]:
+    """PyTorch's own attention: products of small matrices one by one cost less there than as a batch without MKL."""
+    grid = qkv if layout.cells is None else qkv.index_select(0, layout.cells)
+    parts = grid.view(layout.batch, layout.length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+    bias = layout.__dict__.get("bias")
+    if bias is None and layout.lengths is not None:
+        keys = layout.keys()
+        bias = layout.bias = torch.zeros(keys.shape, dtype=qkv.dtype).masked_fill_(~keys, float("-inf"))
+    out, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(*parts, 0.0, False, attn_mask=bias)
+    flat = out.transpose(1, 2).reshape(layout.batch * layout.length, -1)
+    packed = flat if layout.rows is None else flat.index_select(0, layout.rows)
+    return packed, _Fused(layout, qkv.shape[0], parts, out, sums, bias)
 
 
 def _attention(
     qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool, least: int = 0
-) -> tuple[Tensor, list[_Kept]]:
+) -> tuple[Tensor, list[_Kept | _Fused]]:
     """(tokens, 3 * hidden) to (tokens, hidden), and what the gradient needs; grids have at least `least` positions."""
+
+    def run(part: Tensor, group: Layout) -> tuple[Tensor, _Kept | _Fused]:
+        if ops.SLOW_PATHS and dropout == 0 and not causal:
+            return _fused(part, group, heads)
+        return _forward(part, _places(group, heads, causal, least), heads, dropout)
+
     groups = layout.groups
     whole = layout.batch * layout.length**2
     if len(groups) > 1 and whole > _WASTE * sum(group.batch * group.length**2 for group in groups):
-        parts = zip(qkv.split(layout.sizes), groups, strict=True)
-        done = [_forward(part, _places(group, heads, causal, least), heads, dropout) for part, group in parts]
+        done = [run(part, group) for part, group in zip(qkv.split(layout.sizes), groups, strict=True)]
         return torch.cat([out for out, _ in done]), [kept for _, kept in done]
-    out, kept = _forward(qkv, _places(layout, heads, causal, least), heads, dropout)
+    out, kept = run(qkv, layout)
     return out, [kept]
 
 
-def _attention_backward(grad: Tensor, kept: list[_Kept]) -> Tensor:
+def _attention_backward(grad: Tensor, kept: list[_Kept | _Fused]) -> Tensor:
     if len(kept) == 1:
-        return _backward(grad, kept[0])
+        return kept[0].backward(grad)
     parts = grad.split([part.tokens for part in kept])
-    return torch.cat([_backward(part, one) for part, one in zip(parts, kept, strict=True)])
+    return torch.cat([one.backward(part) for part, one in zip(parts, kept, strict=True)])
 
 
 class _Attention(torch.autograd.Function):
@@ -162,19 +197,27 @@ def attend(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool
     return _Attention.apply(qkv, layout, heads, dropout, causal)
 
 
-def _gelu_backward(grad: Tensor, x: Tensor) -> Tensor:
-    if not _SLOW_PATHS:
-        return torch.ops.aten.gelu_backward(grad, x)
+def _gelu(x: Tensor) -> tuple[Tensor, Tensor | None]:
+    """GELU, and the share of the normal distribution below x, which the gradient needs too."""
+    if not ops.SLOW_PATHS:
+        return functional.gelu(x), None
     below = torch.erf(x * 2**-0.5).add_(1.0).mul_(0.5)
+    return x * below, below
+
+
+def _gelu_backward(grad: Tensor, x: Tensor, below: Tensor | None) -> Tensor:
+    if below is None:
+        return torch.ops.aten.gelu_backward(grad, x)
     density = torch.square(x).mul_(-0.5).exp_().mul_((2 * math.pi) ** -0.5)
-    return below.addcmul_(x, density).mul_(grad)
+    return density.mul_(x).add_(below).mul_(grad)
 
 
 class _Gelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return functional.gelu(x)
+        y, below = _gelu(x)
+        ctx.save_for_backward(x, below)
+        return y
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> Tensor:
@@ -183,7 +226,7 @@ class _Gelu(torch.autograd.Function):
 
 def gelu(x: Tensor) -> Tensor:
     """GELU with the gradient that is quick here."""
-    return _Gelu.apply(x) if _SLOW_PATHS and x.device.type == "cpu" else functional.gelu(x)
+    return _Gelu.apply(x) if ops.SLOW_PATHS and x.device.type == "cpu" else functional.gelu(x)
 
 
 def serves(layer: nn.Module, x: Tensor, dropout: float) -> bool:
@@ -206,17 +249,17 @@ class PostLayer(torch.autograd.Function):
         middle = x + _linear(heads, layer.out)
         y, *first = _norm(middle, layer.attention_norm)
         up = _linear(y, layer.up)
-        inner = functional.gelu(up)
+        inner, below = _gelu(up)
         last = y + _linear(inner, layer.down)
         z, *second = _norm(last, layer.output_norm)
-        ctx.layer, ctx.kept = layer, (x, kept, heads, middle, first, y, up, inner, last, second)
+        ctx.layer, ctx.kept = layer, (x, kept, heads, middle, first, y, up, below, inner, last, second)
         return z
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        layer, (x, kept, heads, middle, first, y, up, inner, last, second) = ctx.layer, ctx.kept
+        layer, (x, kept, heads, middle, first, y, up, below, inner, last, second) = ctx.layer, ctx.kept
         grad = _norm_backward(grad.contiguous(), last, layer.output_norm, *second)
-        given = _gelu_backward(_linear_backward(grad, inner, layer.down), up)
+        given = _gelu_backward(_linear_backward(grad, inner, layer.down), up, below)
         grad = grad + _linear_backward(given, y, layer.up)
         grad = _norm_backward(grad, middle, layer.attention_norm, *first)
         given = _attention_backward(_linear_backward(grad, heads, layer.out), kept)
@@ -225,7 +268,7 @@ class PostLayer(torch.autograd.Function):
 
 
 def _linear(x: Tensor, module: nn.Linear) -> Tensor:
-    return torch.addmm(module.bias, x, module.weight.t())
+    return torch.addmm(module.bias, x, turned(module.weight))
 
 
 def _linear_backward(grad: Tensor, x: Tensor, module: nn.Linear, wanted: bool = True) -> Tensor | None:
