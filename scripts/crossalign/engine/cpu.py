@@ -226,7 +226,8 @@ class _Gelu(torch.autograd.Function):
 
 def gelu(x: Tensor) -> Tensor:
     """GELU with the gradient that is quick here."""
-    return _Gelu.apply(x) if ops.SLOW_PATHS and x.device.type == "cpu" else functional.gelu(x)
+    quick = ops.SLOW_PATHS and x.device.type == "cpu" and torch.is_grad_enabled()
+    return _Gelu.apply(x) if quick else functional.gelu(x)
 
 
 def serves(layer: nn.Module, x: Tensor, dropout: float) -> bool:

@@ -224,6 +224,8 @@ class AddNorm(torch.autograd.Function):
 def linear(x: Tensor, module: nn.Linear) -> Tensor:
     """x @ weight^T + bias for packed tokens (tokens, n)."""
     if sink_of(module.weight) is None:
+        if SLOW_PATHS and x.device.type == "cpu":
+            return torch.addmm(module.bias, x, turned(module.weight))
         return functional.linear(x, module.weight, module.bias)
     branch = None
     if x.is_cuda and x.requires_grad:
