@@ -1,7 +1,8 @@
 """What makes small models quick on the CPU: attention over short sentences, and a whole layer as one step.
 
-PyTorch's own attention has a set-up cost per call that short sentences never earn back, and the way between packed
-tokens and its layout costs several copies. Here one gather brings queries, keys and values of all heads into place.
+Where PyTorch has MKL, its own attention has a set-up cost per call that short sentences never earn back, and the way
+between packed tokens and its layout costs several copies: one gather brings queries, keys and values of all heads into
+place instead. Without MKL, and without dropout, its own attention is the quicker one.
 """
 
 from __future__ import annotations
