@@ -51,20 +51,28 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
     return sorted(set(chosen))
 
 
-def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
+def having(config: dict, key: str, task: str) -> list[str]:
+    """The `sources` or target `languages` of `align-predict` that have data for a task."""
     paper = config["align-predict"]
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    without = paper.get("lacking", {}).get(key, {}).get(task, ())
+    return [lang for lang in paper[key] if lang not in without]
+
+
+def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
+    paper, languages = config["align-predict"], having(config, "languages", run.task)
     if run.task == "ner":
-        sets = [DataSet("ner", f"wikiann_{lang}", "test") for lang in paper["languages"]]
+        sets = [DataSet("ner", f"wikiann_{lang}", "test") for lang in languages]
         if run.source == "wikiann_en":
             # Table 2: newswire; table 5: the dev set beside the test set.
             sets += [DataSet("ner", name, "test") for name in paper["domains"]["ner"]]
             sets.append(DataSet("ner", "wikiann_en", "dev"))
-        elif run.source.removeprefix("wikiann_") not in paper["languages"]:
+        elif run.source.removeprefix("wikiann_") not in languages:
             sets.append(DataSet("ner", run.source, "test"))
         return sets
     if run.source == paper["domains"]["train"]:
         return [DataSet("trees", name, "test") for name in paper["domains"]["test"]]
-    sets = [DataSet("trees", paper["test_treebanks"].get(lang, f"{lang}_pud"), "test") for lang in paper["languages"]]
+    sets = [DataSet("trees", paper["test_treebanks"].get(lang, f"{lang}_pud"), "test") for lang in languages]
     if run.source == paper["treebanks"]["en"]:
         sets += [DataSet("trees", run.source, split) for split in ("dev", "test")]
         sets += [DataSet("trees", name, "test") for name in paper["own_treebanks"].values()]

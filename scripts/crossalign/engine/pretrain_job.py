@@ -18,7 +18,14 @@ from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.lm_heads import Head
-from crossalign.engine.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
+from crossalign.engine.pretrain import (
+    Pretraining,
+    PretrainSettings,
+    even_segments,
+    new_model,
+    segments_are_even,
+    wave_positions,
+)
 from crossalign.engine.programs import circumstances
 from crossalign.engine.shape import XGLM, EncoderConfig
 from crossalign.engine.tokenizer import load_tokenizer
@@ -174,6 +181,8 @@ def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
 def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = None) -> dict[str, Any]:
     """Train and write the folder; returns the report that training.json holds. Only the first of a team writes."""
     team = team or Team()
+    # A later stage of a model that was made here has only seen one kind of segment either.
+    even = start.fresh or segments_are_even(start.encoder)
     with ExitStack() as stack:
         tokens = job.tokens or job.checkpoints
         if tokens is None:
@@ -196,7 +205,7 @@ def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = N
         team.wait()
     if not team.first:
         return report
-    if start.fresh:
+    if even:
         even_segments(start.encoder)
     save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
     report["sha256"] = sha256(job.out / "model.safetensors")

@@ -91,7 +91,8 @@ def figure4(context: Context) -> Figure:
     """The NER model with every target language, labelled at the curves' ends."""
     runs = list(tuned(context.config, ["ner"], SOURCE, ["ref"]))
     series = [
-        pair_curve(context, language(lang), language_look(lang), runs, lang) for lang in similarity_targets(context)
+        pair_curve(context, language(lang), language_look(lang), runs, lang)
+        for lang in similarity_targets(context, "ner")
     ]
     return Figure(panels=[panel(context, "English with every target, NER", series)], size=(4.3, 3.2), direct=True)
 

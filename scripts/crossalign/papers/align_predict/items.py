@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from crossalign.catalog.addresses import Base, Run, Tuned, trial_init
 from crossalign.catalog.items import Item, Needs, needs
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import having
 
 TASKS = ("parsing", "pos", "ner")
 PAPER = "align-predict"
@@ -46,8 +47,8 @@ def overview(tasks: Iterable[str]):
     tasks = list(tasks)
 
     def declared(config: dict) -> Needs:
-        sources = config[PAPER]["sources"]
-        return needs(run for source in sources for run in tuned(config, tasks, source, pair_inits(config)))
+        pairs = [(task, source) for task in tasks for source in having(config, "sources", task)]
+        return needs(run for task, source in pairs for run in tuned(config, [task], source, pair_inits(config)))
 
     return declared
 
