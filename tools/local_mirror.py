@@ -5,8 +5,10 @@ holds a file as published, the mirror has the same bytes and the register's chec
 another packing, the mirror's own checksum does, and `lay_out` says so.
 """
 
+import csv
 import gzip
 import hashlib
+import io
 import json
 import lzma
 import re
@@ -153,14 +155,40 @@ def wikiann(folder: Folder, row: Dataset) -> bytes:
     return zip_stored(members)
 
 
+def _nli_line(premise: str, hypothesis: str, label: str, identity: str) -> str:
+    pair = {"gold_label": label, "sentence1": premise, "sentence2": hypothesis, "pairID": identity}
+    return json.dumps(pair, ensure_ascii=False) + "\n"
+
+
+_PROMPT = re.compile(r'For the statement, "(.*)", does the hypothesis "(.*)" represent entailment, .*', re.DOTALL)
+
+
+def _prompts(folder: Folder) -> Iterator[tuple[str, str, str]]:
+    """Further training pairs, which are stored as prompts; a folder need not have them."""
+    try:
+        text = folder.read("multinli/llmsknow_mnli_train.csv").decode("utf-8")
+    except Absent:
+        return
+    for row in csv.DictReader(io.StringIO(text)):
+        if (pair := _PROMPT.fullmatch(row["Question"])) and row["Answer"] in ("entailment", "neutral", "contradiction"):
+            yield pair[1].strip(), pair[2].strip(), row["Answer"]
+
+
+def snli(folder: Folder, row: Dataset) -> bytes:
+    """A part of the training pairs."""
+    data = folder.read("snli/snli_1.0_train_subset.jsonl")
+    return zip_stored([("snli_1.0/snli_1.0_train.jsonl", data)])
+
+
 def multinli(folder: Folder, row: Dataset) -> bytes:
     """The first training pairs, which the English file of the translated set holds in Moses' tokens."""
     lines = []
     for number, (premise, hypothesis, label) in enumerate(folder.rows("xnli_extension/multinli.train.en.tsv", 3)):
         if number:
             label = "contradiction" if label == "contradictory" else label
-            pair = {"gold_label": label, "sentence1": premise, "sentence2": hypothesis, "pairID": str(number)}
-            lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
+            lines.append(_nli_line(premise, hypothesis, label, str(number)))
+    for number, (premise, hypothesis, label) in enumerate(_prompts(folder)):
+        lines.append(_nli_line(premise, hypothesis, label, f"prompt{number}"))
     return zip_stored([("multinli_1.0/multinli_1.0_train.jsonl", "".join(lines).encode())])
 
 
@@ -223,12 +251,18 @@ MAKERS: dict[str, Callable[[Folder, Dataset], bytes]] = {
     r"ud/.+": treebank,
     r"ner/wikiann/.+": wikiann,
     r"nli/multinli.+": multinli,
+    r"nli/snli.+": snli,
     r"nli/XNLI-1\.0\.zip": xnli,
     r"nli/xnli_extension/.+": same("xnli_extension/multinli.train.{}.tsv"),
     r"qa/squad/train-.+": squad_train,
     r"qa/squad/dev-.+": squad_dev,
     r"qa/xquad/.+": same("xquad/{}.json"),
-    r"qa/tydiqa/.+": tydiqa,
+    r"qa/tydiqa/.+\.tgz": tydiqa,
+    r"qa/tydiqa/.+": same("tydiqa/{}.json"),
+    r"qa/qamr/.+sentences\.tsv": same("qa_more/qamr.{}.tsv"),
+    r"qa/qamr/.+": same("qa_more/qamr.filtered.{}.tsv"),
+    r"qa/qed/.+": same("qa_more/{}.jsonlines"),
+    r"qa/covidqa/.+": same("qa_more/{}.json"),
     r"text/open/.+": open_text,
     r"bitext/tatoeba/.+": tatoeba,
     r"text/ntrex/.+": same("ntrex/{}.txt"),

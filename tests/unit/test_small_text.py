@@ -1,8 +1,9 @@
-"""Text for pretraining: apart from evaluation sets, read in stages; a vocabulary with the letters of other languages."""
+"""Text for pretraining: apart from evaluation sets, in stages; vocabularies with the letters of other languages."""
 
 import json
 import subprocess
 import sys
+import zipfile
 from types import SimpleNamespace
 
 import pytest
@@ -144,3 +145,53 @@ def test_languages_without_data_are_left_out_by_task(small):
     runs = catalog_of(small).runs(["align-predict/table1"])
     assert {run.source for run in runs if getattr(run, "task", "") == "parsing"} == {"en_ewt", "ru_taiga"}
     assert "ar_padtpos" in {run.source for run in runs if getattr(run, "task", "") == "pos"}
+
+
+def prepared(root, tmp_path, program, *options):
+    command = [sys.executable, str(root / f"scripts/{program}.py"), *options, "--out", "out.jsonl"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+
+
+def test_snli_beside_multinli(root, tmp_path):
+    for name in ("multinli", "snli"):
+        pair = {"pairID": name, "sentence1": "It rains.", "sentence2": "It is wet.", "gold_label": "entailment"}
+        with zipfile.ZipFile(tmp_path / f"{name}_1.0.zip", "w") as archive:
+            lines = [pair, pair | {"gold_label": "-"}]
+            archive.writestr(f"{name}_1.0/{name}_1.0_train.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    options = ["--format", "mix", "--lang", "en", "--split", "train", "--source", "multinli_1.0.zip", "snli_1.0.zip"]
+    assert [pair["id"] for pair in prepared(root, tmp_path, "prepare_nli", *options)] == ["multinli", "snli"]
+
+
+def test_questions_of_several_sources(root, tmp_path):
+    for folder in ("squad", "qamr", "qed"):
+        (tmp_path / folder).mkdir()
+    asked = {"id": "s", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+    squad = {"data": [{"paragraphs": [{"context": "Ann sings.", "qas": [asked]}]}]}
+    (tmp_path / "squad/train.json").write_text(json.dumps(squad))
+    (tmp_path / "qamr/wiki-sentences.tsv").write_text("w1\tAnn -LRB- a singer -RRB- sang it .\n")
+    rows = ["w1\t0\t1\t0\t0\tWhat is Ann?\t2 3\t5:2 3", "w1\t0\t1\t0\t0\tWho sang?\t0 5\t5:0"]
+    (tmp_path / "qamr/dev.tsv").write_text("".join(f"{row}\n" for row in rows))
+    natural = {"example_id": -7, "question_text": "who sings", "paragraph_text": "Here Ann sings ."}
+    natural["original_nq_answers"] = [[{"start": 5, "end": 8, "string": "Ann"}]]
+    (tmp_path / "qed/qed-dev.jsonlines").write_text(json.dumps(natural) + "\n")
+    sources = ["squad/train.json", "qamr/wiki-sentences.tsv", "qamr/dev.tsv", "qed/qed-dev.jsonlines"]
+    found = prepared(root, tmp_path, "prepare_qa", "--format", "mix", "--question-lang", "en", "--source", *sources)
+    # The answer in two pieces is left out.
+    assert [each["id"] for each in found] == ["s", "qamr-1", "qed--7"]
+    assert found[1]["context"] == "Ann ( a singer ) sang it ." and found[1]["answers"][0]["text"] == "a singer"
+    for each in found:
+        for answer in each["answers"]:
+            assert each["context"][answer["start"] :].startswith(answer["text"])
+
+
+def test_what_the_small_run_is_fine_tuned_on(small):
+    sources = {
+        run.source for run in catalog_of(small).runs() if getattr(run, "preset", "").startswith(("adjust-", "anc-"))
+    }
+    assert sources == {"mix_en", "wikiann_en"}
+    files = catalog_of(small).files()
+    assert {"nli/snli_1.0.zip", "nli/multinli_1.0.zip", "qa/qamr/dev.tsv"} <= set(files)
+    papers = catalog_of(load([])).runs(["adjust/table2"])
+    assert {getattr(run, "source", "multinli_en") for run in papers} == {"multinli_en"}

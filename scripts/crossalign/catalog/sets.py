@@ -131,7 +131,7 @@ def raw_files(data: DataSet) -> list[str]:
             return [f"text/wikipedia/{languages[0]}.parquet"]
         case "text", "cc100":
             return [f"text/cc100/{languages[0]}.txt.xz"]
-        case "bitext" | "text", "mix" | "open":
+        case "bitext" | "text" | "nli" | "qa", "mix" | "open":
             return list(mixture(f"{data.kind}/{data.plain}"))
         case "text", "narabizi":
             return ["text/narabizi/narabizi.txt"]

@@ -182,6 +182,7 @@ class Anc(Section):
     second_normformer: Name = key("a NormFormer model of another training")
     norm_languages: Some[Lang] = key("languages compared with English in those models")
     xnli_languages: Some[Lang] = key("languages of the XNLI table")
+    trained_on: Literal["multinli_en", "mix_en"] = key("the set of the NLI models; mix_en: resources/mixtures.tsv")
     known_models: Some[Name] = key("published models of similar size")
     known_languages: Some[Lang] = key("languages compared with English in the published models")
     scaling_languages: Some[Lang] = key("languages compared with English in the models of growing size")
@@ -221,12 +222,21 @@ class Extended(Section):
     pairs: Some[Pairs] = key("numbers of sentence pairs to compare")
 
 
+class TrainedOn(Section):
+    """English sets to fine-tune on; mix_en: the sources of resources/mixtures.tsv."""
+
+    nli: Literal["multinli_en", "mix_en"] = key("set for NLI")
+    ner: Literal["wikiann_en"] = key("set for NER")
+    qa: Literal["squad_en", "mix_en"] = key("set for QA")
+
+
 class Adjust(Section):
     """The study of cross-lingual adjustment."""
 
     languages: Some[Lang] = key("languages that mBERT is adjusted to")
     base: Name = key("the model that is adjusted")
     tasks: Some[Literal["nli", "ner", "qa"]] = key("tasks to fine-tune on")
+    trained_on: TrainedOn
     qa: Some[Literal["xquad", "mlqa", "tydiqa"]] = key("the test sets of QA")
     bitext: Literal["wikimatrix", "mix"] = key("the source of sentence pairs")
     pool: Positive = key("sentence pairs per language that are word-aligned")

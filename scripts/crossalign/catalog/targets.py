@@ -99,7 +99,8 @@ def _adjust_sets(config: dict, run: Tuned) -> list[DataSet]:
                 sets.append(DataSet("qa", f"mlqa_{lang}", "test"))
         else:
             sets += [data for data in _qa_sets(lang) if data.family in config["adjust"]["qa"]]
-    if run.source == "squad_en":
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    if run.source == config["adjust"].get("trained_on", {}).get("qa", "squad_en"):
         sets.append(DataSet("qa", "squad_en", "dev"))
     return sets
 
