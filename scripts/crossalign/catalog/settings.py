@@ -159,7 +159,7 @@ class AlignPredict(Section):
     extra_targets: Distinct[Lang] = key("languages shown but left out of means")
     sources: Some[Lang] = key("source languages that models are fine-tuned on")
     lacking: Lacking
-    base: Name = key("the model under study")
+    base: Name | Some[Name] = key("the model under study; of a list, the pretrainings that seeds take in turn")
     treebanks: Treebanks = key("treebank that a source is trained on")
     test_treebanks: Treebanks = key("treebank to test on where it is not PUD")
     layer_pairs: Some[Layers] = key("sets of layers that RANDOM-INIT re-initialises in the main tables")

@@ -59,6 +59,18 @@ def having(config: dict, key: str, task: str) -> list[str]:
     return [lang for lang in paper[key] if lang not in without]
 
 
+def bases(config: dict) -> list[str]:
+    """The model of `align-predict`, or its several pretrainings."""
+    base = config["align-predict"]["base"]
+    return [base] if isinstance(base, str) else base
+
+
+def base_of(config: dict, seed: int) -> str:
+    """The model that a seed of `align-predict` starts from: the pretrainings take turns."""
+    names = bases(config)
+    return names[config["seeds"].index(seed) % len(names)] if seed in config["seeds"] else names[0]
+
+
 def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
     paper, languages = config["align-predict"], having(config, "languages", run.task)
     if run.task == "ner":
@@ -142,12 +154,12 @@ def trials_of(config: dict, run: Tuned) -> list[Tuned]:
     # A config of an earlier run, of which a page is made again, lacks the key.
     wanted = paper.get("search_per_init")
     whole = run.init == "ref" or run.init.startswith("random-")
-    if not wanted or not whole or run.preset not in ("parsing", "pos", "ner") or run.model != paper["base"]:
+    if not wanted or not whole or run.preset not in ("parsing", "pos", "ner") or run.model not in bases(config):
         return []
     own = preset(config, run.preset)
-    given = paper["grid"] if wanted is True else wanted
+    given, seed = paper["grid"] if wanted is True else wanted, config["seeds"][0]
     return [
-        replace(run, init=trial_init(batch, rate, run.init), seed=config["seeds"][0])
+        replace(run, model=base_of(config, seed), init=trial_init(batch, rate, run.init), seed=seed)
         for batch in given.get("batch", [own["batch"]])
         for rate in given.get("learning_rate", [own["learning_rate"]])
     ]

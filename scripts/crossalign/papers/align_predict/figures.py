@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from crossalign.analysis.indexes import LABELS
 from crossalign.catalog.addresses import Base, Run
+from crossalign.catalog.targets import bases
 from crossalign.papers.align_predict.correlation import SOURCE, correlations, similarity_targets
 from crossalign.papers.align_predict.items import BLOCKS, PAPER, TASKS, inits, tuned
 from crossalign.papers.common.colours import BLACK, SHORT, Look, depth
@@ -31,7 +32,7 @@ def panel(context: Context, title: str, series: list[Series]) -> Panel:
 
 def tuned_panel(context: Context, lang: str) -> Panel:
     """The pretrained model and the three fine-tuned ones on one pair of languages."""
-    base = [Base(context.config[PAPER]["base"])]
+    base = [Base(name) for name in bases(context.config)]
     series = [pair_curve(context, "pretrained", TASK_LOOKS["pretrained"], base, lang)]
     for task in TASKS:
         runs = tuned(context.config, [task], SOURCE, ["ref"])
