@@ -116,15 +116,19 @@ def _new_start(tokenizer, norm, family, shape, seed, objective) -> Start:
         raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
     pieces = read_tokenizer(tokenizer)
     shape = dict(shape)
-    waves = shape.pop("position_waves", 0.0)
+    waves, spread = shape.pop("position_waves", 0.0), shape.pop("word_range", None)
     config = new_config(pieces, norm, family, shape)
     encoder, head = new_model(config, seed)
+    if spread:
+        with torch.no_grad():
+            encoder.word.weight *= spread / config.initializer_range
     if waves and config.causal:
         raise UserError("--position-waves: the positions of a causal model are sine waves anyway, and not trained")
     if waves:
         wave_positions(encoder, waves)
     # The other settings of the shape are in the configuration.
-    return Start(encoder, head, pieces, {"position_waves": waves} if waves else None, True)
+    further = {"position_waves": waves, "word_range": spread}
+    return Start(encoder, head, pieces, {name: value for name, value in further.items() if value} or None, True)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
