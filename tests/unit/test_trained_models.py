@@ -133,7 +133,7 @@ def test_every_item_is_made_or_says_why_not(small, root, tmp_path):
 
 
 def test_the_small_run_stays_small(small):
-    """What 120 minutes of one H200 allow: hundreds of fine-tunings, each on some thousand sentences."""
+    """What some hours of one H200 allow: hundreds of fine-tunings, each on some thousand sentences."""
     catalog = catalog_of(small)
     assert 400 < sum(run.path().startswith("tuned/") for run in catalog.runs()) < 1000
     assert sum(one["steps"] * one["batch"] * one["block"] for one in trained_models(small).values()) < 5e9
