@@ -62,6 +62,7 @@ rule prepare_text:
         program=program("prepare_text.py"),
         code_hash=code("prepare_text.py"),
         options=partial(prepare_options_at, "text"),
+        apart=lambda wildcards, input: options(apart=list(input.get("apart", []))),
     shell:
         "{params.program} --source {input.source:q} --out-train {output.train:q} --out-dev {output.dev:q}"
-        " {params.options} > {log:q} 2>&1"
+        " {params.options} {params.apart} > {log:q} 2>&1"

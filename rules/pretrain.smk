@@ -24,8 +24,9 @@ rule train_vocabulary:
         code_hash=code("train_vocabulary.py"),
         options=lambda wildcards: vocabulary_options(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),
+        letters=lambda wildcards, input: letters_option(input),
     shell:
-        "{params.program} --texts {params.texts} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
+        "{params.program} --texts {params.texts} {params.letters} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
 
 
 rule pretrain:
@@ -53,11 +54,11 @@ rule pretrain:
         options=lambda wildcards: pretrain_options(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
-        tokenizer=lambda wildcards, input: f"{parent(input.vocabulary)}/tokenizer.json",
+        start=lambda wildcards, input: start_option(input),
         out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/{wildcards.trained}",
         # Models of one vocabulary read the same texts: they are encoded once. File names tell both.
         tokens=lambda wildcards, output: f"{RESULTS}/tokens",
     shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} --tokenizer {params.tokenizer:q} --texts {params.texts} --dev {params.dev}"
+        "OMP_NUM_THREADS={threads} exec {params.program} {params.start} --texts {params.texts} --dev {params.dev}"
         " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash} > {log:q} 2>&1"

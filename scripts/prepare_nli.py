@@ -1,5 +1,6 @@
-r"""Prepare one split of an inference set: MultiNLI, XNLI or its extension in, JSON lines with three labels out.
+r"""Prepare one split of an inference set: MultiNLI, SNLI, XNLI or its extension in, JSON lines with three labels out.
 
+With --format mix, archives of MultiNLI and SNLI are read one after the other.
 With --mix-with-english, either the premise or the hypothesis of each pair, as a fixed coin falls, is the English one.
 
 Example:
@@ -19,6 +20,7 @@ from crossalign.runtime.errors import UserError, run_main
 
 MEMBERS = {
     "multinli": "multinli_1.0/multinli_1.0_{split}.jsonl",
+    "snli": "snli_1.0/snli_1.0_{split}.jsonl",
     "xnli": "XNLI-1.0/xnli.{split}.tsv",
     "extension": "{lang}.tsv",
 }
@@ -26,7 +28,7 @@ MEMBERS = {
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = parser(__doc__, sorted(MEMBERS), lang="", split=True)
+    args = parser(__doc__, [*sorted(MEMBERS), "mix"], lang="", split=True)
     args.add_argument("--mix-with-english", action="store_true")
     args.add_argument("--coin-seed", type=int, default=1)
     args.add_argument(
@@ -35,29 +37,39 @@ def parse_args() -> Namespace:
     return args.parse_args()
 
 
-def read(args: Namespace, path: str | Path, lang: str, report: Report) -> Iterator[dict]:
+def read(form: str, args: Namespace, path: str | Path, lang: str, report: Report) -> Iterator[dict]:
     """The pairs of one language."""
-    source = Source(path, MEMBERS[args.format].format(lang=lang, split=args.split))
+    source = Source(path, MEMBERS[form].format(lang=lang, split=args.split))
     with source.open() as stream:
-        if args.format == "xnli":
+        if form == "xnli":
             yield from read_xnli(stream, source.name, lang, report)
         else:
-            reader = read_multinli if args.format == "multinli" else read_pairs
+            # SNLI has the form of MultiNLI.
+            reader = read_pairs if form == "extension" else read_multinli
             yield from reader(stream, source.name, report)
+
+
+def read_mix(args: Namespace, report: Report) -> Iterator[dict]:
+    """The pairs of several archives, told by their names."""
+    for path in args.source:
+        form = path.name.partition("_")[0]
+        if form not in ("multinli", "snli"):
+            raise UserError(f"--source: {path} is neither MultiNLI nor SNLI by its name")
+        yield from read(form, args, path, args.lang, report)
 
 
 def main() -> None:
     """Read, mix, write."""
     args = parse_args()
-    path = only_source(args)
     report = Report()
-    pairs = read(args, path, args.lang, report)
+    path = None if args.format == "mix" else only_source(args)
+    pairs = read(args.format, args, path, args.lang, report) if path else read_mix(args, report)
     if args.mix_with_english:
-        if args.format == "multinli" or args.lang == "en":
+        if args.format in ("multinli", "snli", "mix") or args.lang == "en":
             raise UserError("--mix-with-english: for a set that is parallel to English, in another language")
         if args.format == "extension" and not args.english_source:
             raise UserError("--format extension with --mix-with-english needs --english-source")
-        english = read(args, args.english_source or path, "en", Report())
+        english = read(args.format, args, args.english_source or path, "en", Report())
         pairs = mix_with_english(pairs, english, args.coin_seed, report)
         report.facts["coin_seed"] = args.coin_seed
     with prepared(args, report) as out:

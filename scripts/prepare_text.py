@@ -16,7 +16,7 @@ from crossalign.data.command import parser
 from crossalign.data.lines import Source
 from crossalign.data.parallel import read_text
 from crossalign.data.report import Report, report_path
-from crossalign.data.text import Cleaning, clean_sentences, is_held_out, read_articles, read_lines
+from crossalign.data.text import Apart, Cleaning, clean_sentences, is_held_out, read_articles, read_lines
 from crossalign.data.transliteration import transliterator
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
@@ -35,7 +35,7 @@ def share(text: str) -> float:
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    formats = ("wikipedia", "cc100", "lines", "mix")
+    formats = ("wikipedia", "cc100", "lines", "mix", "open")
     args = parser(__doc__, formats, lang="", transliterate="write Latin letters", out=False)
     args.add_argument("--out-train", required=True, type=Path)
     args.add_argument("--out-dev", required=True, type=Path)
@@ -43,6 +43,8 @@ def parse_args() -> argparse.Namespace:
     args.add_argument("--dev-share", type=share, default=0.05, help="share of the sentences held out")
     args.add_argument("--dev-seed", type=int, default=1)
     args.add_argument("--max-sentences", type=int, default=0, help="stop after so many were kept (0: never)")
+    args.add_argument("--apart", type=Path, nargs="*", default=[], help="prepared evaluation sets of the language")
+    args.add_argument("--overlap", type=int, default=8, help="words in a row of theirs that a sentence may not have")
     bounds = Cleaning()
     args.add_argument("--min-characters", type=int, default=bounds.min_characters, help="spaces not counted")
     args.add_argument("--max-characters", type=int, default=bounds.max_characters)
@@ -51,7 +53,7 @@ def parse_args() -> argparse.Namespace:
 
 def read(path: Path, args: argparse.Namespace, report: Report) -> Iterator[str]:
     """The raw sentences of one source; `mix` goes by the folder that each lies in, and counts by it."""
-    if args.format == "mix":
+    if args.format in ("mix", "open"):
         for sentence in read_text(path, args.lang, args.skip_rows):
             report.counts[f"from {path.parent.name}"] += 1
             yield sentence
@@ -80,9 +82,10 @@ def main() -> None:
         report.facts["transliterated"] = args.transliterate
     raw = chain.from_iterable(read(path, args, report) for path in args.source)
     rules = Cleaning(args.min_characters, args.max_characters, args.max_sentences)
+    apart = Apart(args.apart, args.lang, args.overlap) if args.apart else None
     kept = [0, 0]
     with write_atomic(args.out_train) as train, write_atomic(args.out_dev) as dev:
-        for sentence in clean_sentences(raw, rules, report):
+        for sentence in clean_sentences(raw, rules, report, apart):
             # Drawn by the sentence as it came, so that the transliterated copy holds out the same ones.
             held_out = is_held_out(sentence, args.dev_share, args.dev_seed)
             (dev if held_out else train).write((latin.line(sentence) if latin else sentence) + "\n")

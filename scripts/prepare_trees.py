@@ -1,7 +1,8 @@
 r"""Prepare one split of a treebank: CoNLL-U in, CoNLL-U with syntactic words only out.
 
-Several sources are read as one. With --fold, the sentences are cut into folds and --part says which part of the
-rotation is written: of five folds three train, one is for development, one for testing.
+Several sources are read as one; a .txt file has words and tags, and no trees. With --fold, the sentences are cut into
+folds and --part says which part of the rotation is written: of five folds three train, one is for development, one for
+testing.
 
 Example:
     python scripts/prepare_trees.py --fold 1 --part test --out test.conllu \
@@ -11,7 +12,7 @@ Example:
 from argparse import Namespace
 
 from crossalign.data.command import parser, positive, prepared
-from crossalign.data.conllu import PARTS, Sentence, assign_folds, part_of, read_sentences, write_sentences
+from crossalign.data.conllu import PARTS, Sentence, assign_folds, part_of, read_sentences, read_tagged, write_sentences
 from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
 from crossalign.data.transliteration import transliterator
@@ -36,6 +37,9 @@ def read_all(args: Namespace, report: Report) -> list[Sentence]:
     for path in args.source:
         source = Source(path)
         with source.open() as stream:
+            if path.suffix == ".txt":
+                sentences.extend(read_tagged(stream, source.name, report))
+                continue
             sentences.extend(read_sentences(stream, source.name, report, args.tags_only, args.several_roots, names))
     return sentences
 

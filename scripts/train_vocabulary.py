@@ -19,6 +19,7 @@ def parse_args() -> argparse.Namespace:
         " --texts wo=results/demo/data/text/wikipedia_wo/train.txt",
     )
     parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE", help="prepared texts")
+    parser.add_argument("--letters", nargs="+", default=[], metavar="NAME=FILE", help="texts whose letters get pieces")
     add_flags(parser, VocabularySettings)
     parser.add_argument("--up-to", action="store_true", help="take what the texts support if that is less")
     parser.add_argument("--out", required=True, type=Path, help="tokenizer.json to write")
@@ -31,15 +32,19 @@ def main() -> None:
     settings = VocabularySettings(**given(args, VocabularySettings))
 
     from crossalign.engine.corpus import lines_of
-    from crossalign.engine.tokenizer import train_vocabulary
+    from crossalign.engine.tokenizer import letters_of, train_vocabulary
     from crossalign.runtime.files import write_atomic
 
-    files = [path for paths in named_files(args.texts, "--texts").values() for path in paths]
+    files, others = (
+        [path for paths in named_files(texts, flag).values() for path in paths]
+        for texts, flag in ((args.texts, "--texts"), (args.letters, "--letters"))
+    )
     tokenizer = train_vocabulary(
         lambda: chain.from_iterable(islice(lines_of(path), settings.lines) for path in files),
         settings.size,
         settings.style,
         up_to=args.up_to,
+        letters=letters_of(lines_of(path) for path in others),
     )
     with write_atomic(args.out) as stream:
         stream.write(tokenizer.to_str(pretty=False))

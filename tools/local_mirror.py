@@ -5,9 +5,12 @@ holds a file as published, the mirror has the same bytes and the register's chec
 another packing, the mirror's own checksum does, and `lay_out` says so.
 """
 
+import csv
 import gzip
 import hashlib
+import io
 import json
+import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +25,7 @@ from crossalign.runtime.files import write_atomic
 from crossalign.world.formats import tar_gz_stored, zip_stored
 
 # Sentences of the published Tatoeba test file; in the folder, dev pairs follow the test pairs.
-TATOEBA_TEST = {"hin": 5000, "vie": 2500}
+TATOEBA_TEST = {"hin": 5000, "vie": 2500, "slv": 2495}
 # This Bible counts the Psalms in another way, so its lines could not be parallel there.
 OTHER_COUNT = {"rus": "PSA"}
 
@@ -49,14 +52,15 @@ class Folder:
         self.root = root
 
     def read(self, name: str) -> bytes:
-        """A file, unpacked."""
-        path = self.root / f"{name}.gz"
+        """A file, unpacked; running text is packed by xz."""
+        packed = self.root / f"{name}.xz"
+        path, unpack = (packed, lzma) if packed.is_file() else (self.root / f"{name}.gz", gzip)
         try:
-            return gzip.decompress(path.read_bytes())
+            return unpack.decompress(path.read_bytes())
         except FileNotFoundError:
             raise Absent(f"{path} is not there") from None
-        except (OSError, EOFError, zlib.error) as error:
-            raise UserError(f"{path}: not a gzip file that can be read ({error})") from None
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise UserError(f"{path}: not a {unpack.__name__} file that can be read ({error})") from None
 
     def names(self, pattern: str) -> list[str]:
         """The files of a pattern, without their `.gz`, sorted."""
@@ -101,6 +105,35 @@ def treebank(folder: Folder, row: Dataset) -> bytes:
     return folder.read((exact + plain)[0])
 
 
+def tagged(folder: Folder, row: Dataset) -> bytes:
+    """Words and tags of a treebank, one sentence a line; the published lines also have the surface of multiwords."""
+    _, name, file = row.path.split("/")
+    split = file.removesuffix(".txt")
+    text = folder.read(f"udpos/{name.removesuffix('pos')}-upos-{split}.conllu").decode("utf-8").strip("\n")
+    lines = []
+    for block in text.split("\n\n"):
+        words = [line.split("\t") for line in block.split("\n") if not line.startswith("#")]
+        lines.append(" ".join(word[1] for word in words) + "\t" + " ".join(word[3] for word in words) + "\n")
+    return "".join(lines).encode()
+
+
+def tydiqa(folder: Folder, row: Dataset) -> bytes:
+    """The dev sets with answers, one file per language as in the published archive."""
+    files = []
+    for name in folder.names("tydiqa_answers/*_tydiqa_dev.json"):
+        language = Path(name).name.partition("_")[0]
+        files.append((f"tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-{language}.json", folder.read(name)))
+    if not files:
+        raise Absent(f"no tydiqa_answers/*_tydiqa_dev.json.gz below {folder.root}")
+    return tar_gz_stored(files)
+
+
+def open_text(folder: Folder, row: Dataset) -> bytes:
+    """Running text as it is stored: source_language.txt here, source/language.txt there."""
+    source, _, lang = Path(row.path).stem.rpartition("_")
+    return folder.read(f"text/{source}/{lang}.txt")
+
+
 def wikiann(folder: Folder, row: Dataset) -> bytes:
     """One archive per language. The labelled dev sentences serve as dev and as test: first half, second half."""
     members = []
@@ -122,14 +155,40 @@ def wikiann(folder: Folder, row: Dataset) -> bytes:
     return zip_stored(members)
 
 
+def _nli_line(premise: str, hypothesis: str, label: str, identity: str) -> str:
+    pair = {"gold_label": label, "sentence1": premise, "sentence2": hypothesis, "pairID": identity}
+    return json.dumps(pair, ensure_ascii=False) + "\n"
+
+
+_PROMPT = re.compile(r'For the statement, "(.*)", does the hypothesis "(.*)" represent entailment, .*', re.DOTALL)
+
+
+def _prompts(folder: Folder) -> Iterator[tuple[str, str, str]]:
+    """Further training pairs, which are stored as prompts; a folder need not have them."""
+    try:
+        text = folder.read("multinli/llmsknow_mnli_train.csv").decode("utf-8")
+    except Absent:
+        return
+    for row in csv.DictReader(io.StringIO(text)):
+        if (pair := _PROMPT.fullmatch(row["Question"])) and row["Answer"] in ("entailment", "neutral", "contradiction"):
+            yield pair[1].strip(), pair[2].strip(), row["Answer"]
+
+
+def snli(folder: Folder, row: Dataset) -> bytes:
+    """A part of the training pairs."""
+    data = folder.read("snli/snli_1.0_train_subset.jsonl")
+    return zip_stored([("snli_1.0/snli_1.0_train.jsonl", data)])
+
+
 def multinli(folder: Folder, row: Dataset) -> bytes:
     """The first training pairs, which the English file of the translated set holds in Moses' tokens."""
     lines = []
     for number, (premise, hypothesis, label) in enumerate(folder.rows("xnli_extension/multinli.train.en.tsv", 3)):
         if number:
             label = "contradiction" if label == "contradictory" else label
-            pair = {"gold_label": label, "sentence1": premise, "sentence2": hypothesis, "pairID": str(number)}
-            lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
+            lines.append(_nli_line(premise, hypothesis, label, str(number)))
+    for number, (premise, hypothesis, label) in enumerate(_prompts(folder)):
+        lines.append(_nli_line(premise, hypothesis, label, f"prompt{number}"))
     return zip_stored([("multinli_1.0/multinli_1.0_train.jsonl", "".join(lines).encode())])
 
 
@@ -188,14 +247,23 @@ def same(pattern: str) -> Callable[[Folder, Dataset], bytes]:
 
 # By the path in the register: the first that fits.
 MAKERS: dict[str, Callable[[Folder, Dataset], bytes]] = {
+    r"ud/.+\.txt": tagged,
     r"ud/.+": treebank,
     r"ner/wikiann/.+": wikiann,
     r"nli/multinli.+": multinli,
+    r"nli/snli.+": snli,
     r"nli/XNLI-1\.0\.zip": xnli,
     r"nli/xnli_extension/.+": same("xnli_extension/multinli.train.{}.tsv"),
     r"qa/squad/train-.+": squad_train,
     r"qa/squad/dev-.+": squad_dev,
     r"qa/xquad/.+": same("xquad/{}.json"),
+    r"qa/tydiqa/.+\.tgz": tydiqa,
+    r"qa/tydiqa/.+": same("tydiqa/{}.json"),
+    r"qa/qamr/.+sentences\.tsv": same("qa_more/qamr.{}.tsv"),
+    r"qa/qamr/.+": same("qa_more/qamr.filtered.{}.tsv"),
+    r"qa/qed/.+": same("qa_more/{}.jsonlines"),
+    r"qa/covidqa/.+": same("qa_more/{}.json"),
+    r"text/open/.+": open_text,
     r"bitext/tatoeba/.+": tatoeba,
     r"text/ntrex/.+": same("ntrex/{}.txt"),
     r"text/bible/.+": bible,

@@ -172,6 +172,6 @@ def test_the_real_folder_gives_the_published_files(root, shared, tmp_path):
     found, absent = lay_out(wanted, shared / "data", tmp_path)
     assert not absent
     published = {file.path for file in found if file.published}
-    assert len([path for path in published if path.startswith("text/ntrex/")]) == 20
+    assert len([path for path in published if path.startswith("text/ntrex/")]) == 24
     # These are stored whole, so the four columns must be the published ones.
     assert {f"bitext/tatoeba/eng-{pair}.txt" for pair in ("rus.test", "spa.test", "vie.dev")} <= published

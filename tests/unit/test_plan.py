@@ -186,25 +186,27 @@ def test_sharing_cards_shortens_the_small_run(root, registers, tmp_path):
     assert alone.wall_time() / 6 < shared.wall_time() < alone.wall_time()
     # No number of machines or of jobs on them shortens the longest chain.
     many = estimate(root, registers, tmp_path, ["config.small.yaml"], share=16, cores=999, gpus=999)
-    assert many.wall_time() == pytest.approx(sum(map(many.seconds, many.critical_path())))
-    assert many.wall_time() == pytest.approx(sum(map(alone.seconds, alone.critical_path())))
+    chain = sum(map(many.seconds, many.critical_path()))
+    assert chain == pytest.approx(sum(map(alone.seconds, alone.critical_path())))
+    # Only a few files are fetched at a time, which may take longer still.
+    assert chain <= many.wall_time() < shared.wall_time()
 
 
 def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path):
     plan = estimate(root, registers, tmp_path, ["config.small.yaml"])
     made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain"}
-    assert made["small-6x192"] < made["small-8x256"] < made["small"]
-    # Fewer steps of a smaller model, but all tokens are guessed.
-    assert made["small-causal-4x128"] > made["small-6x192"] / 2
-    assert 180 < made["small"] < 480  # a trial of this shape: 1.0 million tokens/s, here 328 million
-    name = "results/small/tuned/small/adjust-nli-multinli_en/ref/seed1/model/model.safetensors"
-    report = tmp_path / "results/small/data/nli/multinli_en/train.report.json"
+    assert made["small-6x256"] < made["small-8x512"] < made["small"]
+    # A smaller model, but all tokens are guessed.
+    assert made["small-causal-4x128"] > made["small-6x256"] / 2
+    assert 100 < made["small.stage1"] < 280  # measured on this shape: 141 s
+    name = "results/small/tuned/small/adjust-nli-mix_en/ref/seed1/model/model.safetensors"
+    report = tmp_path / "results/small/data/nli/mix_en/train.report.json"
     report.parent.mkdir(parents=True)
     report.write_text('{"read": 15001, "kept": 15001}')
     fewer = estimate(root, registers, tmp_path, ["config.small.yaml"])
     start = 8
-    # 50,000 by `examples` of the config, or what is there.
-    assert (plan.price(name).seconds - start) / (fewer.price(name).seconds - start) == pytest.approx(50 / 15, rel=0.01)
+    # 30,000 by `examples` of the config, or what is there.
+    assert (plan.price(name).seconds - start) / (fewer.price(name).seconds - start) == pytest.approx(30 / 15, rel=0.01)
 
 
 def test_a_parser_on_an_h200_costs_what_was_measured(root, registers, tmp_path):

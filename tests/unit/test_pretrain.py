@@ -69,6 +69,15 @@ def test_the_seed_decides_and_looking_at_dev_texts_does_not(folder, texts, dev, 
     # Segments that the text lacks start like the first.
     table = load_weights(tmp_path / "a").embeddings.segment.weight
     assert len(table) == 2 and torch.equal(table[0], table[1])
+    # They stay so in a second stage; a model whose segments differ keeps its second one.
+    for second in (0.0, 1.0):
+        begun = starting_point(tmp_path / "a", None, "post", None, {}, 1)
+        begun.encoder.embeddings.segment.weight.data[1] += second
+        run(folder, texts, tmp_path / "on", begun)
+        after = load_weights(tmp_path / "on").embeddings.segment.weight
+        assert not torch.equal(after[0], table[0]) and torch.equal(after[1], after[0]) != bool(second)
+        # Weight decay alone moves it.
+        assert not second or torch.allclose(after[1], table[1] + 1, atol=1e-3)
 
 
 def test_going_on_after_an_interruption_gives_the_same_bits(folder, texts, tmp_path, monkeypatch):

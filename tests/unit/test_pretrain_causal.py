@@ -107,3 +107,11 @@ def test_a_masked_model_needs_a_mask_token(folder, texts, tmp_path):
     begun = start(folder, family="xlm-roberta", style="xglm")
     with pytest.raises(UserError, match="neither \\[MASK\\] nor <mask>"):
         pretrain(begun, Job(texts, settings(steps=2), tmp_path / "m"), CPU)
+
+
+def test_words_may_be_drawn_with_a_spread_of_their_own(folder, texts):
+    plain, wide = (start(folder, style="xglm", objective="clm", **more) for more in ({}, {"word_range": 0.25}))
+    torch.testing.assert_close(wide.encoder.word.weight, 2.5 * plain.encoder.word.weight)  # 0.1 otherwise
+    torch.testing.assert_close(wide.encoder.layers[0].state_dict(), plain.encoder.layers[0].state_dict())
+    # A checkpoint of the one is not gone on with by the other.
+    assert wide.identity != plain.identity

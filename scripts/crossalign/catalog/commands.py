@@ -77,7 +77,12 @@ def prepare_options(config: dict, data: DataSet) -> str:
             # The rows whose similarity is measured are not learnt.
             skip = anc["sentences"] if form == "mix" else None
             return options(
-                format=form, lang=data.languages[0], skip_rows=skip, max_sentences=share, transliterate=latin
+                format=form,
+                lang=data.languages[0],
+                skip_rows=skip,
+                max_sentences=share,
+                overlap=config["pretrain"].get("overlap") or None,
+                transliterate=latin,
             )
         case _:
             form = {"xnliext": "extension"}.get(data.name, data.name)
@@ -175,7 +180,11 @@ def pretrain_options(config: dict, name: str) -> str:
         values["position_waves"] = None
     if values["norm"] != "normformer":
         values["residual_scaling"] = None
-    return training_options(values, ModelShape, PretrainSettings, PretrainOptions, seed=values["seed"])
+    shape = (ModelShape,)
+    if values.get("init"):
+        # The model of the stage before has its shape, and its own dropout for later.
+        shape, values["tuning_dropout"] = (), None
+    return training_options(values, *shape, PretrainSettings, PretrainOptions, seed=values["seed"])
 
 
 def bilstm_options(config: dict, run: Tuned) -> str:

@@ -16,7 +16,7 @@ from crossalign.catalog.labelled import labelled, wrong_datasets
 from crossalign.catalog.papers import papers
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.studied import wrong_models
-from crossalign.catalog.targets import KINDS
+from crossalign.catalog.targets import KINDS, bases
 from crossalign.catalog.trained_models import trained_models, wrong_entries
 from crossalign.engine.hyperparameters import limits
 from crossalign.fetch.register import read_models
@@ -279,7 +279,7 @@ def unknown_languages(config: dict) -> Iterator[str]:
 def unknown_models(config: dict) -> Iterator[str]:
     known = [*read_models(MODELS), *trained_models(config)]
     anc = config["anc"]
-    chosen = {"align-predict.base": [config["align-predict"]["base"]], "adjust.base": [config["adjust"]["base"]]}
+    chosen = {"align-predict.base": bases(config), "adjust.base": [config["adjust"]["base"]]}
     chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]], "talk.base": [config["talk"]["base"]]}
     chosen |= {f"anc.{key}": anc[key] for key in ("schemes", "known_models", "xlmr", "xglm")}
     chosen |= {"anc.second_normformer": [anc["second_normformer"]]}
@@ -301,7 +301,7 @@ def unknown_sets(config: dict) -> Iterator[str]:
 
 def layers_beyond(config: dict) -> Iterator[str]:
     """Layers that the base model does not have."""
-    base = config["align-predict"]["base"]
+    base = bases(config)[0]
     models = read_models(MODELS)
     trained = trained_models(config).get(base, {})
     layers = trained.get("layers") or (models[base].layers if base in models else None)

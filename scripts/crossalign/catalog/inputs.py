@@ -331,7 +331,9 @@ class Inputs:
         if data.kind == "text":
             data = DataSet(data.kind, data.name, "train")
         outputs = tuple(set_files(self.results, data.kind, data.name, data.split).values())
-        inputs = {"source": self._raw(data)}
+        inputs: Files = {"source": self._raw(data)}
+        if data.kind == "text" and self.config["pretrain"].get("overlap"):
+            inputs["apart"] = [self.set(found) for found in self.catalog.evaluated(data.languages[0])]
         measured = {"text": data.name, "bitext": f"{data.name}-{data.split}"}.get(data.kind)
         benchmark = f"prepare_{data.kind}/{measured}.tsv" if measured else ""
         return Job(f"prepare_{data.kind}", outputs, inputs, data, benchmark=benchmark)
@@ -349,7 +351,10 @@ class Inputs:
 
     def train_vocabulary(self, name: str) -> Job:
         """A vocabulary that is learnt here."""
-        inputs = {"texts": [self.set(data) for data in texts_of(trained_vocabulary(self.config, name))]}
+        entry = trained_vocabulary(self.config, name)
+        inputs: Files = {"texts": [self.set(data) for data in texts_of(entry)]}
+        if letters := entry.get("letters"):
+            inputs["letters"] = [self.set(data) for data in texts_of(letters)]
         return Job("train_vocabulary", (self.vocabulary(name),), inputs, name)
 
     def make_model(self, run: Base | Adapted) -> Job:
@@ -357,7 +362,9 @@ class Inputs:
         if isinstance(run, Adapted):
             return self.adapt(run)
         entry = trained_model(self.config, run.name)
-        inputs: Files = {"vocabulary": self.vocabulary_of(run.name)}
+        earlier = entry.get("init")
+        start = {"init": self.model(Base(earlier))} if earlier else {"vocabulary": self.vocabulary_of(run.name)}
+        inputs: Files = dict(start)
         inputs |= {name: [self.set(data) for data in texts_of(entry, split)] for name, split in _SPLITS}
         outputs = tuple(model_files(self.at(run.path())).values())
         return Job("pretrain", outputs, inputs, run, gpus=entry["gpus"], benchmark=f"pretrain/{run.name}.tsv")

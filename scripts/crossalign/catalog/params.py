@@ -50,6 +50,18 @@ def parent(file: str | Iterable[str]) -> str:
     return str(Path(file if isinstance(file, str) else next(iter(file))).parent)
 
 
+def start_option(input: Any) -> str:
+    """What a pretraining begins with: the model of the stage before, or a vocabulary."""
+    model = getattr(input, "init", None)
+    return options(init=parent(model)) if model else options(tokenizer=f"{parent(input.vocabulary)}/tokenizer.json")
+
+
+def letters_option(input: Any) -> str:
+    """The texts whose letters alone a vocabulary has."""
+    texts = getattr(input, "letters", None)
+    return f"--letters {named_texts(texts)}" if texts else ""
+
+
 def named_texts(files: Iterable[str]) -> str:
     """Texts as language=file, the language being the last part of the set's name."""
     return shlex.join(f"{Path(file).parent.name.rsplit('_', 1)[-1]}={file}" for file in files)

@@ -73,8 +73,23 @@ class Catalog:
         if not entry:
             return []
         vocabulary = trained_vocabulary(self.config, entry["vocabulary"])
-        further = texts_of(vocabulary) if vocabulary else []
-        return list(dict.fromkeys([*texts_of(entry), *texts_of(entry, "dev"), *further]))
+        further = [*texts_of(vocabulary), *texts_of(vocabulary.get("letters"))] if vocabulary else []
+        earlier = self.sets_of(Base(entry["init"])) if "init" in entry else []
+        return list(dict.fromkeys([*earlier, *texts_of(entry), *texts_of(entry, "dev"), *further]))
+
+    @cached_property
+    def _evaluated(self) -> list[DataSet]:
+        return sorted(data for data in self.sets() if data.kind not in ("text", "bitext") and data.split != "train")
+
+    def evaluated(self, lang: str) -> list[DataSet]:
+        """Every set of a language that some chosen item tests or compares models on."""
+        # Mixed pairs are half English.
+        mixed = {"xnlimixed"} if lang == "en" else set()
+        return [
+            data
+            for data in self._evaluated
+            if not data.latin and (lang in data.languages or data.kind == "nli" and data.family in mixed)
+        ]
 
     def _texts(self, text: str) -> list[DataSet]:
         return [text_set(self.config, text, split) for split in ("train", "dev")]

@@ -95,6 +95,9 @@ SEVERAL_ROOTS = {"en_lexnorm", "en_tweebank"}
 # Treebanks whose few training sentences are pooled with the test sentences before the folds are cut.
 POOLED = {"bxr_bdt": ("train", "test"), "olo_kkpp": ("train", "test")}
 
+# Treebanks of which words and tags are there, and no trees.
+TAGS_ONLY = {"ar_padtpos"}
+
 
 def raw_files(data: DataSet) -> list[str]:
     """The paths, in the register of data sets, of the files that `data` is prepared from."""
@@ -102,7 +105,8 @@ def raw_files(data: DataSet) -> list[str]:
     match data.kind, data.family:
         case "trees", treebank:
             splits = POOLED.get(treebank, ("test",)) if data.fold else (data.split,)
-            return [f"ud/{treebank}/{split}.conllu" for split in splits]
+            ending = "txt" if treebank in TAGS_ONLY else "conllu"
+            return [f"ud/{treebank}/{split}.{ending}" for split in splits]
         case "ner", "wikiann":
             return ["ner/wikiann/panx_dataset.zip"]
         case "ner", "conll2003":
@@ -127,7 +131,7 @@ def raw_files(data: DataSet) -> list[str]:
             return [f"text/wikipedia/{languages[0]}.parquet"]
         case "text", "cc100":
             return [f"text/cc100/{languages[0]}.txt.xz"]
-        case "bitext" | "text", "mix":
+        case "bitext" | "text" | "nli" | "qa", "mix" | "open":
             return list(mixture(f"{data.kind}/{data.plain}"))
         case "text", "narabizi":
             return ["text/narabizi/narabizi.txt"]

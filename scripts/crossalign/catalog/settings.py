@@ -51,7 +51,7 @@ Rate = Annotated[float, Field(**engine.RATE)]
 Seeds = Annotated[Some[Positive], Field(title="a list of whole numbers from 1, at least one")]
 Paper = Literal[tuple(papers())]
 LABELLED_COLUMNS = tuple(sorted({"id"}.union(*COLUMNS.values())))
-TextSource = Literal["mix", "cc100", "wikipedia"]
+TextSource = Literal["mix", "open", "cc100", "wikipedia"]
 
 
 class Section(BaseModel):
@@ -145,13 +145,21 @@ class Search(Section):
     learning_rate: Some[Rate] = key("learning rates to try", default=None)
 
 
+class Lacking(Section):
+    """What a task has no data for."""
+
+    sources: dict[Literal["parsing", "pos", "ner"], Some[Lang]] = key("source languages without a training set")
+    languages: dict[Literal["parsing", "pos", "ner"], Some[Lang]] = key("target languages without a test set")
+
+
 class AlignPredict(Section):
     """The study of layers."""
 
     languages: Some[Lang] = key("target languages that models are tested on")
     extra_targets: Distinct[Lang] = key("languages shown but left out of means")
     sources: Some[Lang] = key("source languages that models are fine-tuned on")
-    base: Name = key("the model under study")
+    lacking: Lacking
+    base: Name | Some[Name] = key("the model under study; of a list, the pretrainings that seeds take in turn")
     treebanks: Treebanks = key("treebank that a source is trained on")
     test_treebanks: Treebanks = key("treebank to test on where it is not PUD")
     layer_pairs: Some[Layers] = key("sets of layers that RANDOM-INIT re-initialises in the main tables")
@@ -174,6 +182,7 @@ class Anc(Section):
     second_normformer: Name = key("a NormFormer model of another training")
     norm_languages: Some[Lang] = key("languages compared with English in those models")
     xnli_languages: Some[Lang] = key("languages of the XNLI table")
+    trained_on: Literal["multinli_en", "mix_en"] = key("the set of the NLI models; mix_en: resources/mixtures.tsv")
     known_models: Some[Name] = key("published models of similar size")
     known_languages: Some[Lang] = key("languages compared with English in the published models")
     scaling_languages: Some[Lang] = key("languages compared with English in the models of growing size")
@@ -213,12 +222,21 @@ class Extended(Section):
     pairs: Some[Pairs] = key("numbers of sentence pairs to compare")
 
 
+class TrainedOn(Section):
+    """English sets to fine-tune on; mix_en: the sources of resources/mixtures.tsv."""
+
+    nli: Literal["multinli_en", "mix_en"] = key("set for NLI")
+    ner: Literal["wikiann_en"] = key("set for NER")
+    qa: Literal["squad_en", "mix_en"] = key("set for QA")
+
+
 class Adjust(Section):
     """The study of cross-lingual adjustment."""
 
     languages: Some[Lang] = key("languages that mBERT is adjusted to")
     base: Name = key("the model that is adjusted")
     tasks: Some[Literal["nli", "ner", "qa"]] = key("tasks to fine-tune on")
+    trained_on: TrainedOn
     qa: Some[Literal["xquad", "mlqa", "tydiqa"]] = key("the test sets of QA")
     bitext: Literal["wikimatrix", "mix"] = key("the source of sentence pairs")
     pool: Positive = key("sentence pairs per language that are word-aligned")
@@ -253,9 +271,9 @@ class Talk(Section):
         title="for some of ug, ckb, xmf, mhr, bxr a list of some of parsing, pos, ner",
     )
     transliterated_seen: Distinct[Literal["ar", "ru", "ja"]] = key("seen languages that are transliterated")
-    text: dict[Lang, Literal["wikipedia", "cc100", "narabizi", "mix"]] = key(
+    text: dict[Lang, Literal["wikipedia", "cc100", "narabizi", "mix", "open"]] = key(
         "the source of a language's raw text where it is not Wikipedia",
-        title="for each language code one of wikipedia, cc100, narabizi, mix",
+        title="for each language code one of wikipedia, cc100, narabizi, mix, open",
     )
 
 
@@ -374,12 +392,30 @@ Mlm = section(
 class Trained(Section):
     """What models and vocabularies that are trained here share."""
 
-    text: TextSource = key("the source of its texts", default=None)
+    text: TextSource | Some[TextSource] = key("the source of its texts, or several sources", default=None)
     languages: Some[Lang] = key("its languages", default=None)
 
 
+class Letters(Section):
+    """Letters that a vocabulary has, whatever its own texts are."""
+
+    text: TextSource = key("the source of the texts")
+    languages: Some[Lang] = key("the languages whose letters get pieces")
+
+
 Vocabulary = section(
-    "Vocabulary", "A vocabulary that is made here.", Trained, **keys_of(pretraining.VocabularySettings)
+    "Vocabulary",
+    "A vocabulary that is made here.",
+    Trained,
+    **keys_of(pretraining.VocabularySettings),
+    letters=(Letters, key("further languages, of which it has the letters alone", default=None)),
+)
+Stage = section(
+    "Stage",
+    "A further training of the model, from the weights of the stage before. What is not given stays as it was.",
+    Trained,
+    **keys_of(pretraining.PretrainSettings),
+    epochs=keys_of(pretraining.PretrainOptions)["epochs"],
 )
 Model = section(
     "Model",
@@ -394,6 +430,7 @@ Model = section(
     **keys_of(pretraining.PretrainOptions),
     seed=(Positive, key("seed of weights and order", default=None)),
     gpus=(Positive, key("GPUs of one machine that share the training", default=None)),
+    stages=(list[Stage], key("further trainings, one after another", default=None)),
     as_published=(bool, key("whether it is trained as in the paper, so that its numbers are judged", default=None)),
 )
 Entry = like(r"^([a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*|mono-\*)$", "a name of small letters, digits, dots and dashes")
@@ -402,6 +439,9 @@ Entry = like(r"^([a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*|mono-\*)$", "a name of small
 class Pretrain(Section):
     """Vocabularies and models that are trained here. `mono-*` stands for one model of each language of `talk`."""
 
+    overlap: int = key(
+        "words in a row of an evaluation set that no text of pretraining may have; 0: texts are left as they are", ge=0
+    )
     vocabularies: dict[Entry, Vocabulary] = key("`defaults` and one entry per vocabulary, which says what differs")
     models: dict[Entry, Model] = key("`defaults` and one entry per model, which says what differs")
 

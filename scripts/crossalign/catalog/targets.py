@@ -51,20 +51,40 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
     return sorted(set(chosen))
 
 
-def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
+def having(config: dict, key: str, task: str) -> list[str]:
+    """The `sources` or target `languages` of `align-predict` that have data for a task."""
     paper = config["align-predict"]
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    without = paper.get("lacking", {}).get(key, {}).get(task, ())
+    return [lang for lang in paper[key] if lang not in without]
+
+
+def bases(config: dict) -> list[str]:
+    """The model of `align-predict`, or its several pretrainings."""
+    base = config["align-predict"]["base"]
+    return [base] if isinstance(base, str) else base
+
+
+def base_of(config: dict, seed: int) -> str:
+    """The model that a seed of `align-predict` starts from: the pretrainings take turns."""
+    names = bases(config)
+    return names[config["seeds"].index(seed) % len(names)] if seed in config["seeds"] else names[0]
+
+
+def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
+    paper, languages = config["align-predict"], having(config, "languages", run.task)
     if run.task == "ner":
-        sets = [DataSet("ner", f"wikiann_{lang}", "test") for lang in paper["languages"]]
+        sets = [DataSet("ner", f"wikiann_{lang}", "test") for lang in languages]
         if run.source == "wikiann_en":
             # Table 2: newswire; table 5: the dev set beside the test set.
             sets += [DataSet("ner", name, "test") for name in paper["domains"]["ner"]]
             sets.append(DataSet("ner", "wikiann_en", "dev"))
-        elif run.source.removeprefix("wikiann_") not in paper["languages"]:
+        elif run.source.removeprefix("wikiann_") not in languages:
             sets.append(DataSet("ner", run.source, "test"))
         return sets
     if run.source == paper["domains"]["train"]:
         return [DataSet("trees", name, "test") for name in paper["domains"]["test"]]
-    sets = [DataSet("trees", paper["test_treebanks"].get(lang, f"{lang}_pud"), "test") for lang in paper["languages"]]
+    sets = [DataSet("trees", paper["test_treebanks"].get(lang, f"{lang}_pud"), "test") for lang in languages]
     if run.source == paper["treebanks"]["en"]:
         sets += [DataSet("trees", run.source, split) for split in ("dev", "test")]
         sets += [DataSet("trees", name, "test") for name in paper["own_treebanks"].values()]
@@ -91,7 +111,8 @@ def _adjust_sets(config: dict, run: Tuned) -> list[DataSet]:
                 sets.append(DataSet("qa", f"mlqa_{lang}", "test"))
         else:
             sets += [data for data in _qa_sets(lang) if data.family in config["adjust"]["qa"]]
-    if run.source == "squad_en":
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    if run.source == config["adjust"].get("trained_on", {}).get("qa", "squad_en"):
         sets.append(DataSet("qa", "squad_en", "dev"))
     return sets
 
@@ -133,12 +154,12 @@ def trials_of(config: dict, run: Tuned) -> list[Tuned]:
     # A config of an earlier run, of which a page is made again, lacks the key.
     wanted = paper.get("search_per_init")
     whole = run.init == "ref" or run.init.startswith("random-")
-    if not wanted or not whole or run.preset not in ("parsing", "pos", "ner") or run.model != paper["base"]:
+    if not wanted or not whole or run.preset not in ("parsing", "pos", "ner") or run.model not in bases(config):
         return []
     own = preset(config, run.preset)
-    given = paper["grid"] if wanted is True else wanted
+    given, seed = paper["grid"] if wanted is True else wanted, config["seeds"][0]
     return [
-        replace(run, init=trial_init(batch, rate, run.init), seed=config["seeds"][0])
+        replace(run, model=base_of(config, seed), init=trial_init(batch, rate, run.init), seed=seed)
         for batch in given.get("batch", [own["batch"]])
         for rate in given.get("learning_rate", [own["learning_rate"]])
     ]

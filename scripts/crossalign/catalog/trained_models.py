@@ -2,6 +2,8 @@
 
 A trained model may stand wherever a model of the register may. An entry is the `defaults` and what it changes.
 `mono-*` describes models of one language each (`talk`): `mono-wo` learns the text of Wolof.
+A model with `stages` is trained several times, each time from the weights of the time before: `small.stage1`,
+`small.stage2`, and last `small` are entries of their own, the later ones with `init`.
 """
 
 from collections.abc import Iterator
@@ -53,7 +55,19 @@ def _entries(config: dict, kind: str) -> dict[str, dict]:
     # A config of an earlier run, of which a page is made again, lacks the section.
     found = (config.get("pretrain") or {}).get(kind) or {}
     common = found.get(DEFAULTS) or {}
-    return {name: common | (entry or {}) for name, entry in found.items() if name != DEFAULTS}
+    whole = {name: common | (entry or {}) for name, entry in found.items() if name != DEFAULTS}
+    return dict(stage for name, entry in whole.items() for stage in _stages(name, entry))
+
+
+def _stages(name: str, entry: dict) -> Iterator[tuple[str, dict]]:
+    """The trainings of a model, one after another: the entry without `stages`, then what each stage changes."""
+    changes = [{}, *(entry.get("stages") or ())]
+    entry = {key: value for key, value in entry.items() if key != "stages"}
+    for number, change in enumerate(changes, 1):
+        # Another seed, lest a stage on the same text read it in the same order.
+        entry = entry | {"seed": entry.get("seed", 1) + 1000 * (number > 1)} | change
+        yield name if number == len(changes) else f"{name}.stage{number}", entry
+        entry = entry | {"init": f"{name}.stage{number}"}
 
 
 def _of_one_language(config: dict, kind: str, name: str) -> dict:
@@ -63,9 +77,12 @@ def _of_one_language(config: dict, kind: str, name: str) -> dict:
     return entry | ({"vocabulary": name} if entry.get("vocabulary") == MONO else {})
 
 
-def texts_of(entry: dict, split: str = "train") -> list[DataSet]:
-    """The texts of a model or of a vocabulary, one per language."""
-    return [DataSet("text", f"{entry['text']}_{lang}", split) for lang in entry["languages"]]
+def texts_of(entry: dict | None, split: str = "train") -> list[DataSet]:
+    """The texts of a model or of a vocabulary, by language; of several sources one after another."""
+    if not entry:
+        return []
+    sources = [entry["text"]] if isinstance(entry["text"], str) else entry["text"]
+    return [DataSet("text", f"{source}_{lang}", split) for lang in entry["languages"] for source in sources]
 
 
 def wrong_entries(config: dict, languages: set[str], published: set[str]) -> Iterator[str]:

@@ -55,6 +55,25 @@ def read_sentences(
         yield _read_block(first, block, name, report, tags_only, several_roots, names)
 
 
+def read_tagged(lines: Iterable[str], name: str, report: Report) -> Iterator[Sentence]:
+    """Sentences of lines that hold words, a tab and tags; a multiword is tagged `_`, and its words follow."""
+    for number, line in enumerate(lines, 1):
+        forms, tab, tags = line.rstrip("\n").partition("\t")
+        words, marks = forms.split(" "), tags.split(" ")
+        if not tab or len(words) != len(marks):
+            raise wrong(name, number, f"{len(words)} words and {len(marks)} tags: {shown(line)}")
+        kept = [(word, tag) for word, tag in zip(words, marks, strict=True) if tag != "_"]
+        report.read += 1
+        report.counts["multiword_tokens"] += len(words) - len(kept)
+        if not kept:
+            report.drop("no word with a tag")
+            continue
+        count = len(kept)
+        sentence = Sentence(str(number), None, *map(list, zip(*kept, strict=True)), [NO_HEAD] * count, ["_"] * count)
+        _check_words(sentence, [number] * count, name, report)
+        yield sentence
+
+
 def _read_block(
     first: int, block: list[str], name: str, report: Report, tags_only: bool, several_roots: bool, names: Names
 ) -> Sentence:

@@ -9,6 +9,7 @@ ntrex           one sentence a line, lines parallel in all languages
 tatoeba         language, language, sentence, sentence; one of the two languages is English
 xnli_extension  table with the columns premise and hypo, in Moses' tokens
 masakhaner      one word and its tag a line, a blank line after each sentence
+open            one sentence or paragraph a line
 """
 
 from collections.abc import Iterable, Iterator
@@ -76,7 +77,7 @@ def read_text(path: Path, lang: str, skip_rows: int = 0) -> Iterator[str]:
     for those that are to be compared must not be learnt."""
     source = Source(path)
     match path.parent.name:
-        case "bible" | "ntrex":
+        case "bible" | "ntrex" | "open":
             for _, line in source.lines():
                 if line.strip() and line != MERGED:
                     yield line
@@ -90,7 +91,7 @@ def read_text(path: Path, lang: str, skip_rows: int = 0) -> Iterator[str]:
                 for _, block in blocks(stream, source.name):
                     yield " ".join(line.rpartition(" ")[0] for line in block)
         case folder:
-            known = ", ".join((*PARALLEL, "tatoeba", "xnli_extension", "masakhaner"))
+            known = ", ".join((*PARALLEL, "open", "tatoeba", "xnli_extension", "masakhaner"))
             raise UserError(f"{path}: no text is known to lie in a folder '{folder}'; known are {known}")
 
 

@@ -6,6 +6,7 @@ a corpus holds out the same ones.
 """
 
 import hashlib
+import json
 import re
 import unicodedata
 from array import array
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from crossalign.data.conllu import read_sentences
 from crossalign.data.report import Report
 from crossalign.runtime.errors import UserError
 
@@ -151,7 +153,56 @@ class Cleaning:
     max_sentences: int = 0
 
 
-def clean_sentences(sentences: Iterable[str], rules: Cleaning, report: Report) -> Iterator[str]:
+# Chinese and Japanese do not part words: characters in a row count there, and this many for each word.
+_UNSPACED, _CHARACTERS = ("zh", "ja"), 1.75
+
+
+class _Spaces(dict):
+    """For `str.translate`: everything but letters, their marks and digits is a space."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        return self.setdefault(code, char if unicodedata.category(char)[0] in "LMN" else " ")
+
+
+_SPACES = _Spaces()
+
+
+class Apart:
+    """Tells sentences that share `words` words in a row with an evaluation set; case and punctuation do not count."""
+
+    def __init__(self, files: Iterable[Path], lang: str, words: int) -> None:
+        self._unspaced = lang in _UNSPACED
+        self._length = round(words * _CHARACTERS) if self._unspaced else words
+        self._known = {key for path in files for text in _evaluated(path) for key in self._runs(text)}
+
+    def shares(self, sentence: str) -> bool:
+        return not self._known.isdisjoint(self._runs(sentence))
+
+    def _runs(self, text: str) -> Iterator[int]:
+        words = text.lower().translate(_SPACES).split()
+        row, size = "".join(words) if self._unspaced else tuple(words), self._length
+        for start in range(len(row) - size + 1):
+            yield hash(row[start : start + size])
+
+
+def _evaluated(path: Path) -> Iterator[str]:
+    """The texts of a prepared set: a treebank, entries in JSON lines, or plain lines."""
+    with path.open(encoding="utf-8", newline="\n") as stream:
+        if path.suffix == ".conllu":
+            for sentence in read_sentences(stream, str(path), tags_only=True, several_roots=True):
+                yield from (sentence.text or "", " ".join(sentence.forms))
+        elif path.suffix == ".jsonl":
+            for entry in map(json.loads, stream):
+                yield from (entry.get(name, "") for name in ("premise", "hypothesis", "context", "question"))
+                yield " ".join(entry.get("tokens", ()))
+        else:
+            yield from stream
+
+
+def clean_sentences(
+    sentences: Iterable[str], rules: Cleaning, report: Report, apart: Apart | None = None
+) -> Iterator[str]:
     """The sentences that are worth keeping, white space squeezed. Stops reading at `max_sentences`."""
     seen = SeenTexts()
     for sentence in sentences:
@@ -160,6 +211,8 @@ def clean_sentences(sentences: Iterable[str], rules: Cleaning, report: Report) -
         reason = _fault(sentence, rules)
         if not reason and not seen.add(sentence):
             reason = "duplicate"
+        if not reason and apart and apart.shares(sentence):
+            reason = "in an evaluation set"
         if reason:
             report.drop(reason)
             continue

@@ -305,6 +305,12 @@ def wave_positions(encoder: Encoder, height: float) -> None:
         positions.copy_(height * torch.cat([angles.sin(), angles.cos()], 1)[:, :width])
 
 
+def segments_are_even(encoder: Encoder) -> bool:
+    """Whether all segments have the same vector, and there are several."""
+    rows = getattr(getattr(getattr(encoder, "embeddings", None), "segment", None), "weight", None)
+    return rows is not None and len(rows) > 1 and bool((rows == rows[0]).all())
+
+
 def even_segments(encoder: Encoder) -> None:
     """After training from scratch: segments that the text did not have get the vector of the one that it had.
 

@@ -18,7 +18,14 @@ from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.lm_heads import Head
-from crossalign.engine.pretrain import Pretraining, PretrainSettings, even_segments, new_model, wave_positions
+from crossalign.engine.pretrain import (
+    Pretraining,
+    PretrainSettings,
+    even_segments,
+    new_model,
+    segments_are_even,
+    wave_positions,
+)
 from crossalign.engine.programs import circumstances
 from crossalign.engine.shape import XGLM, EncoderConfig
 from crossalign.engine.tokenizer import load_tokenizer
@@ -109,15 +116,19 @@ def _new_start(tokenizer, norm, family, shape, seed, objective) -> Start:
         raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
     pieces = read_tokenizer(tokenizer)
     shape = dict(shape)
-    waves = shape.pop("position_waves", 0.0)
+    waves, spread = shape.pop("position_waves", 0.0), shape.pop("word_range", None)
     config = new_config(pieces, norm, family, shape)
     encoder, head = new_model(config, seed)
+    if spread:
+        with torch.no_grad():
+            encoder.word.weight *= spread / config.initializer_range
     if waves and config.causal:
         raise UserError("--position-waves: the positions of a causal model are sine waves anyway, and not trained")
     if waves:
         wave_positions(encoder, waves)
     # The other settings of the shape are in the configuration.
-    return Start(encoder, head, pieces, {"position_waves": waves} if waves else None, True)
+    further = {"position_waves": waves, "word_range": spread}
+    return Start(encoder, head, pieces, {name: value for name, value in further.items() if value} or None, True)
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -174,6 +185,8 @@ def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
 def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = None) -> dict[str, Any]:
     """Train and write the folder; returns the report that training.json holds. Only the first of a team writes."""
     team = team or Team()
+    # A later stage of a model that was made here has only seen one kind of segment either.
+    even = start.fresh or segments_are_even(start.encoder)
     with ExitStack() as stack:
         tokens = job.tokens or job.checkpoints
         if tokens is None:
@@ -196,7 +209,7 @@ def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = N
         team.wait()
     if not team.first:
         return report
-    if start.fresh:
+    if even:
         even_segments(start.encoder)
     save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
     report["sha256"] = sha256(job.out / "model.safetensors")

@@ -68,6 +68,9 @@ class ModelShape(Checked):
     intermediate: int | None = setting("neurons of the feed-forward part", None, **POSITIVE)
     positions: int | None = setting("longest sequence", None, **POSITIVE)
     initializer_range: float | None = setting("standard deviation of new weights", None, gt=0, le=1)
+    word_range: float | None = setting(
+        "standard deviation of new word vectors; null: as of the other weights", None, gt=0, le=1
+    )
     position_waves: float | None = setting(
         "height of the sine waves that position vectors begin as; 0: at random", None, ge=0
     )

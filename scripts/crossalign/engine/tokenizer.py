@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
@@ -85,14 +87,20 @@ def wordpiece_tokenizer(vocabulary: Path, lowercase: bool = False) -> Tokenizer:
 
 
 def train_vocabulary(
-    lines: Callable[[], Iterable[str]], size: int, style: str = "bert", min_frequency: int = 2, up_to: bool = False
+    lines: Callable[[], Iterable[str]],
+    size: int,
+    style: str = "bert",
+    min_frequency: int = 2,
+    up_to: bool = False,
+    letters: Iterable[str] = (),
 ) -> Tokenizer:
     """A tokenizer with `size` pieces; `style` says what the special tokens are called (bert, xlm-roberta, xglm).
 
     With `up_to` a text that does not support so many pieces gives what it supports.
 
     `lines` gives the text and is called twice. Every letter of it gets a piece for the beginning and one for the inside
-    of a word, so that each word made of known letters can be spelt. They count towards the size.
+    of a word, so that each word made of known letters can be spelt; so has each of `letters`. They count towards the
+    size.
     """
     from tokenizers import models, trainers
 
@@ -100,10 +108,10 @@ def train_vocabulary(
         raise UserError(f"style '{style}' is not one of {', '.join(SPECIALS)}")
     unknown = SPECIALS[style][_UNKNOWN[style]]
     tokenizer = _tokenizer(models.WordPiece(unk_token=unknown), strip_accents=False)
-    letters = _letters(tokenizer, set(chain.from_iterable(map(set, lines()))))
-    if not letters:
+    known = _letters(tokenizer, set(chain.from_iterable(map(set, lines()))).union(letters))
+    if not known:
         raise UserError("there is no text to make a vocabulary from")
-    given = [*SPECIALS[style], *letters]
+    given = [*SPECIALS[style], *known]
     if len(given) > size:
         raise UserError(
             f"a vocabulary of {size} pieces has no room for the letters of the text; at least {len(given)} are needed"
@@ -120,6 +128,21 @@ def train_vocabulary(
             f"the text supports a vocabulary of {len(learnt)} pieces only, not {size}; give more text or ask for fewer"
         )
     return _framed(_tokenizer(models.WordPiece(learnt, unk_token=unknown), strip_accents=False), style)
+
+
+# A sign that comes less often in a text is a word of another language, or a slip.
+_LEAST = 5
+
+
+def letters_of(texts: Iterable[Iterable[str]]) -> set[str]:
+    """The letters that texts are written with; marks above, below and between them count as letters."""
+    counts = [Counter(chain.from_iterable(lines)) for lines in texts]
+    return {
+        char
+        for count in counts
+        for char, times in count.items()
+        if times >= _LEAST and unicodedata.category(char)[0] in "LM"
+    }
 
 
 def _letters(tokenizer: Tokenizer, letters: Iterable[str]) -> list[str]:

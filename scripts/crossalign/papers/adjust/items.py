@@ -7,6 +7,7 @@ from crossalign.catalog.items import Item, Needs, needs, no_inputs
 from crossalign.catalog.sets import pool_set
 
 PAPER = "adjust"
+# Where a config of an earlier run, of which a page is made again, lacks the key.
 TRAINED_ON = {"nli": "multinli_en", "ner": "wikiann_en", "qa": "squad_en"}
 
 
@@ -23,9 +24,10 @@ def tuned(
     """Fine-tunings of the original model (`made` is None) or of an adjusted one, all seeds."""
     base = base or config[PAPER]["base"]
     model = base if made is None else f"{base}+{made}"
+    trained_on = TRAINED_ON | config[PAPER].get("trained_on", {})
     for task in tasks:
         for seed in config["seeds"]:
-            yield Tuned(model, f"adjust-{task}", TRAINED_ON[task], init, seed)
+            yield Tuned(model, f"adjust-{task}", trained_on[task], init, seed)
 
 
 def further_scopes(config: dict) -> list[str]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from crossalign.catalog.addresses import Base, Run, Tuned
 from crossalign.catalog.sets import DataSet
-from crossalign.papers.align_predict.items import PAPER, pud_languages, tuned
+from crossalign.catalog.targets import having
+from crossalign.papers.align_predict.items import pud_languages, tuned
 from crossalign.papers.align_predict.random_init import tested_on
 from crossalign.papers.common.context import Context
 from crossalign.results.names import METRICS
@@ -35,18 +36,18 @@ class Rho:
     by_seed: dict[int, float] = field(default_factory=dict)
 
 
-def similarity_targets(context: Context) -> list[str]:
-    """The languages with parallel sentences, English left out."""
-    return [lang for lang in pud_languages(context.config) if lang != SOURCE]
+def similarity_targets(context: Context, task: str) -> list[str]:
+    """The languages with parallel sentences and a test set of the task, English left out."""
+    tested = having(context.config, "languages", task)
+    return [lang for lang in pud_languages(context.config) if lang != SOURCE and lang in tested]
 
 
 def correlations(context: Context, task: str, pretrained: bool) -> "Correlations":
     """Those of the models of this paper."""
     runs = sorted(tuned(context.config, [task], SOURCE, ["ref"]))
-    base = Base(context.config[PAPER]["base"])
-    sets = {lang: tested_on(context.config, task, lang) for lang in [SOURCE, *similarity_targets(context)]}
+    sets = {lang: tested_on(context.config, task, lang) for lang in [SOURCE, *similarity_targets(context, task)]}
     index = context.config["similarity"]["index"]
-    return Correlations(context, {run: base if pretrained else run for run in runs}, sets, index)
+    return Correlations(context, {run: Base(run.model) if pretrained else run for run in runs}, sets, index)
 
 
 class Correlations:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from crossalign.analysis.indexes import LABELS
 from crossalign.catalog.addresses import Base, Run
+from crossalign.catalog.targets import bases
 from crossalign.papers.align_predict.correlation import SOURCE, correlations, similarity_targets
 from crossalign.papers.align_predict.items import BLOCKS, PAPER, TASKS, inits, tuned
 from crossalign.papers.common.colours import BLACK, SHORT, Look, depth
@@ -31,7 +32,7 @@ def panel(context: Context, title: str, series: list[Series]) -> Panel:
 
 def tuned_panel(context: Context, lang: str) -> Panel:
     """The pretrained model and the three fine-tuned ones on one pair of languages."""
-    base = [Base(context.config[PAPER]["base"])]
+    base = [Base(name) for name in bases(context.config)]
     series = [pair_curve(context, "pretrained", TASK_LOOKS["pretrained"], base, lang)]
     for task in TASKS:
         runs = tuned(context.config, [task], SOURCE, ["ref"])
@@ -91,7 +92,8 @@ def figure4(context: Context) -> Figure:
     """The NER model with every target language, labelled at the curves' ends."""
     runs = list(tuned(context.config, ["ner"], SOURCE, ["ref"]))
     series = [
-        pair_curve(context, language(lang), language_look(lang), runs, lang) for lang in similarity_targets(context)
+        pair_curve(context, language(lang), language_look(lang), runs, lang)
+        for lang in similarity_targets(context, "ner")
     ]
     return Figure(panels=[panel(context, "English with every target, NER", series)], size=(4.3, 3.2), direct=True)
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from crossalign.catalog.addresses import Tuned, format_rate, trial_init
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.targets import preset
+from crossalign.catalog.targets import bases, preset
 from crossalign.papers.align_predict.items import PAPER, train_set
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
@@ -32,7 +32,7 @@ class Search:
         known: dict[tuple[int, float], float] = {}
         for batch in paper["grid"]["batch"]:
             for rate in paper["grid"]["learning_rate"]:
-                runs = [Tuned(paper["base"], task, source, trial_init(batch, rate), seed) for seed in seeds]
+                runs = [Tuned(bases(context.config)[0], task, source, trial_init(batch, rate), seed) for seed in seeds]
                 sample = context.results.sample(runs, [dev], METRICS[task])
                 self.runs += runs
                 self.done += len(sample.values)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from crossalign.catalog.addresses import Base, Run, Tuned, trial_init
 from crossalign.catalog.items import Item, Needs, needs
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import base_of, bases, having
 
 TASKS = ("parsing", "pos", "ner")
 PAPER = "align-predict"
@@ -25,7 +26,7 @@ def tuned(config: dict, tasks: Iterable[str], source: str, initials: Iterable[st
     for task in tasks:
         for init in initials:
             for seed in config["seeds"]:
-                yield Tuned(config[PAPER]["base"], task, train_set(config, task, source), init, seed)
+                yield Tuned(base_of(config, seed), task, train_set(config, task, source), init, seed)
 
 
 def pair_inits(config: dict) -> list[str]:
@@ -46,8 +47,8 @@ def overview(tasks: Iterable[str]):
     tasks = list(tasks)
 
     def declared(config: dict) -> Needs:
-        sources = config[PAPER]["sources"]
-        return needs(run for source in sources for run in tuned(config, tasks, source, pair_inits(config)))
+        pairs = [(task, source) for task in tasks for source in having(config, "sources", task)]
+        return needs(run for task, source in pairs for run in tuned(config, [task], source, pair_inits(config)))
 
     return declared
 
@@ -56,7 +57,7 @@ def domains(config: dict) -> Needs:
     """The domain study trains on ParTUT; its NER models are those of the overview."""
     paper = config[PAPER]
     runs: set[Run] = {
-        Tuned(paper["base"], task, paper["domains"]["train"], init, seed)
+        Tuned(base_of(config, seed), task, paper["domains"]["train"], init, seed)
         for task in ("parsing", "pos")
         for init in pair_inits(config)
         for seed in config["seeds"]
@@ -68,7 +69,7 @@ def grid(config: dict) -> Needs:
     """Trials of the hyper-parameter search, and the fine-tunings whose run times are reported."""
     paper = config[PAPER]
     trials = {
-        Tuned(paper["base"], task, train_set(config, task, "en"), trial_init(batch, rate), seed)
+        Tuned(bases(config)[0], task, train_set(config, task, "en"), trial_init(batch, rate), seed)
         for task in TASKS
         for batch in paper["grid"]["batch"]
         for rate in paper["grid"]["learning_rate"]
@@ -79,7 +80,7 @@ def grid(config: dict) -> Needs:
 
 def correlation(config: dict) -> Needs:
     """Similarity and gap of all languages: the pretrained model and the English REF models."""
-    runs = {Base(config[PAPER]["base"]), *tuned(config, TASKS, "en", ["ref"])}
+    runs = {*map(Base, bases(config)), *tuned(config, TASKS, "en", ["ref"])}
     return needs(runs, parallel_sets(pud_languages(config)))
 
 
@@ -92,7 +93,7 @@ def similarity(languages: list[str] | None):
 
     def declared(config: dict) -> Needs:
         chosen = languages or [lang for lang in config[PAPER]["similarity_languages"] if lang != "ru"]
-        runs = {Base(config[PAPER]["base"]), *tuned(config, TASKS, "en", ["ref"])}
+        runs = {*map(Base, bases(config)), *tuned(config, TASKS, "en", ["ref"])}
         return needs(runs, parallel_sets(chosen))
 
     return declared

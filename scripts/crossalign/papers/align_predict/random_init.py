@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import having
 from crossalign.papers.align_predict.items import PAPER, inits, tuned
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, Cell, Column, Row
@@ -38,10 +39,10 @@ def own_set(config: dict, task: str, lang: str, split: str = "test") -> DataSet:
     return DataSet("trees", paper["own_treebanks"].get(lang) or paper["treebanks"][lang], split)
 
 
-def others(config: dict, source: str) -> list[str]:
+def others(config: dict, task: str, source: str) -> list[str]:
     """The languages behind a mean row: neither the source nor those beside the table."""
-    paper = config[PAPER]
-    return [lang for lang in paper["languages"] if lang not in (source, *paper["extra_targets"])]
+    beside = config[PAPER]["extra_targets"]
+    return [lang for lang in having(config, "languages", task) if lang not in (source, *beside)]
 
 
 def slovenian_note(config: dict) -> list[str]:
@@ -113,7 +114,7 @@ def source_row(context: Context, detail: Published, task: str, source: str, targ
 
     `detail` is the printed table that holds the rows behind a printed mean.
     """
-    targets = others(context.config, source) if target == "X" else [target]
+    targets = others(context.config, task, source) if target == "X" else [target]
     sets = [tested_on(context.config, task, lang) for lang in targets]
 
     def find(keys: dict[str, str]) -> Printed | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import having
 from crossalign.papers.align_predict.correlation import correlations, similarity_targets
 from crossalign.papers.align_predict.grid import table3
 from crossalign.papers.align_predict.items import PAPER, TASKS, inits
@@ -48,7 +49,7 @@ def overview_rows(context: Context, tasks: Sequence[str]) -> list[Row]:
     for name in tasks:
         detail = published(f"{PAPER}/{DETAIL[name]}")
         for others in (False, True):
-            for source in context.config[PAPER]["sources"]:
+            for source in having(context.config, "sources", name):
                 target = "X" if others else source
                 label = f"{source.upper()}-{target.upper()}"
                 rows.append(source_row(context, detail, name, source, target, task(name), label))
@@ -92,12 +93,12 @@ def correlation_table(*models: str) -> Callable[[Context], Table]:
         rows = [
             Row(task(name), [cell for model in models for cell in rho_cells(context, name, model)]) for name in TASKS
         ]
-        count = len(similarity_targets(context))
+        counts = sorted({len(similarity_targets(context, name)) for name in TASKS})
         heads = [
             column
             for model in models
-            for n in (count, count + 1)
-            for column in (Column(f"rho, n = {n}", model), Column("p", model))
+            for more in (0, 1)
+            for column in (Column(f"rho, n = {' or '.join(str(n + more) for n in counts)}", model), Column("p", model))
         ]
         notes = [
             "Spearman's rho of the similarity to English, mean over all layers but the embeddings, and minus the "
@@ -188,8 +189,9 @@ def by_target(name: str) -> Callable[[Context], Table]:
     def table(context: Context) -> Table:
         paper = context.config[PAPER]
         rows = []
-        for source in paper["sources"]:
-            for target in [source, *(lang for lang in paper["languages"] if lang != source), "X"]:
+        targets = having(context.config, "languages", name)
+        for source in having(context.config, "sources", name):
+            for target in [source, *(lang for lang in targets if lang != source), "X"]:
                 label = "Mean of the others" if target == "X" else target_name(context, target)
                 group = f"from {language(source)}"
                 rows.append(source_row(context, context.printed, name, source, target, group, label))

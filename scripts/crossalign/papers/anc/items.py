@@ -15,7 +15,9 @@ def sentences(languages: Iterable[str]) -> list[DataSet]:
 
 
 def xnli_tuned(config: dict, models: Iterable[str]) -> list[Tuned]:
-    return [Tuned(model, "anc-nli", "multinli_en", "ref", seed) for model in models for seed in config[PAPER]["seeds"]]
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    source = config[PAPER].get("trained_on", "multinli_en")
+    return [Tuned(model, "anc-nli", source, "ref", seed) for model in models for seed in config[PAPER]["seeds"]]
 
 
 def xnli(config: dict) -> Needs:

@@ -32,7 +32,7 @@ def table1(context: Context) -> Table:
     runs = runs_of(context, "parsing", "en", "ref")
     cells = []
     for target in TARGETS:
-        targets = others(context.config, "en") if target == "X" else [target]
+        targets = others(context.config, "parsing", "en") if target == "X" else [target]
         sets = [tested_on(context.config, "parsing", lang) for lang in targets]
         value = context.results.sample(runs, sets, METRICS["parsing"]).value()
         keys = {"task": "parsing", "source": "en", "target": target, "layers": "ref"}

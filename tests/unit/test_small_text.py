@@ -1,0 +1,197 @@
+"""Text for pretraining: apart from evaluation sets, in stages; vocabularies with the letters of other languages."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from types import SimpleNamespace
+
+import pytest
+
+from crossalign.catalog.addresses import Base
+from crossalign.catalog.commands import prepare_options, pretrain_options
+from crossalign.catalog.config import load
+from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.params import letters_option, start_option
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import having
+from crossalign.catalog.trained_models import texts_of, trained_model
+from crossalign.data.conllu import read_tagged
+from crossalign.data.report import Report
+from crossalign.data.text import Apart
+from crossalign.engine.tokenizer import letters_of, train_vocabulary
+from crossalign.papers.all_items import catalog_of
+from crossalign.runtime.errors import UserError
+
+TREE = """# sent_id = 1
+# text = Don't you think, he said to them all, that it rains?
+1	Do	_	AUX	_	_	0	root	_	_
+2	n't	_	PART	_	_	1	advmod	_	_
+
+"""
+
+
+@pytest.fixture(scope="module")
+def small(root):
+    return load([root / "config.small.yaml"])
+
+
+def apart(tmp_path, name, content, lang="en", words=8):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return Apart([path], lang, words)
+
+
+def test_eight_words_in_a_row_are_found_whatever_stands_between(tmp_path):
+    found = apart(tmp_path, "test.conllu", TREE)
+    assert found.shares("And then: «you think he said to them all that» was all.")
+    assert found.shares("YOU THINK, HE SAID TO THEM ALL: THAT")
+    # Seven of them, and eight in another order.
+    assert not found.shares("you think he said to them all is it so")
+    assert not found.shares("think you he said to them all that")
+
+
+def test_every_kind_of_evaluation_set_counts(tmp_path):
+    words = "one two three four five six seven eight"
+    for name, content in {
+        "nli.jsonl": json.dumps({"premise": "-", "hypothesis": words, "label": "neutral"}),
+        "qa.jsonl": json.dumps({"context": words, "question": "?", "answers": []}),
+        "ner.jsonl": json.dumps({"tokens": words.split(), "tags": ["O"] * 8}),
+        "en.txt": words,
+        "forms.conllu": "".join(f"{n}\t{w}\t_\tX\t_\t_\t_\t_\t_\t_\n" for n, w in enumerate(words.split(), 1)) + "\n",
+    }.items():
+        assert apart(tmp_path, name, content + "\n").shares(f"zero {words} nine"), name
+
+
+def test_unspaced_scripts_count_characters_and_vowel_signs_part_no_word(tmp_path):
+    text = "我们昨天在北京的大学里看见了他们"
+    assert apart(tmp_path, "zh.txt", text, "zh").shares(f"据说，{text[:14]}！")
+    assert not apart(tmp_path, "zh.txt", text, "zh").shares(text[:13])
+    hindi = "यह किताब मेरे भाई ने कल शाम को खरीदी थी"
+    assert apart(tmp_path, "hi.txt", hindi, "hi").shares(hindi)
+    assert not apart(tmp_path, "hi.txt", hindi, "hi").shares(" ".join(hindi.split()[:7]))
+
+
+def test_prepare_text_drops_what_an_evaluation_set_has(root, tmp_path):
+    held = "the quick brown fox jumps over the lazy dog"
+    (tmp_path / "lines.txt").write_text("".join(f"Sentence number {n} is here.\n" for n in range(60)) + f"{held}\n")
+    (tmp_path / "test.txt").write_text(f"{held}\n")
+    command = [sys.executable, str(root / "scripts/prepare_text.py"), "--format", "lines", "--lang", "en"]
+    command += ["--source", "lines.txt", "--out-train", "train.txt", "--out-dev", "dev.txt", "--apart", "test.txt"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert held not in (tmp_path / "train.txt").read_text() + (tmp_path / "dev.txt").read_text()
+    assert json.loads((tmp_path / "train.report.json").read_text())["dropped"]["in an evaluation set"] == 1
+
+
+def test_the_small_run_keeps_its_text_apart_from_all_it_is_tested_on(small):
+    catalog = catalog_of(small)
+    inputs = Inputs(catalog)
+    texts = {data for data in catalog.sets() if data.kind == "text"}
+    tested = {data for data in catalog.sets() if data.kind not in ("text", "bitext") and data.split != "train"}
+    assert texts and tested
+    seen = set()
+    for data in texts:
+        job = inputs.prepare(data)
+        seen |= set(job.inputs["apart"])
+        assert all(data.languages[0] in path or "xnlimixed" in path for path in job.inputs["apart"])
+        assert "--overlap 8" in prepare_options(small, data)
+    languages = {data.languages[0] for data in texts}
+    missed = {data for data in tested if not data.latin and inputs.set(data) not in seen}
+    assert not {data for data in missed if languages & set(data.languages)}
+    # The papers' runs fetch models that have read what they have read.
+    assert "apart" not in Inputs(catalog_of(load([]))).prepare(DataSet("text", "wikipedia_fo", "train")).inputs
+
+
+def test_stages_are_trainings_one_after_another(small):
+    first, second, last = (trained_model(small, name) for name in ("small.stage1", "small.stage2", "small"))
+    assert "init" not in first and (second["init"], last["init"]) == ("small.stage1", "small.stage2")
+    assert (first["text"], second["text"], last["text"]) == ("mix", ["mix", "open"], ["mix", "open"])
+    assert len({first["seed"], second["seed"], last["seed"], trained_model(small, "small-2.stage2")["seed"]}) == 4
+    assert texts_of(last)[:2] == [DataSet("text", "mix_en", "train"), DataSet("text", "open_en", "train")]
+    options = pretrain_options(small, "small")
+    assert "--hidden" not in options and "--tuning-dropout" not in options and "--dropout 0.0" in options
+    assert "--hidden 768" in pretrain_options(small, "small.stage1")
+    job = Inputs(catalog_of(small)).make_model(Base("small"))
+    assert job.inputs["init"][0] == "results/small/models/small.stage2/model.safetensors"
+    assert start_option(SimpleNamespace(**job.inputs)) == "--init results/small/models/small.stage2"
+    first_job = Inputs(catalog_of(small)).make_model(Base("small.stage1"))
+    assert start_option(SimpleNamespace(**first_job.inputs)).startswith("--tokenizer results/small/vocabularies/small/")
+
+
+def test_a_vocabulary_has_the_letters_of_other_languages(small):
+    lines = ["aa bb ab ba"] * 5
+    letters = letters_of([["ñññññ 77777", "é"]])
+    assert letters == {"ñ"}
+    tokenizer = train_vocabulary(lambda: lines, 30, up_to=True, letters=letters)
+    unknown = tokenizer.token_to_id("[UNK]")
+    assert unknown not in tokenizer.encode("añaña").ids and unknown in tokenizer.encode("é").ids
+    job = Inputs(catalog_of(small)).train_vocabulary("small")
+    assert "ug=results/small/data/text/open_ug/train.txt" in letters_option(SimpleNamespace(**job.inputs))
+    assert letters_option(SimpleNamespace()) == ""
+
+
+def test_words_and_tags_without_trees():
+    report = Report()
+    read = list(read_tagged(["wa-kana wa kana\t_ CCONJ AUX\n"], "ar.txt", report))
+    assert [(each.forms, each.upos) for each in read] == [(["wa", "kana"], ["CCONJ", "AUX"])]
+    assert report.counts["multiword_tokens"] == 1
+    with pytest.raises(UserError, match="ar.txt, line 1: 2 words and 1 tags"):
+        list(read_tagged(["a b\tX\n"], "ar.txt", Report()))
+
+
+def test_languages_without_data_are_left_out_by_task(small):
+    assert having(small, "sources", "pos") == ["en", "ru", "ar"] and having(small, "sources", "parsing") == ["en", "ru"]
+    assert {"cs", "sl", "sv"} <= set(having(small, "languages", "pos")) - set(having(small, "languages", "ner"))
+    runs = catalog_of(small).runs(["align-predict/table1"])
+    assert {run.source for run in runs if getattr(run, "task", "") == "parsing"} == {"en_ewt", "ru_taiga"}
+    assert "ar_padtpos" in {run.source for run in runs if getattr(run, "task", "") == "pos"}
+
+
+def prepared(root, tmp_path, program, *options):
+    command = [sys.executable, str(root / f"scripts/{program}.py"), *options, "--out", "out.jsonl"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+
+
+def test_snli_beside_multinli(root, tmp_path):
+    for name in ("multinli", "snli"):
+        pair = {"pairID": name, "sentence1": "It rains.", "sentence2": "It is wet.", "gold_label": "entailment"}
+        with zipfile.ZipFile(tmp_path / f"{name}_1.0.zip", "w") as archive:
+            lines = [pair, pair | {"gold_label": "-"}]
+            archive.writestr(f"{name}_1.0/{name}_1.0_train.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    options = ["--format", "mix", "--lang", "en", "--split", "train", "--source", "multinli_1.0.zip", "snli_1.0.zip"]
+    assert [pair["id"] for pair in prepared(root, tmp_path, "prepare_nli", *options)] == ["multinli", "snli"]
+
+
+def test_questions_of_several_sources(root, tmp_path):
+    for folder in ("squad", "qamr", "qed"):
+        (tmp_path / folder).mkdir()
+    asked = {"id": "s", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+    squad = {"data": [{"paragraphs": [{"context": "Ann sings.", "qas": [asked]}]}]}
+    (tmp_path / "squad/train.json").write_text(json.dumps(squad))
+    (tmp_path / "qamr/wiki-sentences.tsv").write_text("w1\tAnn -LRB- a singer -RRB- sang it .\n")
+    rows = ["w1\t0\t1\t0\t0\tWhat is Ann?\t2 3\t5:2 3", "w1\t0\t1\t0\t0\tWho sang?\t0 5\t5:0"]
+    (tmp_path / "qamr/dev.tsv").write_text("".join(f"{row}\n" for row in rows))
+    natural = {"example_id": -7, "question_text": "who sings", "paragraph_text": "Here Ann sings ."}
+    natural["original_nq_answers"] = [[{"start": 5, "end": 8, "string": "Ann"}]]
+    (tmp_path / "qed/qed-dev.jsonlines").write_text(json.dumps(natural) + "\n")
+    sources = ["squad/train.json", "qamr/wiki-sentences.tsv", "qamr/dev.tsv", "qed/qed-dev.jsonlines"]
+    found = prepared(root, tmp_path, "prepare_qa", "--format", "mix", "--question-lang", "en", "--source", *sources)
+    # The answer in two pieces is left out.
+    assert [each["id"] for each in found] == ["s", "qamr-1", "qed--7"]
+    assert found[1]["context"] == "Ann ( a singer ) sang it ." and found[1]["answers"][0]["text"] == "a singer"
+    for each in found:
+        for answer in each["answers"]:
+            assert each["context"][answer["start"] :].startswith(answer["text"])
+
+
+def test_what_the_small_run_is_fine_tuned_on(small):
+    sources = {
+        run.source for run in catalog_of(small).runs() if getattr(run, "preset", "").startswith(("adjust-", "anc-"))
+    }
+    assert sources == {"mix_en", "wikiann_en"}
+    files = catalog_of(small).files()
+    assert {"nli/snli_1.0.zip", "nli/multinli_1.0.zip", "qa/qamr/dev.tsv"} <= set(files)
+    papers = catalog_of(load([])).runs(["adjust/table2"])
+    assert {getattr(run, "source", "multinli_en") for run in papers} == {"multinli_en"}
