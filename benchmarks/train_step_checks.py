@@ -28,6 +28,11 @@ def steps(tuning: FineTuning, count: int) -> list[float]:
     return tuning.engine.losses[:count].tolist()
 
 
+def limit(precision: str) -> float | str:
+    """How much two ways to compute the same may differ after 20 steps."""
+    return 1e-5 if precision == "fp32" else "rounding of bf16"
+
+
 def switched(bench, precision: str, owner, name: str, other) -> tuple[FineTuning, FineTuning, float]:
     """A training as usual, one with `other` in the place of a function, and the largest difference of their losses."""
     usual = bench.tuning("pos", precision, bench.encoder(**SMALL))
@@ -44,15 +49,15 @@ def graph_equals_eager(bench, task: str, precision: str) -> dict:
     graph = bench.tuning(task, precision, bench.encoder(**SMALL), capture=bench.cuda)
     graph.engine.static = True
     a, b = steps(eager, 20), steps(graph, 20)
-    return {"weights": distance(graph, eager), "losses": float(np.abs(np.subtract(a, b)).max()), "limit": 1e-5}
+    losses = float(np.abs(np.subtract(a, b)).max())
+    return {"weights": distance(graph, eager), "losses": losses, "limit": limit(precision)}
 
 
 def kernels_equal_pytorch(bench, precision: str) -> dict:
     """The Triton kernels against plain PyTorch."""
     with_kernels, without, losses = switched(bench, precision, kernels, "available", lambda: False)
-    limit = 1e-5 if precision == "fp32" else "rounding of bf16"
     found = {"available": kernels.available(), "weights": distance(with_kernels, without)}
-    return found | {"losses": losses, "limit": limit}
+    return found | {"losses": losses, "limit": limit(precision)}
 
 
 def packed_equals_padded(bench) -> dict:

@@ -14,6 +14,7 @@ def results(tmp_path):
     files = {
         "report/index.html": "<p>page</p>",
         "claims.csv": "id\n",
+        "scores.csv": "value\n",
         "tables/anc/table1.csv": "a\n",
         "tables/anc/table1.tex": "tex",
         "figures/anc/figure1.png": "png",
@@ -43,8 +44,9 @@ def test_only_what_people_read_is_published_and_an_old_folder_is_replaced(root, 
         assert done.returncode == 0, done.stderr
         found = {file.relative_to(out).as_posix() for file in out.rglob("*") if file.is_file()}
         assert found == {
-            "report/index.html", "claims.csv", "models.csv", "published.txt", "tables/anc/table1.csv",
-            "tables/anc/table1.tex", "figures/anc/figure1.png", "figures/anc/figure1.csv", "figures/anc/figure1.svg",
+            "report/index.html", "claims.csv", "scores.csv", "models.csv", "published.txt",
+            "tables/anc/table1.csv", "tables/anc/table1.tex",
+            "figures/anc/figure1.png", "figures/anc/figure1.csv", "figures/anc/figure1.svg",
         }  # fmt: skip
         assert not list(out.parent.glob(".publish-*"))
         assert (out / "models.csv").read_text().splitlines()[1] == "small,,,7,,2.5,,,,abc"

@@ -3,6 +3,7 @@
 Every text enters a template as text: autoescape is on, and nothing of a result is ever taken for markup.
 """
 
+import re
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -14,6 +15,7 @@ from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
 TEMPLATES = Path(__file__).resolve().parents[4] / "resources" / "report"
+NUMERAL = re.compile(r"[+−]?[\d,.]+|–")  # a fact that stands in a column like a number
 
 
 @cache
@@ -71,6 +73,7 @@ def layout(table: Table) -> dict:
 def shown(cell: Cell, count: str) -> dict:
     """One cell: ours, its spread, its count where unusual, the printed value, and what a page sorts by or tells."""
     kind = "fact" if cell.fact else "number" if cell.there else "notrun"
+    numeral = "numeral" if cell.fact and NUMERAL.fullmatch(cell.shown) else ""
     shade = f"shade-{cell.shade}" if cell.shade else ""
     # `not-judged` for all its kinds.
     verdict = cell.verdict.label and f"verdict-{cell.verdict.label.partition(' (')[0].replace(' ', '-')}"
@@ -80,7 +83,7 @@ def shown(cell: Cell, count: str) -> dict:
         "mark": cell.printed.mark,
     }
     return {
-        "class": " ".join(filter(None, (kind, shade, verdict))),
+        "class": " ".join(filter(None, (kind, numeral, shade, verdict))),
         "data": {
             "value": plain(cell.value.mean),
             "printed": cell.printed.text if cell.printed else "",
