@@ -63,7 +63,6 @@ from crossalign.fetch.listing import licence_summary, missing, missing_message
 from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
-from crossalign.plan.rehearsal import DISK, watch_disk
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
 from crossalign.runtime.errors import UserError
@@ -172,6 +171,8 @@ def start_run():
     if Path(INPUTS.config_file).exists():
         write_json(INPUTS.config_file, config, sort_keys=True)
     if config.get("rehearsal"):
+        from crossalign.plan.rehearsal import DISK, watch_disk
+
         watch_disk(Path.cwd(), Path(RESULTS) / DISK)
     use_one_timer(workflow.scheduler, logger.warning)
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]

@@ -162,9 +162,12 @@ class Drawn:
         if len(shape) < 2:
             scale = "norm" in name.lower() and name.endswith(("weight", "gamma")) or "scale" in name
             return torch.full(shape, float(scale), dtype=dtype)
-        count, place = math.prod(shape), next(self._places) * 104729 % _DRAWN
-        numbers = self._numbers.roll(-place).to(dtype)
-        return numbers.repeat(-(-count // _DRAWN))[:count].view(shape)
+        count = math.prod(shape)
+        times = -(-count // _DRAWN)
+        place = next(self._places) * 104729 % max(1, _DRAWN * times - count)
+        numbers = self._numbers if times == 1 else self._numbers.to(dtype).repeat(times)
+        # A copy: the writer takes no two tensors that share memory.
+        return numbers[place : place + count].to(dtype, copy=True).view(shape)
 
 
 def _shards(tensors: dict[str, tuple[int, ...]], layout: Published) -> Iterator[list[str]]:
