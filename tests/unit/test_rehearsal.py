@@ -4,12 +4,15 @@ import json
 import time
 
 import pytest
+from tests.engine_toys import ToyTask, toy_encoder, toy_records
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.commands import adjustment_options, bilstm_options, finetune_options, mlm_options
 from crossalign.catalog.config import load
 from crossalign.catalog.studied import known_models
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.hyperparameters import Settings
 from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.estimate import Choice, Estimate
@@ -164,3 +167,32 @@ def test_disk_is_noted_at_its_fullest(tmp_path, monkeypatch):
     for _ in range(3):
         note_disk(tmp_path, tmp_path / "disk.json")
     assert json.loads((tmp_path / "disk.json").read_text()) == {"first": 5, "most": 9}
+
+
+def test_a_rehearsal_that_was_killed_goes_on_and_ends_like_a_whole_one(tmp_path):
+    def tuning(task, saving):
+        encoder = toy_encoder(hidden_dropout=0.1, attention_dropout=0.1)
+        settings = Settings(learning_rate=1e-3, batch=8, epochs=3)
+        return FineTuning(
+            encoder, None, task, toy_records(), toy_records(5, seed=2), settings, checkpoints=tmp_path, saving=saving
+        )
+
+    class Lost(ToyTask):
+        steps = 0
+
+        def loss(self, *given):
+            self.steps += 1
+            if self.steps > 3:
+                raise KeyboardInterrupt
+            return super().loss(*given)
+
+    saving = Saving(steps=1, rehearse=5)
+    with pytest.raises(KeyboardInterrupt):
+        tuning(Lost(), saving).run()
+    again = tuning(ToyTask(), saving)
+    again.run()
+    note = again.history.rehearsal
+    assert (again.history.resumed, again.history.step) == (1, 5)
+    # 7 steps an epoch: the cut ends the first one, which is scored, and two scorings are left, of which one was measured.
+    assert (note["planned_steps"], note["steps_left"], note["scores_left"]) == (21, 11, 1)
+    assert len(again.history.loss) == len(again.history.dev) == 1
