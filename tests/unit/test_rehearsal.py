@@ -193,6 +193,6 @@ def test_a_rehearsal_that_was_killed_goes_on_and_ends_like_a_whole_one(tmp_path)
     again.run()
     note = again.history.rehearsal
     assert (again.history.resumed, again.history.step) == (1, 5)
-    # 7 steps an epoch: the cut ends the first one, which is scored, and two scorings are left, of which one was measured.
+    # 7 steps an epoch. The cut ends the first one, which is scored; of the two others one was measured.
     assert (note["planned_steps"], note["steps_left"], note["scores_left"]) == (21, 11, 1)
     assert len(again.history.loss) == len(again.history.dev) == 1
