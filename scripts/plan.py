@@ -27,7 +27,7 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.measured import measured
-from crossalign.plan.outlook import outlook
+from crossalign.plan.outlook import outlook, tells_of
 from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, rehearsal, taken, times
 from crossalign.plan.work import model_disk, readable
 from crossalign.runtime.errors import UserError, run_main
@@ -61,6 +61,11 @@ def arguments() -> argparse.Namespace:
         help="benchmark files of an earlier run; default: this run's own, or none where --hardware is given",
     )
     parser.add_argument(
+        "--rehearsal",
+        type=Path,
+        help=f"results of a rehearsal; default: {REHEARSAL}, if it had the full size and such hardware",
+    )
+    parser.add_argument(
         "--measured",
         action="store_true",
         help="instead of a plan: what the jobs of the run have taken so far, stage by stage",
@@ -89,8 +94,11 @@ def chosen(given: argparse.Namespace, config: dict) -> Choice:
     if hardware != "cpu":
         told = "CROSSALIGN_GPU_SHARE" in os.environ
         share = given.share or (jobs_per_gpu(os.environ) if told else profile["resources"]["gpu"])
-    # Measured by a rehearsal on this machine, as far as the run has not measured it itself.
-    rehearsal = None if given.hardware or config.get("world") else REHEARSAL
+    rehearsal = given.rehearsal
+    if rehearsal and not rehearsal.is_dir():
+        raise UserError(f"--rehearsal: there is no folder {rehearsal}; name one such as results/rehearsal")
+    if not rehearsal and not given.hardware and not config.get("world") and tells_of(REHEARSAL, hardware):
+        rehearsal = REHEARSAL
     return Choice(given.targets, hardware, given.gpus, cores, given.mbit, benchmarks, min(share, cores), rehearsal)
 
 

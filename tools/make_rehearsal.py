@@ -35,12 +35,13 @@ from crossalign.world.settings import load_settings
 from crossalign.world.world import World, write_world
 
 ROOT = Path(__file__).resolve().parents[1]
-# Pieces that the words of the world are cut into; the rest of a published vocabulary stands for other words.
-PIECES, TINY_PIECES = 40_000, 1500
+# Pieces that the words of the world are cut into, as many as give inputs of the published lengths: 21 a sentence of
+# English-EWT. The rest of a published vocabulary stands for other words.
+PIECES, TINY_PIECES = 5000, 1500
 # Entries of a tiny set.
 TINY = 60
 # Bytes of an entry as it is stored, with tags or trees; measured on files of the world.
-ENTRY = {"ud": 1100, "ner": 160, "nli": 420, "qa": 900, "bitext": 260, "text": 150}
+ENTRY = {"ud": 1100, "ner": 160, "nli": 420, "qa": 900, "bitext": 320, "text": 150}
 # What results take beside the mirror: prepared data, vectors of the largest model, models in training.
 BESIDE = 15 * 10**9
 
@@ -185,7 +186,7 @@ def write_models(names: Iterable[str], out: Path, settings: dict[str, Any], tiny
     left = [name for name in names if not (out / "models" / name / SUMS).exists()]
     if not left:
         return
-    pieces = pieces_of(settings, TINY_PIECES, 20) if tiny else pieces_of(settings, PIECES, 1500)
+    pieces = pieces_of(settings, TINY_PIECES, 20) if tiny else pieces_of(settings, PIECES, 500)
     for name in left:
         print(f"model {name}", flush=True)
         write_model(out / "models" / name, published(name, len(pieces), tiny), pieces, sum(name.encode()))

@@ -16,7 +16,7 @@ from crossalign.engine.hyperparameters import Settings
 from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.outlook import hardware_of, outlook
+from crossalign.plan.outlook import hardware_of, outlook, tells_of
 from crossalign.plan.rehearsal import cut_seconds, gpu_memory, note_disk, rehearsed
 from crossalign.plan.show import rehearsal, rehearsal_table
 from crossalign.runtime.errors import UserError
@@ -159,6 +159,15 @@ def test_memory_of_a_rule_without_records(results):
 )
 def test_hardware_of_a_device(devices, hardware):
     assert hardware_of(devices) == hardware
+
+
+def test_only_a_rehearsal_of_full_size_on_such_hardware_counts_by_itself(results):
+    assert tells_of(results, "h200")
+    assert not tells_of(results, "cpu")
+    assert not tells_of(results / "nothing", "h200")
+    (results / "mirror").mkdir()
+    (results / "mirror" / "settings.json").write_text('{"tiny": true}')
+    assert not tells_of(results, "h200")
 
 
 def test_disk_is_noted_at_its_fullest(tmp_path, monkeypatch):

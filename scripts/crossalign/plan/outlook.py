@@ -49,6 +49,14 @@ def hardware_of(devices: list[str]) -> str:
     return next(known, "h200" if cards else "cpu")
 
 
+def tells_of(results: Path, hardware: str) -> bool:
+    """Whether there was a rehearsal of the full size on such hardware."""
+    notes = (read_json(file) or {} for file in results.glob("tuned/*/*/*/*/training.json"))
+    devices = {note["device"] for note in notes if "device" in note}
+    tiny = (read_json(results / "mirror" / "settings.json") or {}).get("tiny")
+    return bool(devices) and not tiny and hardware_of(sorted(devices)) == hardware
+
+
 def outlook(config: dict, results: Path, devices: list[str]) -> Outlook:
     """For config.yaml, as far as the rehearsal has its items; `devices` are those that it ran on."""
     real = load([]) | {"papers": config["papers"], "items": config["items"]}
