@@ -165,7 +165,8 @@ def needed():
 
 def start_run():
     """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
-    if not config.get("world") and (absent := missing(needed(), DOWNLOADS)):
+    invented = config.get("world") or config.get("rehearsal")
+    if not invented and (absent := missing(needed(), DOWNLOADS)):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(absent)}")
     # A job makes the first one, since Snakemake warns of outputs that are there before their job.
     if Path(INPUTS.config_file).exists():

@@ -40,8 +40,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PIECES, TINY_PIECES = 5000, 1500
 # Entries of a tiny set.
 TINY = 60
-# Bytes of an entry as it is stored, with tags or trees; measured on files of the world.
-ENTRY = {"ud": 1100, "ner": 160, "nli": 420, "qa": 900, "bitext": 320, "text": 150}
+# Bytes of all data of the papers, uncompressed; about.
+DATA = 2_500_000_000
 # What results take beside the mirror: prepared data, vectors of the largest model, models in training.
 BESIDE = 15 * 10**9
 
@@ -117,29 +117,6 @@ def at_most(counts: Any, most: int) -> Any:
     return (
         {key: at_most(value, most) for key, value in counts.items()} if isinstance(counts, dict) else min(counts, most)
     )
-
-
-def data_bytes(settings: Mapping[str, Any], paths: Iterable[str]) -> int:
-    """What the data take on disk, about."""
-    nli, qa, text = settings["nli"], settings["qa"], settings["text"]
-    trees = {f"ud/{name}/{split}.conllu": spec.get(split, 0) for name, spec in settings["treebanks"].items()
-             for split in ("train", "dev", "test")}  # fmt: skip
-    codes = [code for group in ("large", "small") for code in settings["wikiann"][group]["languages"]]
-    known = trees | {
-        "ner/wikiann/panx_dataset.zip": sum(sum(settings["wikiann"]["counts"][code].values()) for code in codes),
-        "nli/multinli_1.0.zip": nli["train"],
-        "nli/XNLI-1.0.zip": len(nli["xnli"]["languages"]) * (nli["xnli"]["dev"] + nli["xnli"]["test"]),
-        "qa/squad/train-v1.1.json": qa["train"],
-        "qa/mlqa/mlqa-translate-train.tar.gz": len(qa["translated"]["languages"]) * qa["translated"]["train"],
-        "qa/mlqa/MLQA_V1.zip": len(qa["mlqa"]["languages"]) ** 2 * qa["mlqa"]["test"],
-    }
-    known |= {f"text/wikipedia/{code}.parquet": count for code, count in text["counts"].items()}
-
-    def entries(path: str) -> int:
-        usual = {"bitext": settings["bitext"]["pairs"], "nli": nli["extension"]["rows"]}
-        return known.get(path, usual.get(path.split("/")[0], settings["pud"]["sentences"]))
-
-    return sum(entries(path) * ENTRY[path.split("/")[0]] for path in paths)
 
 
 def check_room(folder: Path, needed: int) -> None:
@@ -233,8 +210,8 @@ def write_mirror(
         from tools.stand_ins import model_bytes, published
 
         size = sum(model_bytes(published(name, TINY_PIECES, tiny)) for name in unwritten)
-        # Downloads of data are copies; large files of models are links.
-        check_room(out, size + 2 * data_bytes(settings, absent) + (0 if tiny else BESIDE))
+        # Of data the downloads are copies, large files of models are links.
+        check_room(out, size + (0 if tiny else BESIDE + 2 * DATA * bool(absent)))
     check_stamp(out, {"world": settings, "tiny": tiny})
     try:
         if absent:

@@ -17,7 +17,7 @@ from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.outlook import hardware_of, outlook, tells_of
-from crossalign.plan.rehearsal import cut_seconds, gpu_memory, note_disk, rehearsed
+from crossalign.plan.rehearsal import Rehearsed, cut_seconds, gpu_memory, note_disk, rehearsed
 from crossalign.plan.show import rehearsal, rehearsal_table
 from crossalign.runtime.errors import UserError
 
@@ -150,6 +150,7 @@ def test_outlook_by_rule(results, root):
 def test_memory_of_a_rule_without_records(results):
     assert gpu_memory(results, "finetune_random") == 9000
     assert gpu_memory(results, "embed_sentences") is None
+    assert gpu_memory(results, "adjust_model", [Rehearsed(1, 0, 10), Rehearsed(1, 0, 10, 300)]) == 300
     assert rehearsed(results / "nothing", []) == {}
 
 

@@ -88,6 +88,8 @@ def circumstances(
         found["seconds_in_all"] = round(time.monotonic() - started, 2)
     if progress.rehearsal:
         found["rehearsal"] = {name: round(value, 6) for name, value in progress.rehearsal.items()}
+    if device.type == "cuda":
+        found["gpu_memory"] = round(torch.cuda.max_memory_reserved(device) / 1e6)  # MB
     return {
         **found,
         "resumed": progress.resumed,

@@ -90,5 +90,5 @@ def _lines(foreseen: Estimate, planned: Estimate, found: dict, results: Path) ->
             yield Line(
                 rule, totals.jobs, len(ran), sum(each.seconds for each in ran), totals.alone + totals.cpu_seconds,
                 before[rule].alone + before[rule].cpu_seconds, max(each.memory for each in ran),
-                gpu_memory(results, rule),
+                gpu_memory(results, rule, ran),
             )  # fmt: skip

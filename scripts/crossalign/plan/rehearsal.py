@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,11 +27,12 @@ DISK = "disk.json"
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """A job of a rehearsal: the seconds that it took, those that were cut, and its memory in MB at most."""
+    """A job of a rehearsal: the seconds that it took, those that were cut, and MB of memory and of a GPU's at most."""
 
     seconds: float
     cut: float
     memory: float
+    gpu: float | None = None
 
     @property
     def price(self) -> Price:
@@ -46,8 +47,9 @@ def rehearsed(results: Path | None, jobs: Collection[Job]) -> dict[str, Rehearse
     memory = read_benchmarks(results / "benchmarks", jobs, "max_rss")
     named = {job.name: job for job in jobs}
     seconds = read_benchmarks(results / "benchmarks", jobs)
+    notes = {name: training_note(named[name], results) for name in seconds}
     return {
-        name: Rehearsed(took, cut_seconds(training_note(named[name], results)), memory.get(name, 0.0))
+        name: Rehearsed(took, cut_seconds(notes[name]), memory.get(name, 0.0), notes[name].get("gpu_memory"))
         for name, took in seconds.items()
     }
 
@@ -58,11 +60,12 @@ def cut_seconds(note: Mapping) -> float:
     return sum(cut.get(f"{what}s_left", 0) * cut.get(f"{what}_seconds", 0.0) for what in ("step", "score"))
 
 
-def gpu_memory(results: Path, rule: str) -> float | None:
-    """MB of a GPU that a job of a rule took at most, where that was recorded."""
+def gpu_memory(results: Path, rule: str, ran: Iterable[Rehearsed] = ()) -> float | None:
+    """MB of a GPU that a job of a rule took at most, by its own account or by the records of jobs that share GPUs."""
     kind = _RECORDS.get(rule, rule).replace("_", "-")
-    found = (read_json(file) or {} for file in (results / "gpus").glob(f"{kind}-*.json"))
-    return max((use["memory"] for use in found if isinstance(use.get("memory"), int | float)), default=None)
+    uses = (read_json(file) or {} for file in (results / "gpus").glob(f"{kind}-*.json"))
+    found = [*(use.get("memory") for use in uses), *(each.gpu for each in ran)]
+    return max((most for most in found if most), default=None)
 
 
 def watch_disk(folder: Path, file: Path, seconds: float = 5.0) -> None:
