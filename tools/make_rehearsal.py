@@ -22,7 +22,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from crossalign.catalog.config import load, merge
+from crossalign.catalog.config import check, load, merge
 from crossalign.catalog.inputs import Inputs
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.register import Model, read_datasets, read_models
@@ -38,8 +38,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # Pieces that the words of the world are cut into, as many as give inputs of the published lengths: 21 a sentence of
 # English-EWT. The rest of a published vocabulary stands for other words.
 PIECES, TINY_PIECES = 5000, 1500
-# Entries of a tiny set.
+# Entries of a tiny set, and what the config says else with tiny sets and models.
 TINY = 60
+TINY_CONFIG: dict[str, Any] = {
+    "adjust": {"pool": 400, "pairs": "100", "sizes": {"pairs": ["50", "100"]}, "extended": {"pairs": ["50", "100"]}}
+    | {"word_pairs": 20},
+    "anc": {"sentences": TINY},
+    "finetune": {"defaults": {"max_length": 64}},
+    "mlm": {"block": 32, "batch": 4},
+    "pretrain": {
+        "models": {"mono-*": {"layers": 2, "hidden": 32, "heads": 4, "intermediate": 64, "block": 32, "batch": 4}},
+        "vocabularies": {"mono-*": {"size": 500}},
+    },
+    "bilstm": {"layers": 1, "hidden": 16, "characters": 8, "words": 8},
+}
 # Bytes of all data of the papers, uncompressed; about.
 DATA = 2_500_000_000
 # What results take beside the mirror: prepared data, vectors of the largest model, models in training.
@@ -188,7 +200,10 @@ def main() -> None:
     if not config.get("rehearsal"):
         raise UserError(f"{args.configs[-1]}: no section `rehearsal`; config.rehearsal.yaml has one")
     overlay = limited(config, read_models(ROOT / "resources" / "models.tsv"), config["rehearsal"]["max_parameters"])
+    if args.tiny:
+        merge(overlay, TINY_CONFIG)
     merge(config, overlay)
+    check(config)
     catalog = catalog_of(config)
     paths = [path for path in catalog.files() if path in read_datasets(ROOT / "resources" / "datasets.tsv")]
     models, settings, out = Inputs(catalog).hub_models(), world_settings(config, args.tiny), args.out

@@ -19,16 +19,8 @@ MINI = {
     "rehearsal": {"steps": 3, "max_parameters": 600_000_000},
     "align-predict": {"languages": ["en", "ru"], "extra_targets": [], "sources": ["en"], "test_treebanks": {}}
     | {"similarity_languages": ["ru"]},
-    "anc": {"sentences": 60, "xnli_languages": ["en", "fr"], "scaling_languages": ["fr"]},
-    "adjust": {"pool": 400, "pairs": "100", "word_pairs": 20, "sizes": {"pairs": ["100"]}}
-    | {"extended": {"pairs": ["100"]}, "tasks": ["ner"], "languages": ["hi", "ru"], "translated": ["hi"]},
-    "finetune": {"defaults": {"max_length": 64}},
-    "mlm": {"block": 32, "batch": 4},
-    "pretrain": {
-        "models": {"mono-*": {"layers": 2, "hidden": 32, "heads": 4, "intermediate": 64, "block": 32, "batch": 4}},
-        "vocabularies": {"mono-*": {"size": 500}},
-    },
-    "bilstm": {"layers": 1, "hidden": 16, "characters": 8, "words": 8},
+    "anc": {"xnli_languages": ["en", "fr"], "scaling_languages": ["fr"]},
+    "adjust": {"tasks": ["ner"], "languages": ["hi", "ru"], "translated": ["hi"]},
 }
 
 
