@@ -58,10 +58,9 @@ plan: environment
 
 # One job at a time on the GPU, so that each is measured alone. REHEARSAL_ARGS=--tiny tries the layouts on a laptop;
 # CONFIGS=file changes the run, such as its items or rehearsal.max_parameters.
-rehearsal: export CROSSALIGN_GPU_SHARE ?= 1
 rehearsal: environment
 	@python tools/make_rehearsal.py config.rehearsal.yaml $(CONFIGS) --out results/rehearsal/mirror $(REHEARSAL_ARGS)
-	@python scripts/run.py --after "make plan (with what was measured)" -- --profile profiles/gpu --resources gpu=$$CROSSALIGN_GPU_SHARE transfers=4 \
+	@python scripts/run.py --after "make plan (with what was measured)" -- --profile profiles/gpu --resources gpu=1 transfers=4 \
 		--configfile config.rehearsal.yaml $(CONFIGS) results/rehearsal/mirror.yaml -- $(TARGETS)
 
 paper: environment
