@@ -2,6 +2,7 @@
 # make plan              what the papers need: jobs, time, disk, downloads, licences; PLAN_ARGS=--help lists its options
 # make study             your models: MODEL="folder owner/name"; also RUN, LANGUAGES, SEEDS, MIRROR (docs/use/study.md)
 # make small             real languages, small models pretrained here, one GPU; MIRROR=folder reads data from a mirror
+# make rehearsal         the papers at full size with invented data and models and cut trainings: what the real run takes
 # make paper             the papers at full scale on this machine; TARGETS=anc for one study
 # make slurm             the same on a cluster
 # make report            the page of a run as far as it has come: RUN=paper
@@ -25,7 +26,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan study small paper slurm report publish snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
+.PHONY: demo plan study small rehearsal paper slurm report publish snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
 	environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -34,7 +35,7 @@ help:
 	@awk '!/^#/ { exit } { sub(/^# /, ""); print }' $(firstword $(MAKEFILE_LIST))
 
 # scripts/run.py starts Snakemake with a progress line (docs/use/run.md) and tells this command where a run stops.
-demo study small paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
+demo study small rehearsal paper slurm: export CROSSALIGN_AGAIN = make $@ $(MAKEOVERRIDES)
 
 demo: environment
 	@python scripts/run.py --warm --after "make small (real languages, one GPU) or make plan (what the papers need)" \
@@ -54,6 +55,13 @@ test-slow: test
 # and what it has taken after a run: make plan CONFIGS=config.demo.yaml PLAN_ARGS=--measured
 plan: environment
 	python scripts/plan.py $(CONFIGS) --targets $(TARGETS) $(PLAN_ARGS)
+
+# One job at a time on the GPU, so that each is measured alone. REHEARSAL_ARGS=--tiny tries the layouts on a laptop;
+# CONFIGS=file changes the run, such as its items or rehearsal.max_parameters.
+rehearsal: environment
+	@python tools/make_rehearsal.py config.rehearsal.yaml $(CONFIGS) --out results/rehearsal/mirror $(REHEARSAL_ARGS)
+	@python scripts/run.py --after "make plan (with what was measured)" -- --profile profiles/gpu --resources gpu=1 transfers=4 \
+		--configfile config.rehearsal.yaml $(CONFIGS) results/rehearsal/mirror.yaml -- $(TARGETS)
 
 paper: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/gpu $(TARGETS)

@@ -167,11 +167,16 @@ def needed():
 
 def start_run():
     """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
-    if not config.get("world") and (absent := missing(needed(), DOWNLOADS)):
+    invented = config.get("world") or config.get("rehearsal")
+    if not invented and (absent := missing(needed(), DOWNLOADS)):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(absent)}")
     # A job makes the first one, since Snakemake warns of outputs that are there before their job.
     if Path(INPUTS.config_file).exists():
         write_json(INPUTS.config_file, config, sort_keys=True)
+    if config.get("rehearsal"):
+        from crossalign.plan.rehearsal import DISK, watch_disk
+
+        watch_disk(Path.cwd(), Path(RESULTS) / DISK)
     use_one_timer(workflow.scheduler, logger.warning)
     planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
     if workflow.executor_plugin.name == "slurm":

@@ -57,7 +57,7 @@ def main() -> None:
     identity = folder_identity(args.model)
     adjusting = Adjusting(
         encoder, tokenizer, sample, settings, device, args.checkpoints, args.code_hash,
-        Saving(steps=args.save_steps), identity,
+        Saving(steps=args.save_steps, rehearse=args.rehearse), identity,
     )  # fmt: skip
     with requeued():
         encoder = adjusting.run()

@@ -104,7 +104,8 @@ def train(args: argparse.Namespace) -> None:
     stages.end("load")
     training = FineTuning(
         encoder, tokenizer, task, examples, dev, settings, args.init, device, args.checkpoints, args.code_hash,
-        auxiliary, saving=Saving(steps=args.save_steps), identity=[folder_identity(args.model), continual],
+        auxiliary, saving=Saving(steps=args.save_steps, rehearse=args.rehearse),
+        identity=[folder_identity(args.model), continual],
         encode=Encoded(args.tokens, args.code_hash, args.model, {"train": args.train, "dev": args.dev}),
     )  # fmt: skip
     gc.enable()

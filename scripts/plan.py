@@ -27,12 +27,14 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.measured import measured
-from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, taken, times
+from crossalign.plan.outlook import outlook, tells_of
+from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, rehearsal, taken, times
 from crossalign.plan.work import model_disk, readable
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.gpus import jobs_per_gpu
 
 ROOT = Path(__file__).resolve().parent.parent
+REHEARSAL = Path("results/rehearsal")
 
 
 def arguments() -> argparse.Namespace:
@@ -57,6 +59,11 @@ def arguments() -> argparse.Namespace:
         "--benchmarks",
         type=Path,
         help="benchmark files of an earlier run; default: this run's own, or none where --hardware is given",
+    )
+    parser.add_argument(
+        "--rehearsal",
+        type=Path,
+        help=f"results of a rehearsal; default: {REHEARSAL}, if it had the full size and such hardware",
     )
     parser.add_argument(
         "--measured",
@@ -87,7 +94,12 @@ def chosen(given: argparse.Namespace, config: dict) -> Choice:
     if hardware != "cpu":
         told = "CROSSALIGN_GPU_SHARE" in os.environ
         share = given.share or (jobs_per_gpu(os.environ) if told else profile["resources"]["gpu"])
-    return Choice(given.targets, hardware, given.gpus, cores, given.mbit, benchmarks, min(share, cores))
+    rehearsal = given.rehearsal
+    if rehearsal and not rehearsal.is_dir():
+        raise UserError(f"--rehearsal: there is no folder {rehearsal}; name one such as results/rehearsal")
+    if not rehearsal and not given.hardware and not config.get("world") and tells_of(REHEARSAL, hardware):
+        rehearsal = REHEARSAL
+    return Choice(given.targets, hardware, given.gpus, cores, given.mbit, benchmarks, min(share, cores), rehearsal)
 
 
 def read_profile(run: str) -> dict:
@@ -152,7 +164,11 @@ def main() -> None:
     config = load(given.files)
     catalog = catalog_of(config)
     if given.measured:
-        print("\n".join(taken(config["run"], measured(catalog, Path("results") / config["run"], given.gpus))))
+        results = Path("results") / config["run"]
+        spent = measured(catalog, results, given.gpus)
+        print("\n".join(taken(config["run"], spent)))
+        if config.get("rehearsal"):
+            print("", *rehearsal(outlook(config, results, spent.devices)), sep="\n")
         return
     datasets, models = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(config)
     choice = chosen(given, config)

@@ -72,7 +72,7 @@ def main() -> None:
     texts, dev = named_files(args.texts, "--texts"), named_files(args.dev, "--dev")
     job = Job(
         texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, further.store,
-        Saving(steps=args.save_steps), dev, further.epochs,
+        Saving(steps=args.save_steps, rehearse=args.rehearse), dev, further.epochs,
     )  # fmt: skip
     try:
         with requeued(tell=team.first):

@@ -72,7 +72,7 @@ def main() -> None:
     device = choose_device(args.device, job_kind("bilstm", args.task))
     training = WordTraining(
         task, Lexicon.of(task.words(train), pretrained), sizes, train, dev, settings, vectors, device, args.checkpoints,
-        args.code_hash, Saving(steps=args.save_steps), settings.least_steps,
+        args.code_hash, Saving(steps=args.save_steps, rehearse=args.rehearse), settings.least_steps,
     )  # fmt: skip
     with requeued():
         model = training.run()

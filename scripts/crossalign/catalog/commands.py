@@ -134,7 +134,8 @@ def finetune_options(config: dict, run: Tuned) -> str:
         values |= {"batch": None, "learning_rate": None}
     elif is_continual(init):
         init = "ref"
-    return training_options(values, Settings, task=run.task, init=init, seed=run.seed, **forced(config, run.model))
+    told = forced(config, run.model) | rehearsed(config)
+    return training_options(values, Settings, task=run.task, init=init, seed=run.seed, **told)
 
 
 def forced(config: dict, model: str) -> dict[str, str]:
@@ -143,10 +144,16 @@ def forced(config: dict, model: str) -> dict[str, str]:
     return {} if chosen == "auto" else {"backend": chosen}
 
 
+def rehearsed(config: dict) -> dict[str, object]:
+    """Where a rehearsal cuts a training."""
+    return {"rehearse": config["rehearsal"]["steps"]} if config.get("rehearsal") else {}
+
+
 def adjustment_options(config: dict, made: Adapted) -> str:
     """How a model is adjusted: what its address says, and the hyper-parameters."""
     values = config["adjustment"] | _pulled(made.adaptation)
-    return training_options(values, AdjustmentSettings, seed=made.seed, **forced(config, made.base))
+    told = forced(config, made.base) | rehearsed(config)
+    return training_options(values, AdjustmentSettings, seed=made.seed, **told)
 
 
 def continual_options(config: dict, run: Tuned) -> str:
@@ -162,7 +169,8 @@ def _pulled(made: Adjustment) -> dict[str, object]:
 
 def mlm_options(config: dict, made: Adapted) -> str:
     """How a model goes on with the raw text of a language (`talk`)."""
-    return training_options(config["mlm"], PretrainSettings, PretrainOptions, **forced(config, made.base))
+    told = forced(config, made.base) | rehearsed(config)
+    return training_options(config["mlm"], PretrainSettings, PretrainOptions, **told)
 
 
 def vocabulary_options(config: dict, name: str) -> str:
@@ -184,9 +192,9 @@ def pretrain_options(config: dict, name: str) -> str:
     if values.get("init"):
         # The model of the stage before has its shape, and its own dropout for later.
         shape, values["tuning_dropout"] = (), None
-    return training_options(values, *shape, PretrainSettings, PretrainOptions, seed=values["seed"])
+    return training_options(values, *shape, PretrainSettings, PretrainOptions, seed=values["seed"], **rehearsed(config))
 
 
 def bilstm_options(config: dict, run: Tuned) -> str:
     """Sizes and training of the baseline without pretraining."""
-    return training_options(config["bilstm"], Sizes, BilstmSettings, task=run.task, seed=run.seed)
+    return training_options(config["bilstm"], Sizes, BilstmSettings, task=run.task, seed=run.seed, **rehearsed(config))

@@ -467,6 +467,13 @@ class Similarity(Section):
     )
 
 
+class Rehearsal(Section):
+    """The run at its full size with cut trainings (docs/use/rehearsal.md). Nothing in it is judged."""
+
+    steps: int = key("steps of each training that are done; the time of the others is extrapolated", ge=2)
+    max_parameters: Positive = key("models with more parameters are left out")
+
+
 class Config(Section):
     """A config.yaml with all that is merged over it."""
 
@@ -509,6 +516,7 @@ class Config(Section):
     adjust: Adjust
     talk: Talk
     study: Study = Field(default=None)
+    rehearsal: Rehearsal = Field(default=None)
     aligner: Aligner
     finetune: Finetune
     adjustment: Adjustment

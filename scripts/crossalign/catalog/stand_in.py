@@ -1,6 +1,6 @@
-"""What stands in a run for what a paper measured: artificial languages, or models that are trained here.
+"""What stands in a run for what a paper measured: artificial languages, models that are trained here, or a rehearsal.
 
-Numbers that depend on either are shown beside the printed ones and not judged. A model of
+Numbers that depend on any of them are shown beside the printed ones and not judged. A model of
 `pretrain.models` is one, unless it is trained as the paper says (`as_published`). It takes nothing from the paper's
 models beside it.
 """
@@ -24,9 +24,12 @@ ARTIFICIAL = StandIn("artificial languages", "the languages of this run are arti
 OWN_MODEL = StandIn("model pretrained here", "a model pretrained here stands for the paper's")
 
 
+REHEARSAL = StandIn("rehearsal", "this is a rehearsal: models have random weights and were hardly trained")
+
+
 def artificial(config: dict) -> StandIn | None:
     """For what depends on the languages alone."""
-    return ARTIFICIAL if config.get("world") else None
+    return REHEARSAL if config.get("rehearsal") else ARTIFICIAL if config.get("world") else None
 
 
 def stand_in(config: dict, runs: Iterable[Run]) -> StandIn | None:

@@ -208,21 +208,27 @@ class Adjusting:
             if tensors is not None:
                 self.engine.load_state(tensors)
                 log.info("going on at step %d", progress.step + 1)
-            for step in metered(range(progress.step, self.steps)):
-                self.engine.step(self.stream.at(step))
+            for step in metered(saver.steps(self.steps)):
+                self.step(step)
                 progress.step = step + 1
                 if progress.step < self.steps and saver.due():
                     self._check()
                     saver.save(self.engine.state())
                     saver.stop_if_asked()
             self._check()
+            if saver.cut:
+                saver.rehearse(self.steps, self.step, lambda: None, 0)
         self.engine.arena.detach()
         restore_vocabulary(self.encoder, self._full)
         return self.encoder.cpu().eval()
 
+    def step(self, number: int) -> None:
+        """Train on one batch."""
+        self.engine.step(self.stream.at(number))
+
     def curve(self) -> list[list[float]]:
         """The loss: [step, mean since the point before]."""
-        return loss_curve(self.engine.losses.double().cpu().numpy(), points=50, digits=6)
+        return loss_curve(self.engine.losses[: self.progress.step].double().cpu().numpy(), points=50, digits=6)
 
     def _check(self) -> None:
         check_losses(self.engine.losses[: self.progress.step].cpu().numpy(), 0, self.engine.numbers[:, 0])

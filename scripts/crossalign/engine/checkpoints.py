@@ -90,6 +90,12 @@ class Checkpoints:
             self.path.unlink(missing_ok=True)
 
 
+def _wait() -> None:
+    """Until the GPU has done what it was given."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
 def _crc(tensor: Tensor) -> int:
     return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b"")
 
@@ -111,10 +117,14 @@ def requeued(tell: bool = True) -> Iterator[None]:
 
 @dataclass
 class Saving:
-    """When to write checkpoints: after so many seconds or steps, and always at SIGTERM."""
+    """When to write checkpoints: after so many seconds or steps, and always at SIGTERM.
+
+    `rehearse`: the steps after which a training ends that is only measured.
+    """
 
     seconds: float = 300.0
     steps: int | None = None
+    rehearse: int | None = None
 
 
 @dataclass
@@ -124,6 +134,8 @@ class Progress:
     step: int = 0
     seconds: float = 0.0
     resumed: int = 0
+    # What a rehearsal left out, and what that would have taken.
+    rehearsal: dict[str, float] | None = None
 
 
 class Saver:
@@ -132,6 +144,34 @@ class Saver:
     def __init__(self, checkpoints: Checkpoints, saving: Saving | None, progress: Progress) -> None:
         self.checkpoints, self.saving, self.progress = checkpoints, saving or Saving(), progress
         self.stop_requested = False
+
+    def steps(self, total: int) -> range:
+        """The steps that are left of a training; of a rehearsed one the first few."""
+        most = self.saving.rehearse
+        # Its steps are done twice: a training that would be over by then is done as it is.
+        self.cut = most is not None and 2 * most < total
+        return range(self.progress.step, most if self.cut else total)
+
+    def rehearse(self, total: int, step: Callable[[int], None], score: Callable[[], Any], scores: int) -> None:
+        """Measure the steps and the scoring of a training of `total` steps, of whose scorings `scores` are left.
+
+        All of it has run before, so nothing is recorded or warmed up. What it changes does not matter any more.
+        """
+        _wait()
+        begun = time.monotonic()
+        done = self.progress.step
+        for number in range(done):
+            step(number)
+        _wait()
+        stepped = time.monotonic()
+        score()
+        _wait()
+        scored = time.monotonic()
+        self.progress.rehearsal = {
+            "planned_steps": total, "steps_left": total - 2 * done, "step_seconds": (stepped - begun) / done,
+            "scores_left": max(0, scores - 1), "score_seconds": scored - stepped,
+        }  # fmt: skip
+        log.info("rehearsal: %d of %d steps, %.2f ms each", done, total, 1000 * (stepped - begun) / done)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:

@@ -66,7 +66,8 @@ class EpochTraining:
             self.load_state(tensors)
             epoch, index = divmod(history.step, self.epoch_steps)
             log.info("going on at epoch %d, batch %d", epoch + 1, index + 1)
-        for step in metered(range(history.step, settings.epochs * self.epoch_steps)):
+        total = settings.epochs * self.epoch_steps
+        for step in metered(self.saver.steps(total)):
             epoch, index = divmod(step, self.epoch_steps)
             if index == 0 and history.out_of_patience(settings.patience):
                 log.info("no better dev score for %d epochs: stopping", settings.patience)
@@ -74,18 +75,31 @@ class EpochTraining:
             self.step(step)
             history.step = step + 1
             if index + 1 == self.epoch_steps:
-                history.loss.append(self.epoch_loss(epoch))
-                log.info("epoch %d: loss %.4f", epoch + 1, history.loss[-1])
-                self._score()
+                self._end_epoch(epoch)
             if self.saver.due():
                 self.saver.save(self.state())
                 self.saver.stop_if_asked()
 
+        if self.saver.cut:
+            epoch, index = divmod(history.step, self.epoch_steps)
+            if index:
+                self._end_epoch(epoch)
+            score = self._dev_scores if self.dev_records else lambda: None
+            self.saver.rehearse(total, self.step, score, settings.epochs - len(history.dev))
+
+    def _end_epoch(self, epoch: int) -> None:
+        self.history.loss.append(self.epoch_loss(epoch))
+        log.info("epoch %d: loss %.4f", epoch + 1, self.history.loss[-1])
+        self._score()
+
     def _score(self) -> None:
         if not self.dev_records:
             return
-        predictions = self.task.decode(self.dev_examples, self.dev_records, self.predict_dev())
-        scores, metric = self.task.score(self.dev_records, predictions), self.task.metric
+        scores, metric = self._dev_scores(), self.task.metric
         log.info("dev %s %.2f", metric, scores[metric])
         if self.history.note(scores, metric) and self.settings.selection == "best":
             self.keep_best()
+
+    def _dev_scores(self) -> dict[str, float]:
+        predictions = self.task.decode(self.dev_examples, self.dev_records, self.predict_dev())
+        return self.task.score(self.dev_records, predictions)

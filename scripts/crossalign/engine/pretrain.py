@@ -183,13 +183,14 @@ class Pretraining:
 
     def _steps(self) -> None:
         settings, progress = self.settings, self.progress
-        first, steady, paused = progress.step, None, 0.0
+        steady, paused = None, 0.0
         report_every = max(1, settings.steps // 20)
         dev_every = settings.dev_every or report_every
         if not progress.dev:
             self._measure_dev()
-        for step in metered(range(progress.step, settings.steps), shown=self.team.first):
-            self.engine.step(self.store.members(step))
+        left = self.saver.steps(settings.steps)
+        for step in metered(left, shown=self.team.first):
+            self.step(step)
             progress.step = step + 1
             if steady is None:
                 # The first step also records it or warms the caches up.
@@ -199,7 +200,7 @@ class Pretraining:
                 # This waits for the device, seldom enough not to matter.
                 losses = self._check(progress.step - report_every)
                 log.info("step %d of %d: loss %.4f", progress.step, settings.steps, float(losses.mean()))
-            if self.dev and (progress.step % dev_every == 0 or progress.step == settings.steps):
+            if self.dev and (progress.step % dev_every == 0 or progress.step == left.stop):
                 self._wait()
                 begun = time.monotonic()
                 self._measure_dev()
@@ -208,9 +209,17 @@ class Pretraining:
                 self._maybe_save()
         self._wait()
         self._check(0)
-        if steady is not None and settings.steps - first > 1:
-            tokens = (settings.steps - first - 1) * settings.batch * settings.block
+        if steady is not None and len(left) > 1:
+            tokens = (len(left) - 1) * settings.batch * settings.block
             self.tokens_per_second = tokens / (time.monotonic() - steady - paused)
+        if self.saver.cut:
+            # Scored are the start, every so many steps, and the end, which the cut stands for.
+            left = settings.steps // dev_every - 1 if self.dev else 0
+            self.saver.rehearse(settings.steps, self.step, lambda: self.dev(self.engine, self.head), left)
+
+    def step(self, number: int) -> None:
+        """Train on one batch."""
+        self.engine.step(self.store.members(number))
 
     def _wait(self) -> None:
         if self.device.type == "cuda":

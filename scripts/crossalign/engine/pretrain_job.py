@@ -241,7 +241,7 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
             name: {"tokens": int(count), "share": round(float(share), 4)}
             for name, count, share in zip(corpus.names, corpus.counts, corpus.shares, strict=True)
         },
-        "tokens_seen": settings.steps * settings.batch * settings.block,
+        "tokens_seen": training.progress.step * settings.batch * settings.block,
         # What knowing frequencies alone would give.
         "unigram_entropy": round(training.unigram_entropy, 4),
         "loss": training.curve(),

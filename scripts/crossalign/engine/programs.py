@@ -26,6 +26,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
     add("--code-hash", "--recipe", default="", help="identifies the code; checkpoints of other code are refused")
     add("--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes")
+    add(
+        "--rehearse", type=int, metavar="STEPS",
+        help="stop after so many steps and note in training.json what the others would have taken",
+    )  # fmt: skip
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
 
 
@@ -82,6 +86,10 @@ def circumstances(
     found = {"seconds": round(progress.seconds, 2)}
     if started is not None:
         found["seconds_in_all"] = round(time.monotonic() - started, 2)
+    if progress.rehearsal:
+        found["rehearsal"] = {name: round(value, 6) for name, value in progress.rehearsal.items()}
+    if device.type == "cuda":
+        found["gpu_memory"] = round(torch.cuda.max_memory_reserved(device) / 1e6)  # MB
     return {
         **found,
         "resumed": progress.resumed,

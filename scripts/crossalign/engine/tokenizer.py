@@ -83,7 +83,7 @@ def wordpiece_tokenizer(vocabulary: Path, lowercase: bool = False) -> Tokenizer:
     tokenizer = _tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"), lowercase=lowercase)
     if missing := [token for token in SPECIALS["bert"] if tokenizer.token_to_id(token) is None]:
         raise UserError(f"{vocabulary} is no vocabulary of BERT's kind: {', '.join(missing)} missing")
-    return _framed(tokenizer, "bert")
+    return framed(tokenizer, "bert")
 
 
 def train_vocabulary(
@@ -127,7 +127,7 @@ def train_vocabulary(
         raise UserError(
             f"the text supports a vocabulary of {len(learnt)} pieces only, not {size}; give more text or ask for fewer"
         )
-    return _framed(_tokenizer(models.WordPiece(learnt, unk_token=unknown), strip_accents=False), style)
+    return framed(_tokenizer(models.WordPiece(learnt, unk_token=unknown), strip_accents=False), style)
 
 
 # A sign that comes less often in a text is a word of another language, or a slip.
@@ -167,7 +167,8 @@ def _tokenizer(model, lowercase: bool = False, strip_accents: bool | None = None
     return tokenizer
 
 
-def _framed(tokenizer: Tokenizer, style: str) -> Tokenizer:
+def framed(tokenizer: Tokenizer, style: str) -> Tokenizer:
+    """With the special tokens of a style, which it puts around one text and two."""
     from tokenizers import processors
 
     single, pair = _FRAMES[style]

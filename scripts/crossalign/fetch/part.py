@@ -44,6 +44,7 @@ class Part:
         self.target = target
         self.path = part_path(target)
         self.resumed = False
+        self._content = self.path
         self._stream = stream
         self._origin_path = self.path.with_name(self.path.name + ".json")
 
@@ -65,11 +66,25 @@ class Part:
         # Emptied, not removed: a new file of this name would not be locked.
         self._stream.truncate(0)
         self._stream.seek(0)
+        if self._content != self.path:
+            self._content.unlink(missing_ok=True)
+            self._content = self.path
         self.resumed = False
         self._origin_path.unlink(missing_ok=True)
         if origin:
             with write_atomic(self._origin_path) as stream:
                 json.dump(asdict(origin), stream)
+
+    def link(self, source: Path) -> bool:
+        """Take a file of the same disk as it is, without a copy; whether that is possible."""
+        name = self.path.with_name(f"{self.path.name}.link")
+        name.unlink(missing_ok=True)
+        try:
+            name.hardlink_to(source.resolve())
+        except OSError:
+            return False
+        self._content = name
+        return True
 
     def append(self, data: bytes) -> None:
         """Add bytes at the end."""
@@ -81,7 +96,7 @@ class Part:
     def verify(self, expected: Expected) -> Measured:
         """Measure the bytes so far; wrong ones are forgotten and raise WrongContent."""
         self._flush()
-        measured = measure(self.path, expected.needs_git)
+        measured = measure(self._content, expected.needs_git)
         try:
             check(measured, expected)
         except WrongContent:
@@ -92,7 +107,7 @@ class Part:
     def finish(self) -> None:
         """Give the complete and verified file its name."""
         self._flush()
-        self.path.replace(self.target)
+        self._content.replace(self.target)
         self._origin_path.unlink(missing_ok=True)
 
     def _flush(self) -> None:

@@ -205,7 +205,8 @@ def _get(item: RemoteFile, path: str, target: Path, lock: Expected, offer: Offer
             part.restart()
             return measured
         try:
-            measured = fill(part, item.url, expected, path, settings.policy, token=offer.on_hub)
+            only = settings.only_mirror
+            measured = fill(part, item.url, expected, path, settings.policy, token=offer.on_hub, link=only)
         except (SourceError, WrongContent) as error:
             raise UserError(f"cannot get {path} (its place: {target}): {item.url}: {error}{advice}") from error
         part.finish()

@@ -15,6 +15,8 @@ from crossalign.fetch.retry import RetryPolicy, SourceError
 from crossalign.runtime.errors import UserError
 
 SUMS = "SHA256SUMS"
+# Files of a mirror with its own checksums that are at least so large are linked where it is on the same disk.
+LARGE = 100 * 10**6
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,13 @@ def obtain(row: Dataset, settings: Settings) -> Path:
     return target
 
 
-def fill(part: Part, url: str, expected: Expected, label: str, policy: RetryPolicy, token: bool = False) -> Measured:
-    """Fill a part from one `file:` or web address. Raises SourceError or WrongContent."""
+def fill(
+    part: Part, url: str, expected: Expected, label: str, policy: RetryPolicy, token: bool = False, link: bool = False
+) -> Measured:
+    """Fill a part from one `file:` or web address; `link`: large files need not be copied.
+
+    Raises SourceError or WrongContent.
+    """
     source = local_path(url)
     if source is None:
         from crossalign.fetch.hub import authorisation
@@ -138,6 +145,8 @@ def fill(part: Part, url: str, expected: Expected, label: str, policy: RetryPoli
     try:
         with source.open("rb") as stream:
             part.restart()
+            if link and source.stat().st_size >= LARGE and part.link(source):
+                return part.verify(expected)
             while block := stream.read(1 << 20):
                 part.append(block)
     except OSError as error:
@@ -222,7 +231,7 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
 
 def _from_source(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
     if not address.startswith("hub:"):
-        return fill(part, address, expected, row.path, settings.policy)
+        return fill(part, address, expected, row.path, settings.policy, link=settings.only_mirror)
     from crossalign.fetch.hub import repository_file
 
     file = repository_file(*split_hub(address), row.version, settings.policy)

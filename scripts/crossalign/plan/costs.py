@@ -6,7 +6,7 @@ Every row of the table says where its numbers come from: measured by us, printed
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -29,7 +29,7 @@ COLUMNS += ("pieces", "basis", "source")
 
 @dataclass(frozen=True)
 class Price:
-    """Seconds of a job, and what they rest on: benchmark, measured, paper or estimate.
+    """Seconds of a job, and what they rest on: benchmark, rehearsal, measured, paper or estimate.
 
     In `idle` of them it leaves the card to others: while it starts, reads, and works on the processor.
     """
@@ -118,30 +118,32 @@ def _row(line: dict[str, str], known: bool) -> Row:
 
 
 class Prices:
-    """Prices of jobs on one kind of hardware. `measured` are the seconds of earlier jobs of the same plan."""
+    """Prices of jobs on one kind of hardware. `measured` are those of earlier jobs of the same plan, the best first."""
 
-    def __init__(
-        self, table: Table, hardware: str, works: Mapping[str, Work], measured: Mapping[str, float] | None = None
-    ) -> None:
+    def __init__(self, table: Table, hardware: str, works: Mapping[str, Work], *measured: Mapping[str, Price]) -> None:
         self._table, self._hardware, self._works = table, hardware, works
-        groups: dict[tuple[str, str], list[float]] = {}
-        ratios: dict[str, list[float]] = {}
-        for name, seconds in (measured or {}).items():
-            work = works[name]
-            groups.setdefault((work.rule, work.group), []).append(seconds)
-            ratios.setdefault(work.rule, []).append(seconds / max(self._known(work).seconds, 1e-3))
-        self._groups = {key: median(values) for key, values in groups.items()}
+        self._groups: dict[tuple[str, str], list[Price]] = {}
         # A job unlike all that were measured: the table, corrected by what the table got wrong for others of its rule.
-        self._ratios = {rule: median(values) for rule, values in ratios.items()}
+        self._others: dict[str, list[tuple[float, Price]]] = {}
+        for found in measured:
+            groups: dict[tuple[str, str], list[Price]] = {}
+            others: dict[str, list[tuple[float, Price]]] = {}
+            for name, price in found.items():
+                work = works[name]
+                groups.setdefault((work.rule, work.group), []).append(price)
+                ratio = price.seconds / max(self._known(work).seconds, 1e-3)
+                others.setdefault(work.rule, []).append((ratio, price))
+            self._groups = groups | self._groups
+            self._others = others | self._others
 
     def of(self, name: str) -> Price:
         """The price of a job."""
         work = self._works[name]
-        if (work.rule, work.group) in self._groups:
-            return _benchmarked(self._groups[work.rule, work.group])
+        if prices := self._groups.get((work.rule, work.group)):
+            return _typical(prices, median(price.seconds for price in prices))
         known = self._known(work)
-        if work.rule in self._ratios:
-            return _benchmarked(known.seconds * self._ratios[work.rule])
+        if others := self._others.get(work.rule):
+            return _typical([price for _, price in others], known.seconds * median(ratio for ratio, _ in others))
         return known
 
     def every_job(self) -> float:
@@ -157,13 +159,22 @@ class Prices:
         raise UserError(f"resources/costs.tsv has no row for the rule {work.rule}{task} on {self._hardware}")
 
 
-def _benchmarked(seconds: float) -> Price:
+def _typical(prices: Sequence[Price], seconds: float) -> Price:
+    """A price of so many seconds, of which as large a part leaves the card to others as of these prices."""
+    idle = sum(price.idle for price in prices) / max(sum(price.seconds for price in prices), 1e-9)
+    return Price(seconds, prices[0].basis, idle * seconds)
+
+
+def benchmarked(seconds: Mapping[str, float]) -> dict[str, Price]:
     """From a run whose jobs shared cards in the same way: all that others did in the meantime is in these seconds."""
-    return Price(seconds, "benchmark", idle=seconds)
+    return {name: Price(took, "benchmark", idle=took) for name, took in seconds.items()}
 
 
-def read_benchmarks(folder: Path, jobs: Iterable[Job]) -> dict[str, float]:
-    """The seconds that jobs took earlier, by the job's name; an empty or broken file says nothing."""
+def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dict[str, float]:
+    """The seconds that jobs took earlier, by the job's name; an empty or broken file says nothing.
+
+    Snakemake's other columns: `max_rss` are MB of memory at most.
+    """
     found: dict[str, float] = {}
     for job in jobs:
         if not job.benchmark:
@@ -171,7 +182,7 @@ def read_benchmarks(folder: Path, jobs: Iterable[Job]) -> dict[str, float]:
         try:
             with (folder / job.benchmark).open(encoding="utf-8", newline="") as stream:
                 last = list(csv.DictReader(stream, delimiter="\t"))[-1]
-            found[job.name] = float(last["s"])
+            found[job.name] = float(last[column])
         except (OSError, LookupError, TypeError, ValueError):
             continue
     return found

@@ -10,8 +10,9 @@ from crossalign.catalog.addresses import Base, Run
 from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
-from crossalign.plan.costs import HOST, Price, Prices, read_benchmarks, read_costs
+from crossalign.plan.costs import HOST, Price, Prices, benchmarked, read_benchmarks, read_costs
 from crossalign.plan.jobs import Machines, planned
+from crossalign.plan.rehearsal import rehearsed
 from crossalign.plan.work import Sizes, Works
 
 
@@ -19,7 +20,7 @@ from crossalign.plan.work import Sizes, Works
 class Choice:
     """What the user decides: targets, hardware, machines, the line's speed, and whose benchmark files hold.
 
-    `share` is the number of jobs on one GPU.
+    `share` is the number of jobs on one GPU, `rehearsal` the folder of a rehearsal's results.
     """
 
     targets: Sequence[str] = ("all",)
@@ -29,6 +30,7 @@ class Choice:
     mbit: float = 100
     benchmarks: Path | None = None
     share: int = 1
+    rehearsal: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,11 @@ class Estimate:
         table = dict(read_costs(root / "resources" / "costs.tsv"))
         for rule in ("download_file", "download_labelled", "download_model"):
             table[HOST, rule, ""] = replace(table[HOST, rule, ""], milliseconds=8000 / choice.mbit)
-        measured = read_benchmarks(choice.benchmarks, self.jobs.values()) if choice.benchmarks else {}
+        jobs = list(self.jobs.values())
+        measured = benchmarked(read_benchmarks(choice.benchmarks, jobs)) if choice.benchmarks else {}
         self.measured = len(measured)
-        prices = Prices(table, choice.hardware, work, measured)
+        foreseen = {name: each.price for name, each in rehearsed(choice.rehearsal, jobs).items()}
+        prices = Prices(table, choice.hardware, work, measured, foreseen)
         self._prices = {name: prices.of(name) for name in self.jobs}
         self._every = prices.every_job()
         self.made_here = bool(catalog.config.get("world"))

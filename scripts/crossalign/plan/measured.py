@@ -95,7 +95,7 @@ def measure(graph: Graph, results: Path, gpus: int = 1) -> Measured:
     """What the jobs that have left benchmark files in `results` took; of several GPUs each runs as many of them."""
     jobs, folder = graph.jobs, results / "benchmarks"
     seconds = read_benchmarks(folder, jobs.values())
-    notes = {name: _training(jobs[name], results) for name in seconds}
+    notes = {name: training_note(jobs[name], results) for name in seconds}
     devices = sorted({note["device"] for note in notes.values() if isinstance(note.get("device"), str)})
     gpu = any(device != "cpu" for device in devices)
     found = {}
@@ -161,7 +161,7 @@ def _stages(ran: Iterable[Ran], clocks: Mapping[str, float]) -> Iterator[tuple[s
         yield stage, replace(spent, clock=clocks[stage] * whole / took) if took and stage in clocks else spent
 
 
-def _training(job: Job, results: Path) -> dict:
+def training_note(job: Job, results: Path) -> dict:
     """What a training says of itself."""
     if not isinstance(job.subject, Base | Adapted | Tuned) or job.rule.startswith(("evaluate", "embed", "compare")):
         return {}

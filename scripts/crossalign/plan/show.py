@@ -14,12 +14,15 @@ from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HARDWARE, SHARING
 from crossalign.plan.estimate import Estimate, Totals
 from crossalign.plan.measured import Measured, Spent, remarks
+from crossalign.plan.outlook import Outlook
+from crossalign.plan.work import readable
 
 KINDS = ("fine-tuning", "grid trial", "adjustment", "masked language modelling", "base model")
 _HEADINGS = ("fine-tunings", "grid trials", "adjustments", "MLM", "base models")
-MARKS = {"benchmark": "b", "measured": "m", "paper": "p", "estimate": "e"}
+MARKS = {"benchmark": "b", "rehearsal": "r", "measured": "m", "paper": "p", "estimate": "e"}
 _BASES = {
     "benchmark": "benchmark files of earlier jobs",
+    "rehearsal": "the rehearsal, its trainings extrapolated",
     "measured": "our measurements",
     "paper": "times in the papers, with the authors' programs",
     "estimate": "estimates",
@@ -138,8 +141,8 @@ def gpu_time(seconds: float) -> str:
 
 def doubts(estimate: Estimate) -> Iterator[str]:
     """How far to trust the times."""
-    if set(estimate.by_basis()) == {"benchmark"}:
-        yield "Expect the times within a third of these: jobs of this run were measured."
+    if {"benchmark", "rehearsal"}.issuperset(estimate.by_basis()):
+        yield "Expect the times within a third of these: jobs of this size were measured."
         return
     yield "Expect between half and twice these times."
     if estimate.choice.hardware == "cpu":
@@ -171,6 +174,36 @@ def taken(run: str, measured: Measured) -> Iterator[str]:
     if measured.begun is not None:
         yield f"From the first start to the last end: {duration(measured.ended - measured.begun)}"
     yield from textwrap.wrap(" ".join(remarks(measured)), 98)
+
+
+def rehearsal_table(outlook: Outlook) -> list[list[str]]:
+    """What a rehearsal tells by rule, as cells."""
+    heads = ["rule", "jobs", "rehearsed", "took", "real run", "planned", "ratio", "memory", "GPU memory"]
+    rows = [[line.rule, f"{line.jobs:,}", f"{line.rehearsed:,}", *map(spent, (line.took, line.foreseen, line.planned)),
+             f"{line.foreseen / max(line.planned, 1e-9):.2f}", readable(line.host * 1e6),
+             "" if line.gpu is None else readable(line.gpu * 1e6)] for line in outlook.lines]  # fmt: skip
+    return [heads, *rows]
+
+
+def rehearsal_words(outlook: Outlook) -> Iterator[str]:
+    """What a rehearsal tells in all."""
+    machine = f"one {NAMES[outlook.hardware]}"
+    hours = [gpu_time(seconds) if outlook.hardware != "cpu" else duration(seconds) for seconds in outlook.seconds]
+    yield f"The real run takes about {hours[0]} of {machine}, one job at a time; without the rehearsal: {hours[1]}."
+    yield f"Its wall time is about {duration(outlook.wall[0])}; without the rehearsal: {duration(outlook.wall[1])}."
+    if outlook.disk:
+        grown = outlook.disk["most"] - outlook.disk["first"]
+        yield f"The disk held {readable(grown)} more at its fullest than when the rehearsal began."
+    yield "Early stopping is not foreseen, and rules that were not rehearsed are planned."
+
+
+def rehearsal(outlook: Outlook) -> Iterator[str]:
+    """The same for the terminal."""
+    yield "What the rehearsal tells of the real run (config.yaml)"
+    yield ""
+    yield from columns(rehearsal_table(outlook))
+    yield ""
+    yield from textwrap.wrap(" ".join(rehearsal_words(outlook)), 98)
 
 
 def _minutes(spent: Spent) -> list[str]:

@@ -48,7 +48,7 @@ class Sizes:
         self._known: dict[DataSet, int] = {}
         world = config.get("world")
         self._world = yaml.safe_load((root / world).read_text(encoding="utf-8")) if world else None
-        self._published = [] if world else _read(register)
+        self._published = (lambda name: None) if world else published_sizes(register)
 
     def of(self, data: DataSet) -> int:
         """The number of entries of a set."""
@@ -77,12 +77,17 @@ class Sizes:
             return self._config["anc"]["sentences"]
         if self._world is not None:
             return _of_world(self._world, data)
-        name = f"{data.kind}/{data.plain}/{data.split}"
-        return next((size for pattern, size in self._published if fnmatchcase(name, pattern)), None)
+        return self._published(f"{data.kind}/{data.plain}/{data.split}")
+
+
+def published_sizes(register: Path) -> Callable[[str], int | None]:
+    """The size of a set such as `trees/en_ewt/train`, where the register says it; the first pattern that fits holds."""
+    rows = _read(register)
+    return lambda name: next((size for pattern, size in rows if fnmatchcase(name, pattern)), None)
 
 
 def _read(register: Path) -> list[tuple[str, int]]:
-    """Patterns of sets with their sizes; the first that fits holds."""
+    """Patterns of sets with their sizes."""
     with register.open(encoding="utf-8", newline="") as stream:
         rows = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
         try:

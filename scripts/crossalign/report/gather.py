@@ -21,6 +21,7 @@ from crossalign.catalog.trained_models import stand_ins
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.table_html import render
 from crossalign.plan.measured import Measured, measured
+from crossalign.plan.outlook import Outlook, outlook
 from crossalign.report.claims import Claim, read_claims
 from crossalign.report.curves import gather_curves
 from crossalign.report.machine import commit, machine, period
@@ -116,6 +117,7 @@ class Report:
     machine: str
     period: tuple[str, str] | None
     measured: Measured
+    outlook: Outlook | None = None
 
     @property
     def trained_models(self) -> list[str]:
@@ -276,5 +278,6 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
         commit=commit(ROOT),
         machine=machine(),
         period=period(written),
-        measured=measured(catalog_of(config), results),
+        measured=(taken := measured(catalog_of(config), results)),
+        outlook=outlook(config, results, taken.devices) if config.get("rehearsal") else None,
     )

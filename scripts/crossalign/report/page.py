@@ -16,6 +16,7 @@ from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.studied import studied
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
 from crossalign.plan.measured import remarks
+from crossalign.plan.show import rehearsal_table, rehearsal_words
 from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
 from crossalign.report.gather import Report
 from crossalign.report.provenance import chosen_settings, summary
@@ -36,6 +37,7 @@ SCALES = {
     "demo": "demo: artificial languages",
     "small": "real languages, small models that were pretrained here",
     "paper": "the papers at full scale",
+    "rehearsal": "the papers at full scale, data and models invented, trainings cut short",
 }
 # The kind of a verdict decides its colour; the five kinds are told apart in words everywhere.
 KINDS = {
@@ -179,6 +181,7 @@ def differences(path: Path) -> list[dict]:
 def banner(report: Report, going: bool = False) -> str:
     """That the run still goes, and that it has other languages, models or data than the papers."""
     context = {
+        "rehearsal": rehearsal(report),
         "artificial": artificial(report.config),
         "models": report.trained_models,
         "replaced": report.config.get("replaced") or {},
@@ -188,6 +191,13 @@ def banner(report: Report, going: bool = False) -> str:
     return render("banner.html", going=going, **context)
 
 
+def rehearsal(report: Report) -> dict | None:
+    """What a rehearsal tells, for the banner; None of another run."""
+    if report.outlook is None:
+        return None
+    return {"words": list(rehearsal_words(report.outlook)), "rows": rehearsal_table(report.outlook)}
+
+
 def page(report: Report, going: bool = False) -> str:
     """The whole page; `going`: of a run that is not at its end yet."""
     style = "\n".join(asset(name) for name in STYLES)
@@ -195,7 +205,7 @@ def page(report: Report, going: bool = False) -> str:
     # The names by which a content security policy knows an inline style and script.
     digests = [base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script)]
     allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
-    scale = "demo" if artificial(report.config) else report.config["run"]
+    scale = "rehearsal" if report.outlook else "demo" if artificial(report.config) else report.config["run"]
     return render(
         "page.html",
         report=report,

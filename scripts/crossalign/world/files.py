@@ -77,7 +77,8 @@ def wikiann(world: "World", code: str, size: str, split: str) -> str:
     spec = world.settings["wikiann"]
     grammar, renderer = world.grammar(spec["domain"]), world.renderer(code)
     rng = dice(world.seed, "wikiann", code, split)
-    entries = [wikiann_entry(rng, grammar, renderer, spec["headings"]) for _ in range(spec[size].get(split, 0))]
+    counts = spec.get("counts", {}).get(code, spec[size])
+    entries = [wikiann_entry(rng, grammar, renderer, spec["headings"]) for _ in range(counts.get(split, 0))]
     return wikiann_text(code, entries)
 
 
@@ -198,9 +199,10 @@ def wikipedia(world: "World", code: str) -> dict[str, list[str]]:
     """Articles of a language: columns id, url, title, text."""
     kind = "seen" if code in world.settings["seen"] else "unseen"
     library = _library(world, code)
-    articles = library.articles("wikipedia", world.settings["text"][world.scale][kind])
+    spec = world.settings["text"]
+    articles = library.articles("wikipedia", spec.get("counts", {}).get(code, spec[world.scale][kind]))
     gap = " " if library.renderer.language.spaced else ""
-    if code in world.settings["text"]["alphabets"]:
+    if code in spec["alphabets"]:
         articles.insert(0, _alphabets(world, library))
     columns: dict[str, list[str]] = {"id": [], "url": [], "title": [], "text": []}
     for number, (title, sentences) in enumerate(articles, 1):

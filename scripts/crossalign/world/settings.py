@@ -35,6 +35,7 @@ SCHEMA: dict[str, Any] = {
     "wikiann": {
         "domain": NAME, "headings": SHARE,
         "large": {"languages": CODES, "extra": SIZE} | SPLITS, "small": {"languages": CODES, "extra": SIZE} | SPLITS,
+        "counts": {"*": SPLITS},
     },
     "conll2003": {"domain": NAME, "document": SIZE} | SPLITS,
     "nli": {
@@ -54,13 +55,14 @@ SCHEMA: dict[str, Any] = {
         "repeated": SHARE, "long": SHARE,
     },
     "text": {
-        "domain": NAME, "article": RANGE, "common": SHARE, "mixed": SHARE, "quoted": SHARE,
+        "domain": NAME, "article": RANGE, "common": SHARE, "mixed": SHARE, "quoted": SHARE, "counts": {"*": SIZE},
         "cc100": CODES, "alphabets": CODES,
         "demo": {"seen": SIZE, "unseen": SIZE, "cc100": SIZE, "narabizi": SIZE},
         "pretraining": {"seen": SIZE, "unseen": SIZE, "cc100": SIZE, "narabizi": SIZE},
     },
 }  # fmt: skip
-OPTIONAL = {"same_as", "train", "dev", *BRANCH}
+# `counts`: how many of a language, where that is not what its group has.
+OPTIONAL = {"same_as", "train", "dev", "counts", *BRANCH}
 
 
 def load_settings(path: str | Path, override: dict[str, Any] | None = None) -> dict[str, Any]:

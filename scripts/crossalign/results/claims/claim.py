@@ -13,6 +13,7 @@ from typing import Any
 from crossalign.catalog.config import load
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.stand_in import REHEARSAL
 from crossalign.results.claims.evidence import Evidence, NotRun, Outside
 from crossalign.results.claims.predicates import Facts, Predicate, Truth, equals
 from crossalign.results.claims.quantities import Quantity, examples, examples_of_each, setting
@@ -224,8 +225,8 @@ def judged_on(paper: str, row: Mapping[str, str], claim: Claim, evidence: Eviden
         fact=claim.same_as or f"{paper}/{row['id']}",
         printed=row["value"],
     )
-    if claim.reason:
-        return replace(judged, detail=claim.reason)
+    if reason := REHEARSAL.reason if evidence.config.get("rehearsal") else claim.reason:
+        return replace(judged, detail=reason)
     try:
         values = {name: quantity(evidence) for name, quantity in claim.given.items()}
         measured = claim.says.format(**values)

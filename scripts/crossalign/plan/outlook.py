@@ -1,0 +1,94 @@
+"""What a rehearsal says of the real run, by rule and in all, beside what was planned without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from crossalign.catalog.config import load
+from crossalign.catalog.inputs import ROOT
+from crossalign.catalog.studied import known_models
+from crossalign.fetch.register import read_datasets
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.costs import HARDWARE
+from crossalign.plan.estimate import Choice, Estimate
+from crossalign.plan.rehearsal import DISK, gpu_memory, rehearsed
+from crossalign.runtime.files import read_json
+
+
+@dataclass(frozen=True)
+class Line:
+    """One rule: jobs of the real run, those rehearsed and their seconds, all as foreseen and as planned, MB at most."""
+
+    rule: str
+    jobs: int
+    rehearsed: int
+    took: float
+    foreseen: float
+    planned: float
+    host: float
+    gpu: float | None
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Seconds of the card, or of a core without one, and `wall` seconds on one machine, each foreseen and planned."""
+
+    lines: list[Line]
+    hardware: str
+    seconds: tuple[float, float]
+    wall: tuple[float, float]
+    disk: dict[str, int] | None
+
+
+def hardware_of(devices: list[str]) -> str:
+    """The kind of hardware whose planned times are comparable."""
+    cards = [device.lower() for device in devices if device != "cpu"]
+    known = (kind for kind in HARDWARE if any(kind in card for card in cards))
+    return next(known, "h200" if cards else "cpu")
+
+
+def tells_of(results: Path, hardware: str) -> bool:
+    """Whether there was a rehearsal of the full size on such hardware."""
+    notes = (read_json(file) or {} for file in results.glob("tuned/*/*/*/*/training.json"))
+    devices = {note["device"] for note in notes if "device" in note}
+    tiny = (read_json(results / "mirror" / "settings.json") or {}).get("tiny")
+    return bool(devices) and not tiny and hardware_of(sorted(devices)) == hardware
+
+
+def outlook(config: dict, results: Path, devices: list[str]) -> Outlook:
+    """For config.yaml, as far as the rehearsal has its items; `devices` are those that it ran on."""
+    real = load([]) | {"papers": config["papers"], "items": config["items"]}
+    registers = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(real)
+    hardware = hardware_of(devices)
+    # In a folder without results, so that nothing counts as done.
+    foreseen, planned = (
+        Estimate(catalog_of(real), registers, Choice(hardware=hardware, rehearsal=folder), ROOT, results)
+        for folder in (results, None)
+    )
+    found = rehearsed(results, list(foreseen.jobs.values()))
+    return Outlook(
+        list(_lines(foreseen, planned, found, results)),
+        hardware,
+        tuple(_seconds(each) for each in (foreseen, planned)),
+        tuple(each.wall_time() for each in (foreseen, planned)),
+        read_json(results / DISK),
+    )
+
+
+def _seconds(estimate: Estimate) -> float:
+    totals = estimate.totals()
+    return totals.cpu_seconds if estimate.choice.hardware == "cpu" else totals.alone
+
+
+def _lines(foreseen: Estimate, planned: Estimate, found: dict, results: Path) -> Iterator[Line]:
+    before = planned.by_rule()
+    for rule, totals in foreseen.by_rule().items():
+        ran = [each for name, each in found.items() if foreseen.jobs[name].rule == rule]
+        if ran:
+            yield Line(
+                rule, totals.jobs, len(ran), sum(each.seconds for each in ran), totals.alone + totals.cpu_seconds,
+                before[rule].alone + before[rule].cpu_seconds, max(each.memory for each in ran),
+                gpu_memory(results, rule, ran),
+            )  # fmt: skip

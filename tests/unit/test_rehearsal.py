@@ -1,0 +1,208 @@
+"""The rehearsal: where trainings are cut, what is extrapolated from them, and what plan and page make of it."""
+
+import json
+import time
+
+import pytest
+from tests.engine_toys import ToyTask, toy_encoder, toy_records
+
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.commands import adjustment_options, bilstm_options, finetune_options, mlm_options
+from crossalign.catalog.config import load
+from crossalign.catalog.studied import known_models
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving
+from crossalign.engine.finetune import FineTuning
+from crossalign.engine.hyperparameters import Settings
+from crossalign.fetch.register import read_datasets
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan.estimate import Choice, Estimate
+from crossalign.plan.outlook import hardware_of, outlook, tells_of
+from crossalign.plan.rehearsal import Rehearsed, cut_seconds, gpu_memory, note_disk, rehearsed
+from crossalign.plan.show import rehearsal, rehearsal_table
+from crossalign.runtime.errors import UserError
+
+ITEMS = ["align-predict/table4", "anc/table1"]
+
+
+def saver(rehearse):
+    return Saver(Checkpoints(None, "x"), Saving(rehearse=rehearse), Progress())
+
+
+@pytest.mark.parametrize(
+    ("rehearse", "total", "steps"),
+    [(None, 100, range(100)), (3, 100, range(3)), (3, 7, range(3)), (3, 6, range(6)), (3, 2, range(2))],
+)
+def test_a_training_is_cut_unless_it_would_be_over_by_then(rehearse, total, steps):
+    one = saver(rehearse)
+    assert one.steps(total) == steps
+    assert one.cut == (len(steps) < total)
+
+
+def test_steps_and_scores_are_measured_when_they_have_run_before():
+    one = saver(4)
+    one.steps(1000)
+    one.progress.step = 4
+    done = []
+    one.rehearse(1000, lambda number: (done.append(number), time.sleep(0.01)), lambda: time.sleep(0.05), 15)
+    note = one.progress.rehearsal
+    assert done == [0, 1, 2, 3]
+    assert (note["planned_steps"], note["steps_left"], note["scores_left"]) == (1000, 992, 14)
+    assert 0.01 <= note["step_seconds"] < 0.1 and 0.05 <= note["score_seconds"] < 0.5
+
+
+def test_known_numbers_are_extrapolated():
+    note = {"rehearsal": {"planned_steps": 5880, "steps_left": 5820, "step_seconds": 0.004, "scores_left": 14}}
+    note["rehearsal"]["score_seconds"] = 0.5
+    assert cut_seconds(note) == pytest.approx(5820 * 0.004 + 14 * 0.5)
+    assert cut_seconds({"seconds": 12.0}) == 0
+
+
+def test_every_training_is_told_where_to_stop(root):
+    config = load([root / "config.rehearsal.yaml"])
+    catalog = catalog_of(config)
+    runs = sorted(catalog.runs(), key=str)
+    tuned = [run for run in runs if isinstance(run, Tuned)]
+    adjusted = next(run for run in runs if "adjust-" in run.path() and not isinstance(run, Tuned))
+    bilstm = next(run for run in tuned if run.model == "bilstm")
+    told = [finetune_options(config, tuned[0]), bilstm_options(config, bilstm), adjustment_options(config, adjusted)]
+    for options in (*told, mlm_options(config, adjusted)):
+        assert "--rehearse 30" in options
+    assert "--rehearse" not in finetune_options(load([]), tuned[0])
+
+
+def test_a_rehearsal_needs_two_steps(tmp_path, root):
+    file = tmp_path / "one.yaml"
+    file.write_text("rehearsal: {steps: 1}")
+    with pytest.raises(UserError, match=r"rehearsal.steps: 1 is not allowed; expected a whole number from 2"):
+        load([root / "config.rehearsal.yaml", file])
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Of a rehearsal in which one NER model of seed 1 was trained for 20 s, of which 5,820 steps were cut."""
+    jobs = estimate(None).jobs.values()
+    job = next(job for job in jobs if job.rule == "finetune" and job.subject.task == "ner" and job.subject.seed == 1)
+    benchmark = tmp_path / "benchmarks" / job.benchmark
+    benchmark.parent.mkdir(parents=True)
+    benchmark.write_text("s\tmax_rss\n20\t4000\n")
+    note = {"device": "NVIDIA H200", "rehearsal": {"steps_left": 5820, "step_seconds": 0.01}}
+    (tmp_path / job.subject.path()).mkdir(parents=True)
+    (tmp_path / job.subject.path() / "training.json").write_text(json.dumps(note))
+    (tmp_path / "gpus").mkdir()
+    (tmp_path / "gpus" / "finetune-ner-1024MB.json").write_text('{"memory": 9000.0, "busy": 0.4}')
+    (tmp_path / "gpus" / "finetune-pos-1024MB.json").write_text('{"memory": 7000.0, "busy": 0.4}')
+    return tmp_path
+
+
+def estimate(folder, **choice):
+    config = load([]) | {"items": ITEMS}
+    root = load.__globals__["ROOT"]
+    registers = read_datasets(root / "resources" / "datasets.tsv"), known_models(config)
+    return Estimate(catalog_of(config), registers, Choice(rehearsal=folder, **choice), root, root / "nowhere")
+
+
+def test_the_plan_uses_what_was_rehearsed(results):
+    before, after = estimate(None), estimate(results)
+    jobs = [job for job in after.jobs.values() if job.rule == "finetune"]
+    alike = [job for job in jobs if job.subject.task == "ner"]
+    assert len(alike) == 5
+    for job in alike:
+        price = after.price(job.name)
+        assert (price.seconds, price.basis, price.idle) == (pytest.approx(78.2), "rehearsal", pytest.approx(20))
+    # Others of the rule: the table, corrected by what it got wrong of these.
+    ratio = 78.2 / before.price(alike[0].name).seconds
+    other = next(job.name for job in jobs if job.subject.task == "nli")
+    assert after.price(other).seconds == pytest.approx(ratio * before.price(other).seconds)
+    scored = next(name for name, job in after.jobs.items() if job.rule == "evaluate")
+    assert after.price(scored) == before.price(scored)
+
+
+def test_what_the_run_itself_has_measured_counts_more(results, tmp_path):
+    job = next(job for job in estimate(None).jobs.values() if job.rule == "finetune" and job.subject.task == "ner")
+    file = tmp_path / "own" / job.benchmark
+    file.parent.mkdir(parents=True)
+    file.write_text("s\n50\n")
+    price = estimate(results, benchmarks=tmp_path / "own").price(job.name)
+    assert (price.seconds, price.basis) == (50, "benchmark")
+
+
+def test_sharing_shortens_what_leaves_the_card_to_others(results):
+    name = next(iter(rehearsed(results, list(estimate(None).jobs.values()))))
+    price = estimate(results).price(name)
+    assert price.shared(1) == pytest.approx(78.2)
+    assert price.shared(4) < 20 / 4 + 58.2
+
+
+def test_outlook_by_rule(results, root):
+    config = load([root / "config.rehearsal.yaml"]) | {"items": ITEMS}
+    note_disk(results, results / "disk.json")
+    found = outlook(config, results, ["NVIDIA H200"])
+    (line,) = found.lines
+    assert (line.rule, line.rehearsed, line.took, line.host, line.gpu) == ("finetune", 1, 20, 4000, 9000)
+    assert line.foreseen > 5 * 78 and line.foreseen != line.planned
+    assert found.seconds[0] - found.seconds[1] == pytest.approx(line.foreseen - line.planned)
+    assert rehearsal_table(found)[1][-2:] == ["4 GB", "9 GB"]
+    told = list(rehearsal(found))
+    assert all(len(row) <= 100 for row in told)
+    assert "of one H200, one job at a time" in " ".join(told) and "The disk held 0 B more" in " ".join(told)
+
+
+def test_memory_of_a_rule_without_records(results):
+    assert gpu_memory(results, "finetune_random") == 9000
+    assert gpu_memory(results, "embed_sentences") is None
+    assert gpu_memory(results, "adjust_model", [Rehearsed(1, 0, 10), Rehearsed(1, 0, 10, 300)]) == 300
+    assert rehearsed(results / "nothing", []) == {}
+
+
+@pytest.mark.parametrize(
+    ("devices", "hardware"),
+    [(["cpu"], "cpu"), (["NVIDIA H200"], "h200"), (["Tesla V100-SXM2-32GB"], "v100"), (["NVIDIA A100"], "h200")],
+)
+def test_hardware_of_a_device(devices, hardware):
+    assert hardware_of(devices) == hardware
+
+
+def test_only_a_rehearsal_of_full_size_on_such_hardware_counts_by_itself(results):
+    assert tells_of(results, "h200")
+    assert not tells_of(results, "cpu")
+    assert not tells_of(results / "nothing", "h200")
+    (results / "mirror").mkdir()
+    (results / "mirror" / "settings.json").write_text('{"tiny": true}')
+    assert not tells_of(results, "h200")
+
+
+def test_disk_is_noted_at_its_fullest(tmp_path, monkeypatch):
+    used = iter([5, 9, 7])
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"used": next(used)}))
+    for _ in range(3):
+        note_disk(tmp_path, tmp_path / "disk.json")
+    assert json.loads((tmp_path / "disk.json").read_text()) == {"first": 5, "most": 9}
+
+
+def test_a_rehearsal_that_was_killed_goes_on_and_ends_like_a_whole_one(tmp_path):
+    def tuning(task, saving):
+        encoder = toy_encoder(hidden_dropout=0.1, attention_dropout=0.1)
+        settings = Settings(learning_rate=1e-3, batch=8, epochs=3)
+        return FineTuning(
+            encoder, None, task, toy_records(), toy_records(5, seed=2), settings, checkpoints=tmp_path, saving=saving
+        )
+
+    class Lost(ToyTask):
+        steps = 0
+
+        def loss(self, *given):
+            self.steps += 1
+            if self.steps > 3:
+                raise KeyboardInterrupt
+            return super().loss(*given)
+
+    saving = Saving(steps=1, rehearse=5)
+    with pytest.raises(KeyboardInterrupt):
+        tuning(Lost(), saving).run()
+    again = tuning(ToyTask(), saving)
+    again.run()
+    note = again.history.rehearsal
+    assert (again.history.resumed, again.history.step) == (1, 5)
+    # 7 steps an epoch. The cut ends the first one, which is scored; of the two others one was measured.
+    assert (note["planned_steps"], note["steps_left"], note["scores_left"]) == (21, 11, 1)
+    assert len(again.history.loss) == len(again.history.dev) == 1
