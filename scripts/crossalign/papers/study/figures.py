@@ -95,8 +95,9 @@ def figure5(context: Context) -> Figure:
             ]
             series += [] if context.artificial else printed_curves(each, places)
             panels.append(Panel(f"{model(name)}, {TASKS[each]}", series, xlabel=label, ylabel="change in points"))
-    values = [point.value.mean for panel in panels for series in panel.series for point in series.drawn]
-    scale = (5 * math.floor(min(values) / 5), max(1, math.ceil(max(values) + 0.5))) if values else None
+    values = [point.value for panel in panels for series in panel.series for point in series.drawn]
+    ends = [value.mean + side * (value.std or 0) for value in values for side in (-1, 1)]
+    scale = (5 * math.floor(min(ends) / 5), max(1, math.ceil(max(ends) + 0.5))) if ends else None
     notes = ["RANDOM-INIT minus REF. Bands: standard deviation over seeds."]
     panels = [replace(panel, ylim=scale) for panel in panels]
     return Figure(panels=panels, columns=len(tasks(config)), size=(2.2, 1.8), notes=notes)
