@@ -15,7 +15,7 @@ SMALL = {
     | {"own_treebanks": {"ru": "ru_gsd"}, "similarity_languages": ["ru"], "test_treebanks": {}}
     | {"search_per_init": {"learning_rate": RATES}},
     # A handful of sentences, until they are known by heart.
-    "finetune": {"pos": {"epochs": 30}},
+    "finetune": {"pos": {"batch": 8, "epochs": 30}},
 }
 TUNED = "results/demo/tuned/mbert/pos-en_ewt"
 

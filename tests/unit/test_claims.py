@@ -326,6 +326,8 @@ def test_every_claim_finds_its_numbers_in_a_finished_run(root, tmp_path):
     whole = {
         "align-predict": {key: load(root)["align-predict"][key] for key in ("sources", "layer_pairs", "layer_sets")}
     }
+    arms = {"aggregations": ["start", "avg", "subword"], "token_choices": ["cls", "words", "all"]}
+    whole["adjust"] = {key: {"lang": "hi", "values": values} for key, values in arms.items()}
     changes = whole | {"models": str(tmp_path / "models"), "talk": {"scope": "full"}}
     config = load(root, "config.yaml", "config.demo.yaml", **changes)
     write_model(tmp_path / "models/mbert", 178)
