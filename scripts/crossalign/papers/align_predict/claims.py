@@ -1,12 +1,14 @@
 """The claims of `align-predict`: what re-initialised layers do to scores, similarity and how it goes with transfer,
 and how the experiments were made. The talk repeats some of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from statistics import median
 
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.targets import having
+from crossalign.papers.align_predict.items import pud_languages
 from crossalign.results.claims.claim import Claim, background, claim, each_sized, made_with, sized, stated
 from crossalign.results.claims.curves import at, curve, curves, distance, drops, kept, part, spans
 from crossalign.results.claims.evidence import Evidence, Outside
@@ -44,8 +46,8 @@ PAPER = "align-predict"
 T1, T2, T3, T4, T5, T6 = (f"{PAPER}/table{place}" for place in range(1, 7))
 F1, F3, F4, F5 = (f"{PAPER}/figure{place}" for place in (1, 3, 4, 5))
 RANDOM = [f"{PAPER}/figure{place}" for place in (6, 7, 8)]
-# The languages of the study, and those whose curves are drawn.
-STUDIED, SHOWN = f"{PAPER}.languages", f"{PAPER}.similarity_languages"
+# The languages whose curves are drawn.
+SHOWN = f"{PAPER}.similarity_languages"
 # As figures name them, within a sentence, and in the names of claims.
 TASKS = {"parsing": "Parsing", "pos": "POS", "ner": "NER"}
 WORDS = TASKS | {"parsing": "parsing"}
@@ -61,6 +63,20 @@ SPREADS = {
     "max": ("largest", max, "spread_largest"),
 }
 TRANSLATION = "translation of in-domain test"
+
+
+def tested(task: str) -> Callable[[dict], list[str]]:
+    """The languages that a task is tested on, but for those beside the study."""
+    return lambda config: [
+        lang for lang in having(config, "languages", task) if lang not in config[PAPER]["extra_targets"]
+    ]
+
+
+def compared(*tasks: str) -> Callable[[dict], list[str]]:
+    """The languages whose similarity is measured and that all of some tasks are tested on."""
+    return lambda config: [
+        lang for lang in pud_languages(config) if all(lang in having(config, "languages", task) for task in tasks)
+    ]
 
 
 def learnt(task: str, source: str = "en", item: str = T1) -> dict[str, Quantity]:
@@ -87,7 +103,7 @@ def reinit_claim(
         says.format(task=WORDS[task], source=SOURCES[source]),
         test,
         number=near(amount, "points") if amount else None,
-        over=STUDIED,
+        over=tested(task),
         learnt=learnt(task, source, item),
         same_as=same_as,
         elsewhere=cell(item, task=task, source=source, target="X", layers=layers),
@@ -251,7 +267,7 @@ def correlation_claim(item: str, task: str, model: str = "fine-tuned", doubt: st
         correlates("rho", "p"),
         number=near("rho", "correlation"),
         doubt=doubt,
-        over=STUDIED,
+        over=compared(task),
         learnt=learnt(task),
         same_as=same_as,
         rho=rho(item, task, model),
@@ -266,7 +282,7 @@ def strong_claim(item: str, *models: str, same_as: str = "") -> Claim:
         item,
         "Spearman's rho of similarity and transfer: {rhos}",
         every("rhos", at_least, "strong"),
-        over=STUDIED,
+        over=compared(*TASKS),
         learnt=ALL_LEARNT,
         same_as=same_as,
         rhos=together(**rhos),
@@ -331,7 +347,7 @@ CLAIMS = {
         F4,
         "similarity in the NER model is largest at {curves}, over {curves:count} languages",
         most("curves", trend),
-        over=STUDIED,
+        over=compared("ner"),
         shape=True,
         curves=curves(F4),
     ),
@@ -358,7 +374,7 @@ CLAIMS = {
         F3,
         "in the pretrained model the correlation is largest at: {curves}",
         every("curves", peaks_at, 6),
-        over=STUDIED,
+        over=compared(*TASKS),
         learnt=ALL_LEARNT,
         curves=by_layer("pretrained"),
     ),
@@ -366,7 +382,7 @@ CLAIMS = {
         F3,
         "in layers 7-12 the correlation of the NER model goes over {curve:range} with its peak at {curve}",
         rises_then_falls("curve", "sharp", first=UPPER[0] + 1, before_end=1),
-        over=STUDIED,
+        over=compared("ner"),
         learnt=learnt("ner"),
         curve=part(curve(F3, "correlation of gap and similarity", "NER, fine-tuned", "correlation"), *UPPER),
     ),
@@ -374,7 +390,7 @@ CLAIMS = {
         F3,
         "over layers 1-12 the correlation of the fine-tuned models spans {spans}",
         all_of(every("spans", at_least, "sharp"), greater("ner", "parsing"), greater("ner", "pos")),
-        over=STUDIED,
+        over=compared(*TASKS),
         learnt=ALL_LEARNT,
         spans=SPANS,
         **{task: chosen(SPANS, f"{name}, fine-tuned") for task, name in TASKS.items()},

@@ -20,7 +20,7 @@ MEAN_NOTE = (
 )
 SLOVENIAN_NOTE = (
     "Slovenian has no PUD treebank: parsing and POS are tested on SSJ. The row that the paper calls Slovenian is "
-    "probably Swedish, so it is not judged; Swedish PUD is run beside it and left out of the means."
+    "probably Swedish, so it is not judged"
 )
 
 
@@ -45,9 +45,16 @@ def others(config: dict, task: str, source: str) -> list[str]:
     return [lang for lang in having(config, "languages", task) if lang not in (source, *beside)]
 
 
-def slovenian_note(config: dict) -> list[str]:
-    """Where Slovenian is part of the study."""
-    return [SLOVENIAN_NOTE] if "sl" in config[PAPER]["languages"] else []
+def slovenian_note(config: dict, *tasks: str) -> list[str]:
+    """Where Slovenian is among the languages of one of the tasks."""
+    there = {lang for task in tasks for lang in having(config, "languages", task)}
+    if "sl" not in there:
+        return []
+    beside = ""
+    if "sv" in there.intersection(config[PAPER]["extra_targets"]):
+        treebank = tested_on(config, "parsing", "sv").name
+        beside = f"; Swedish ({treebank}) is run beside it and left out of the means"
+    return [f"{SLOVENIAN_NOTE}{beside}."]
 
 
 def runs_of(context: Context, task: str, source: str, init: str, train: str | None = None) -> list[Tuned]:

@@ -7,7 +7,7 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import having
 from crossalign.papers.align_predict.correlation import correlations, similarity_targets
 from crossalign.papers.align_predict.grid import table3
-from crossalign.papers.align_predict.items import PAPER, TASKS, inits
+from crossalign.papers.align_predict.items import PAPER, TASKS, inits, pud_languages
 from crossalign.papers.align_predict.random_init import (
     DELTA_NOTE,
     MEAN_NOTE,
@@ -58,7 +58,7 @@ def overview_rows(context: Context, tasks: Sequence[str]) -> list[Row]:
 
 def table1(context: Context) -> Table:
     """RANDOM-INIT on pairs of layers: the overview."""
-    notes = [DELTA_NOTE, "X: mean over all other languages.", MEAN_NOTE, *slovenian_note(context.config)]
+    notes = [DELTA_NOTE, "X: mean over all other languages.", MEAN_NOTE, *slovenian_note(context.config, *TASKS)]
     heads = columns(context.config[PAPER]["layer_pairs"])
     rows = overview_rows(context, TASKS)
     return Table(stub="source-target", columns=heads, rows=rows, notes=notes, shading=PAIRS)
@@ -106,7 +106,7 @@ def correlation_table(*models: str) -> Callable[[Context], Table]:
             "± is over the correlations of single seeds.",
             "The CSV file has 95 % intervals of rho (low, high) by bootstrap over languages.",
         ]
-        if {"sl", "sv"} <= set(context.config[PAPER]["languages"]):
+        if "sl" in context.config[PAPER]["languages"] and "sv" in pud_languages(context.config):
             notes.append("Swedish stands in for Slovenian, which has no parallel sentences.")
         return Table(stub="task", columns=heads, rows=rows, notes=notes)
 
@@ -196,7 +196,7 @@ def by_target(name: str) -> Callable[[Context], Table]:
                 group = f"from {language(source)}"
                 rows.append(source_row(context, context.printed, name, source, target, group, label))
         heads = columns(paper["layer_pairs"])
-        notes = [DELTA_NOTE, MEAN_NOTE, *slovenian_note(context.config)]
+        notes = [DELTA_NOTE, MEAN_NOTE, *slovenian_note(context.config, name)]
         title = f"({METRICS[name]})"
         return Table(title=title, stub="target", columns=heads, rows=rows, notes=notes, shading=PAIRS)
 

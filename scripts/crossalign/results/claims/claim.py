@@ -2,7 +2,7 @@
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import filter as filter_names
 from fnmatch import fnmatchcase
@@ -42,8 +42,9 @@ class Claim:
 
     `given` names the quantities; `test` is what the sentence says in kind, judged in every run; `number` what it says
     in amount, judged where languages and models are the paper's and the printed number is not in `doubt`. `says` tells
-    the quantities in a sentence. A claim on the sizes of `data` depends on no model. `over` is the place in the config
-    of the languages that a claim speaks of as a whole. A claim with a `reason` cannot be checked.
+    the quantities in a sentence. A claim on the sizes of `data` depends on no model. `over` are the languages that a
+    claim speaks of as a whole: their place in the config, or what finds them in one. A claim with a `reason` cannot be
+    checked.
 
     `learnt` are tasks with the scores that must be above guessing, or there is nothing to check. `shape`: about
     similarity over layers, and judged a second time with the length of sentences taken out. `same_as`: the claim
@@ -59,7 +60,7 @@ class Claim:
     reason: str = ""
     is_setting: bool = False
     data: tuple[DataSet, ...] = ()
-    over: str = ""
+    over: str | Callable[[dict], Sequence[str]] = ""
     learnt: Mapping[str, Quantity] = field(default_factory=dict)
     shape: bool = False
     same_as: str = ""
@@ -297,13 +298,15 @@ def papers_config() -> dict:
     return load([])
 
 
-def other_languages(config: dict, key: str) -> str:
-    """In words; empty where the list at `key` (`anc.norm_languages`) has all of the paper's languages and no other."""
+def listed(config: dict, key: str) -> list[str]:
+    """The languages at a place in the config."""
     study, name = key.split(".")
-    ours, theirs = (
-        [lang for lang in each[study][name] if lang not in each[study].get("extra_targets", ())]
-        for each in (config, papers_config())
-    )
+    return config[study][name]
+
+
+def other_languages(config: dict, over: str | Callable[[dict], Sequence[str]]) -> str:
+    """In words; empty where `over` (`anc.norm_languages`) are all of the paper's languages and no other."""
+    ours, theirs = (over(each) if callable(over) else listed(each, over) for each in (config, papers_config()))
     parts = {
         "without": [lang for lang in theirs if lang not in ours],
         "with": [lang for lang in ours if lang not in theirs],
