@@ -70,7 +70,7 @@ def _columns(source: Source, least: int) -> Iterator[list[str]]:
 
 
 def _qamr(source: Source, sentences: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Questions on one sentence each; an answer is a list of word numbers, of which the first stretch is taken."""
+    """Questions on one sentence each; an answer is a list of word numbers. Those that are not in a row give none."""
     for number, fields in enumerate(_columns(source, 7), 1):
         if fields[0] not in sentences:
             raise wrong(

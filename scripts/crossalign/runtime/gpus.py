@@ -335,13 +335,7 @@ class Claim:
             os.close(lock)
 
     def _lock(self, name: str) -> int | None:
-        lock = _open(self.folder / f"{name}.lock")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        except BlockingIOError:
-            os.close(lock)
-            return None
+        return mps.take(_open(self.folder / f"{name}.lock"))
 
     def _is_held(self, name: str) -> bool:
         if (lock := self._lock(name)) is None:

@@ -112,13 +112,18 @@ def kept(place: Path) -> bool:
 def lock_alone(file: Path) -> int | None:
     """A lock that nobody else holds on a file, or None."""
     with contextlib.suppress(OSError):
-        lock = _open(file)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        except BlockingIOError:
-            os.close(lock)
+        return take(_open(file))
     return None
+
+
+def take(lock: int) -> int | None:
+    """An open file with its lock taken; closed, and None, where somebody else holds it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock
+    except BlockingIOError:
+        os.close(lock)
+        return None
 
 
 def failed(place: Path) -> bool:
