@@ -14,6 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ TINY_CONFIG: dict[str, Any] = {
     },
     "bilstm": {"layers": 1, "hidden": 16, "characters": 8, "words": 8},
 }
+# Models that are written at the same time; each takes the memory of its largest file.
+WRITERS = 4
 # Bytes of all data of the papers, uncompressed; about.
 DATA = 2_500_000_000
 # What results take beside the mirror: prepared data, vectors of the largest model, models in training.
@@ -168,17 +171,24 @@ def pieces_of(settings: dict[str, Any], size: int, lines: int) -> list[str]:
     return [piece for piece in sorted(found, key=found.get) if piece not in SPECIALS["bert"]]
 
 
-def write_models(names: Iterable[str], out: Path, settings: dict[str, Any], tiny: bool) -> None:
-    """The folders of models that are not complete yet."""
-    from tools.stand_ins import published, write_model
+def write_models(names: Iterable[str], out: Path, settings: dict[str, Any], tiny: bool, jobs: int) -> None:
+    """The folders of models that are not complete yet, the largest first."""
+    from tools.stand_ins import model_bytes, published, write_model
 
     left = [name for name in names if not (out / "models" / name / SUMS).exists()]
     if not left:
         return
     pieces = pieces_of(settings, TINY_PIECES, 20) if tiny else pieces_of(settings, PIECES, 500)
-    for name in left:
+    layouts = {name: published(name, len(pieces), tiny) for name in left}
+
+    def write(name: str) -> None:
         print(f"model {name}", flush=True)
-        write_model(out / "models" / name, published(name, len(pieces), tiny), pieces, sum(name.encode()))
+        write_model(out / "models" / name, layouts[name], pieces, sum(name.encode()))
+
+    # Copying, writing and summing leave the interpreter to other threads.
+    with ThreadPoolExecutor(min(jobs, WRITERS)) as writers:
+        for _ in writers.map(write, sorted(left, key=lambda name: -model_bytes(layouts[name]))):
+            pass
 
 
 def write_sums(out: Path, paths: list[str], models: list[str]) -> None:
@@ -229,10 +239,12 @@ def write_mirror(
         check_room(out, size + (0 if tiny else BESIDE + 2 * DATA * bool(absent)))
     check_stamp(out, {"world": settings, "tiny": tiny})
     try:
-        if absent:
-            print(f"data: {len(absent)} files", flush=True)
-            write_world(settings, out, absent, jobs)
-        write_models(models, out, settings, tiny)
+        with ThreadPoolExecutor(1) as aside:
+            written = aside.submit(write_models, models, out, settings, tiny, jobs)
+            if absent:
+                print(f"data: {len(absent)} files", flush=True)
+                write_world(settings, out, absent, jobs)
+            written.result()
         write_sums(out, paths, models)
     except Exception as error:
         if getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error):

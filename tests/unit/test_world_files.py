@@ -260,3 +260,38 @@ def test_errors_name_what_is_wrong(tmp_path: Path) -> None:
         write_world(small_settings(), tmp_path, jobs=0)
     with pytest.raises(UserError, match="scale 'huge' is unknown"):
         write_world(small_settings(), tmp_path, scale="huge")
+
+
+def test_large_sets_repeat_their_entries(made: Path, tmp_path: Path) -> None:
+    only = ["nli/multinli", "qa/squad/train", "bitext/wikimatrix/WikiMatrix.en-hi", "truth/links-hi", "truth/bitext-hi"]
+    only += ["text/wikipedia/ug", "text/narabizi", "ner/wikiann"]
+    write_world({**small_settings(), "distinct": 4}, tmp_path, only)
+    before, after = _inference_records(made), _inference_records(tmp_path)
+    assert len(after) == len(before) == 60
+    assert [record["sentence1"] for record in after] == [record["sentence1"] for record in before[:4]] * 15
+    assert len({record["pairID"] for record in after}) == 60
+    asked = [_asked_in(folder / "qa/squad/train-v1.1.json") for folder in (made, tmp_path)]
+    assert len(asked[0]) == len(asked[1]) == len({item["id"] for item in asked[1]}) == 11
+    assert len({item["question"] for item in asked[1]}) < len({item["question"] for item in asked[0]})
+    raw = _raw_pairs(tmp_path, "hi")
+    assert len(set(raw)) == len(raw) == 60  # a pair that came twice would be dropped
+    assert [float(line.split("\t")[0]) for line in raw] == sorted(float(line.split("\t")[0]) for line in raw)[::-1]
+    assert raw[1] == raw[0].replace("\t", "\t1 ")
+    links = (tmp_path / "truth/links-hi.txt").read_text().splitlines()
+    assert links[1].split() == [
+        "0-0",
+        *("-".join(str(int(n) + 1) for n in pair.split("-")) for pair in links[0].split()),
+    ]
+    lines = (tmp_path / "text/narabizi/narabizi.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 6 and lines[4] == f"1 {lines[0]}"
+
+
+def _inference_records(folder: Path) -> list[dict]:
+    with zipfile.ZipFile(folder / "nli/multinli_1.0.zip") as archive:
+        lines = archive.read("multinli_1.0/multinli_1.0_train.jsonl").decode().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def _asked_in(file: Path) -> list[dict]:
+    articles = json.loads(file.read_text(encoding="utf-8"))["data"]
+    return [item for article in articles for paragraph in article["paragraphs"] for item in paragraph["qas"]]

@@ -189,6 +189,12 @@ class SentencePair:
     links: list[tuple[int, int]]
 
 
+def again(pair: SentencePair, time: int) -> SentencePair:
+    """A pair with a number in front of both sides, so that it is another one."""
+    raw, forms = tuple(f"{time} {side}" for side in pair.raw), tuple([str(time), *side] for side in pair.tokens)
+    return SentencePair(pair.score, raw, forms, [(0, 0), *((a + 1, b + 1) for a, b in pair.links)])
+
+
 def links(source: list[Word], target: list[Word]) -> list[tuple[int, int]]:
     """Links between written tokens that render the same meaning."""
     places: dict[tuple[int, str], list[int]] = {}
@@ -320,13 +326,20 @@ class Library:
             sentences.append(text(words))
         return title, sentences
 
-    def articles(self, source: str, sentences: int) -> list[tuple[str, list[str]]]:
-        """Articles with as many sentences as asked for, the last one cut."""
+    def articles(self, source: str, sentences: int, distinct: int) -> list[tuple[str, list[str]]]:
+        """Articles with as many sentences as asked for, the last one cut.
+
+        After so many distinct sentences the articles come again, with a number in front of each sentence.
+        """
         out: list[tuple[str, list[str]]] = []
-        missing, number = sentences, 0
-        while missing > 0:
-            title, lines = self.article(source, number)
+        missing = sentences
+        while missing > max(0, sentences - distinct):
+            title, lines = self.article(source, len(out))
             out.append((title, lines[:missing]))
             missing -= len(out[-1][1])
-            number += 1
+        drawn = tuple(out)
+        while missing > 0:
+            title, lines = drawn[len(out) % len(drawn)]
+            out.append((title, [f"{len(out) // len(drawn)} {line}" for line in lines[:missing]]))
+            missing -= len(lines)
         return out

@@ -1,8 +1,10 @@
 """Which files the world has, in which container, and one function per raw format that makes the content."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from crossalign.world.corpora import (
@@ -10,6 +12,7 @@ from crossalign.world.corpora import (
     Mining,
     add_interjection,
     add_noise,
+    again,
     conll2003_lines,
     conllu,
     news_sentence,
@@ -33,6 +36,11 @@ XNLI_COLUMNS = [
     "sentence1", "sentence2", "promptID", "pairID", "genre", "label1", "label2", "label3", "label4", "label5",
     "sentence1_tokenized", "sentence2_tokenized", "match",
 ]  # fmt: skip
+
+
+def _distinct(world: "World", count: int) -> int:
+    """How many of so many entries are drawn; the others repeat them."""
+    return min(count, world.settings.get("distinct", count))
 
 
 def treebank(world: "World", name: str, split: str) -> str:
@@ -78,8 +86,9 @@ def wikiann(world: "World", code: str, size: str, split: str) -> str:
     grammar, renderer = world.grammar(spec["domain"]), world.renderer(code)
     rng = dice(world.seed, "wikiann", code, split)
     counts = spec.get("counts", {}).get(code, spec[size])
-    entries = [wikiann_entry(rng, grammar, renderer, spec["headings"]) for _ in range(counts.get(split, 0))]
-    return wikiann_text(code, entries)
+    count = counts.get(split, 0)
+    drawn = [wikiann_entry(rng, grammar, renderer, spec["headings"]) for _ in range(_distinct(world, count))]
+    return wikiann_text(code, list(islice(cycle(drawn), count)))
 
 
 def conll2003(world: "World", split: str) -> str:
@@ -97,8 +106,8 @@ def conll2003(world: "World", split: str) -> str:
 def multinli(world: "World") -> str:
     """English training pairs, one JSON object a line."""
     spec, english = world.settings["nli"], world.renderer("en")
-    out = []
-    for number in range(spec["train"]):
+    drawn = []
+    for number in range(_distinct(world, spec["train"])):
         pair = world.inference.pair("multinli", number)
         rng = dice(world.seed, "multinli", number)
         undecided = rng.random() < spec["undecided"]
@@ -107,8 +116,8 @@ def multinli(world: "World") -> str:
             "annotator_labels": list(LABELS) if undecided else [pair.label],
             "genre": pick(rng, GENRES),
             "gold_label": "-" if undecided else pair.label,
-            "pairID": f"{number}{pair.label[0]}",
-            "promptID": str(number),
+            "pairID": "",
+            "promptID": "",
             "sentence1": premise,
             "sentence1_binary_parse": "",
             "sentence1_parse": "",
@@ -116,7 +125,11 @@ def multinli(world: "World") -> str:
             "sentence2_binary_parse": "",
             "sentence2_parse": "",
         }
-        out.append(json.dumps(record, ensure_ascii=False) + "\n")
+        drawn.append((record, pair.label[0]))
+    out = []
+    for number, (record, label) in enumerate(islice(cycle(drawn), spec["train"])):
+        named = record | {"pairID": f"{number}{label}", "promptID": str(number)}
+        out.append(json.dumps(named, ensure_ascii=False) + "\n")
     return "".join(out)
 
 
@@ -164,14 +177,19 @@ def extension(world: "World", code: str) -> str:
 def squad(world: "World", source: str, split: str, context: str, question: str, questions: int) -> str:
     """A file in SQuAD's form; every five paragraphs are an article."""
     per_paragraph = world.settings["qa"]["questions"]
+    drawn = []
+    for number in range(math.ceil(_distinct(world, questions) / per_paragraph)):
+        paragraph = world.reading.paragraph(source, split, number)
+        drawn.append(squad_paragraph(paragraph, world.renderer(context), world.renderer(question)))
     articles: list[dict[str, Any]] = []
-    for number in range(-(-questions // per_paragraph)):
+    for number in range(math.ceil(questions / per_paragraph)):
         if number % 5 == 0:
             articles.append({"title": f"{source}_{split}_{number // 5 + 1}", "paragraphs": []})
-        paragraph = world.reading.paragraph(source, split, number)
-        made = squad_paragraph(paragraph, world.renderer(context), world.renderer(question))
-        made["qas"] = made["qas"][: questions - number * per_paragraph]
-        articles[-1]["paragraphs"].append(made)
+        time, place = divmod(number, len(drawn))
+        asked = drawn[place]["qas"][: questions - number * per_paragraph]
+        # Questions that come again are others by their names.
+        asked = [item | {"id": f"{item['id']}-{time}"} for item in asked] if time else asked
+        articles[-1]["paragraphs"].append(drawn[place] | {"qas": asked})
     return json.dumps({"data": articles, "version": "1.1"}, ensure_ascii=False)
 
 
@@ -179,7 +197,11 @@ def bitext(world: "World", code: str) -> dict[str, str]:
     """Mined pairs as `raw` text, as `tokens`, and their true `links`."""
     spec = world.settings["bitext"]
     mining = Mining(world.grammar(spec["domain"]), world.renderer("en"), world.renderer(code), spec)
-    pairs = mining.draw(dice(world.seed, "bitext", code), spec["pairs"])
+    drawn = mining.draw(dice(world.seed, "bitext", code), _distinct(world, spec["pairs"]))
+    # All that have a score, one after another: mined pairs are ordered by it.
+    times = math.ceil(spec["pairs"] / max(1, len(drawn)))
+    every = (again(pair, time) if time else pair for pair in drawn for time in range(times))
+    pairs = list(islice(every, spec["pairs"]))
     return {
         "raw": "".join(f"{pair.score:.6f}\t{pair.raw[0]}\t{pair.raw[1]}\n" for pair in pairs),
         "tokens": "".join(
@@ -200,7 +222,8 @@ def wikipedia(world: "World", code: str) -> dict[str, list[str]]:
     kind = "seen" if code in world.settings["seen"] else "unseen"
     library = _library(world, code)
     spec = world.settings["text"]
-    articles = library.articles("wikipedia", spec.get("counts", {}).get(code, spec[world.scale][kind]))
+    count = spec.get("counts", {}).get(code, spec[world.scale][kind])
+    articles = library.articles("wikipedia", count, _distinct(world, count))
     gap = " " if library.renderer.language.spaced else ""
     if code in spec["alphabets"]:
         articles.insert(0, _alphabets(world, library))
@@ -227,7 +250,8 @@ def _alphabets(world: "World", library: Library) -> tuple[str, list[str]]:
 
 def cc100(world: "World", code: str) -> str:
     """One sentence a line, a blank line between documents."""
-    articles = _library(world, code).articles("cc100", world.settings["text"][world.scale]["cc100"])
+    count = world.settings["text"][world.scale]["cc100"]
+    articles = _library(world, code).articles("cc100", count, _distinct(world, count))
     return "\n".join("".join(line + "\n" for line in sentences) for _, sentences in articles)
 
 
@@ -235,12 +259,16 @@ def narabizi(world: "World", code: str) -> str:
     """Chat messages, one a line."""
     grammar, renderer, rng = world.grammar("tweets"), world.renderer(code), dice(world.seed, "narabizi")
     noise = world.settings["domains"]["tweets"]["noise"]
-    out = []
-    for _ in range(world.settings["text"][world.scale]["narabizi"]):
+    count = world.settings["text"][world.scale]["narabizi"]
+    drawn = []
+    for _ in range(_distinct(world, count)):
         words = renderer.render(grammar.sentence(rng))
         add_noise(rng, words, noise)
-        out.append(text(words) + "\n")
-    return "".join(out)
+        drawn.append(text(words) + "\n")
+    every = (
+        f"{time} {line}" if time else line for time in range(math.ceil(count / max(1, len(drawn)))) for line in drawn
+    )
+    return "".join(islice(every, count))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ DOMAIN_SHARES = [
 
 SCHEMA: dict[str, Any] = {
     "seed": SIZE,
+    "distinct": SIZE,
     "concepts": {
         "topics": ANY, "topic_pull": SIZE, "international": SHARE, "conversion": SHARE, "homonyms": SHARE,
         "nouns": {"*": SIZE}, "verbs": ANY, "adjectives": ANY, "adverbs": {"manner": SIZE, "time": SIZE},
@@ -61,8 +62,9 @@ SCHEMA: dict[str, Any] = {
         "pretraining": {"seen": SIZE, "unseen": SIZE, "cc100": SIZE, "narabizi": SIZE},
     },
 }  # fmt: skip
-# `counts`: how many of a language, where that is not what its group has.
-OPTIONAL = {"same_as", "train", "dev", "counts", *BRANCH}
+# `counts`: how many of a language, where that is not what its group has. `distinct`: where a set has more entries, they
+# come again.
+OPTIONAL = {"same_as", "train", "dev", "counts", "distinct", *BRANCH}
 
 
 def load_settings(path: str | Path, override: dict[str, Any] | None = None) -> dict[str, Any]:
