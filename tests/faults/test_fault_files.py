@@ -3,7 +3,10 @@
 import itertools
 import json
 import re
+import resource
 import sys
+from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -93,6 +96,49 @@ def half_way(finetune, tmp_path, monkeypatch):
 
 def everything_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+# ---- no memory -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_more_memory():
+    """This process gets 64 MB more than it has, and no more."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.parametrize("allocate", [lambda: torch.empty(1 << 30), lambda: bytes(1 << 32)], ids=["torch", "Python"])
+def test_a_machine_with_less_memory_than_a_training_needs(finetune, undisturbed, tmp_path, monkeypatch, allocate):
+    save, out = Checkpoints.save, tmp_path / "out"
+
+    def saved_then_short(self, tensors, notes):
+        save(self, tensors, notes)
+        with no_more_memory():
+            allocate()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", saved_then_short)
+        status, said = finetune(out, tmp_path / "checkpoints")
+    assert status == 1
+    assert said.startswith("error: no memory left on this machine; run fewer jobs at a time")
+    assert "Traceback" not in said and not out.exists()
+    assert finetune(out, tmp_path / "checkpoints")[0] == 0
+    assert json.loads((out / "training.json").read_text())["resumed"] == 1
+    assert (out / "model/model.safetensors").read_bytes() == undisturbed
+
+
+def test_other_errors_keep_their_traceback():
+    def broken():
+        raise RuntimeError("the sizes do not match")
+
+    with pytest.raises(RuntimeError, match="the sizes do not match"):
+        run_main(broken)
 
 
 # ---- no room -------------------------------------------------------------------------------------------------------

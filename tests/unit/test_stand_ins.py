@@ -161,4 +161,4 @@ def test_stand_ins_of_two_sizes_do_not_mix(tmp_path, monkeypatch):
 
 def test_the_override_of_the_world_is_one(root):
     told = yaml.safe_load((root / "resources" / "rehearsal" / "world.yaml").read_text(encoding="utf-8"))
-    assert set(told) <= {"domains", "treebanks", "bitext", "text", "nli", "qa"}
+    assert set(told) <= {"distinct", "domains", "treebanks", "bitext", "text", "nli", "qa"}
