@@ -46,9 +46,9 @@ TINY_CONFIG: dict[str, Any] = {
     | {"word_pairs": 20},
     "anc": {"sentences": TINY},
     "finetune": {"defaults": {"max_length": 64}},
-    "mlm": {"block": 32, "batch": 4},
+    "mlm": {"block": 16, "batch": 4},
     "pretrain": {
-        "models": {"mono-*": {"layers": 2, "hidden": 32, "heads": 4, "intermediate": 64, "block": 32, "batch": 4}},
+        "models": {"mono-*": {"layers": 2, "hidden": 32, "heads": 4, "intermediate": 64, "block": 16, "batch": 4}},
         "vocabularies": {"mono-*": {"size": 500}},
     },
     "bilstm": {"layers": 1, "hidden": 16, "characters": 8, "words": 8},
