@@ -7,7 +7,7 @@ from crossalign.catalog.config import pair_count
 from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
 from crossalign.catalog.studied import backend_of
-from crossalign.catalog.targets import preset, trials_of
+from crossalign.catalog.targets import ner_sentences, preset, trials_of
 from crossalign.catalog.trained_models import trained_model, trained_vocabulary
 from crossalign.engine.hyperparameters import (
     AdjustmentSettings,
@@ -49,7 +49,13 @@ def prepare_options(config: dict, data: DataSet) -> str:
             roots = data.plain in SEVERAL_ROOTS
             return options(fold=data.fold, part=part, several_roots=roots, transliterate=latin)
         case "ner":
-            return options(format=data.family, lang=data.languages[0], split=data.split, transliterate=latin)
+            return options(
+                format=data.family,
+                lang=data.languages[0],
+                split=data.split,
+                max_sentences=ner_sentences(config, data),
+                transliterate=latin,
+            )
         case "nli":
             mixed = data.family == "xnlimixed"
             return options(

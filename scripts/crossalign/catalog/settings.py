@@ -254,6 +254,7 @@ class Adjust(Section):
     )
     word_pairs: Positive = key("word pairs of each kind in a panel of distances")
     coin_seed: int = key("the seed of the coin of mixed-language XNLI", ge=0)
+    seeds: Seeds | None = key("seeds of the adjusted and fine-tuned models; null: those of the run")
 
 
 class Talk(Section):
@@ -495,6 +496,7 @@ class Config(Section):
         default={},
     )
     seeds: Seeds = key("seeds of the runs whose mean is reported")
+    ner_sentences: Positive | None = key("sentences of a dev or test set of NER at most; null: all")
     downloads: Downloads
     datasets: dict[str, LabelledSet] = key(
         "labelled data sets of your choice: the Wolof set of the entry `mine` is mine_wo (wo_mine for POS tags)",
