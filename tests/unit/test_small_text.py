@@ -195,3 +195,16 @@ def test_what_the_small_run_is_fine_tuned_on(small):
     assert {"nli/snli_1.0.zip", "nli/multinli_1.0.zip", "qa/qamr/dev.tsv"} <= set(files)
     papers = catalog_of(load([])).runs(["adjust/table2"])
     assert {getattr(run, "source", "multinli_en") for run in papers} == {"multinli_en"}
+
+
+def test_the_vocabulary_is_looked_at_on_the_text_of_every_unseen_language(small):
+    inputs = Inputs(catalog_of(small))
+    job = inputs.job(inputs.coverage)
+    assert job.inputs["model"] == ["results/small/vocabularies/small/tokenizer.json"]
+    assert {"open_ug", "open_fo"} <= {path.split("/")[-2] for path in job.inputs["texts"]}
+    assert len(job.inputs["texts"]) == len(small["talk"]["languages"])
+    assert inputs.coverage in inputs.target("talk") and inputs.coverage in inputs.target("all")
+    # It is no item of a paper, and fetches no model for its own sake.
+    assert inputs.coverage not in inputs.target("anc") and "coverage" not in "".join(inputs.items_of("all"))
+    alone = Inputs(catalog_of(load([]) | {"items": ["talk/table3"]}))
+    assert alone.coverage not in alone.target("all")
