@@ -21,6 +21,9 @@ from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, Pre
 from crossalign.fetch.labelled import HubSplit
 from crossalign.fetch.register import Dataset
 
+# Of each Wikipedia that stands for open text: about what the largest open texts have.
+OPEN_SENTENCES = 300_000
+
 
 def options(**values: object) -> str:
     """Options in the order given, quoted for the shell; those that are None, False or empty are left out."""
@@ -80,6 +83,8 @@ def prepare_options(config: dict, data: DataSet) -> str:
             # CC100 is far larger than what is read of it: every language gives the same number of sentences.
             anc = config["anc"]
             share = anc["pretraining_sentences"] // (1 + len(anc["norm_languages"])) if form == "cc100" else None
+            if form == "wikipedia" and config.get("open_text") == "wikipedia":
+                share = OPEN_SENTENCES
             # The rows whose similarity is measured are not learnt.
             skip = anc["sentences"] if form == "mix" else None
             return options(

@@ -498,6 +498,10 @@ class Config(Section):
     seeds: Seeds = key("seeds of the runs whose mean is reported")
     ner_sentences: Positive | None = key("sentences of a dev or test set of NER at most; null: all")
     downloads: Downloads
+    open_text: Literal["open", "wikipedia"] = key(
+        "what is read where a text is `open`: the sources of resources/mixtures.tsv, or Wikipedia in their place",
+        default="open",
+    )
     datasets: dict[str, LabelledSet] = key(
         "labelled data sets of your choice: the Wolof set of the entry `mine` is mine_wo (wo_mine for POS tags)",
         default={},
