@@ -97,6 +97,7 @@ def test_the_small_run_keeps_its_text_apart_from_all_it_is_tested_on(small):
         seen |= set(job.inputs["apart"])
         assert all(data.languages[0] in path or "xnlimixed" in path for path in job.inputs["apart"])
         assert "--overlap 8" in prepare_options(small, data)
+    assert {path.split("/")[3] for path in seen} == {"trees", "ner", "nli", "qa", "parallel"}
     languages = {data.languages[0] for data in texts}
     missed = {data for data in tested if not data.latin and inputs.set(data) not in seen}
     assert not {data for data in missed if languages & set(data.languages)}
