@@ -47,6 +47,24 @@ rule audit_tokenizer:
         "{params.program} --model {params.model:q} --treebanks {params.treebanks} --out {output:q} > {log:q} 2>&1"
 
 
+rule audit_coverage:
+    input:
+        unpack(reads(INPUTS.coverage)),
+    output:
+        INPUTS.coverage,
+    log:
+        f"{LOGS}/audit_coverage.log",
+    conda:
+        "../envs/torch.yaml"
+    params:
+        program=program("audit_coverage.py"),
+        code_hash=code("audit_coverage.py"),
+        model=lambda wildcards, input: parent(input.model),
+        texts=lambda wildcards, input: named_texts(input.texts),
+    shell:
+        "{params.program} --model {params.model:q} --texts {params.texts} --out {output:q} > {log:q} 2>&1"
+
+
 rule embed_words:
     input:
         unpack(reads(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy")),

@@ -5,7 +5,9 @@ Example:
         --source results/demo/downloads/ner/wikiann/panx_dataset.zip
 """
 
-from crossalign.data.command import only_source, parser, prepared
+from itertools import islice
+
+from crossalign.data.command import only_source, parser, positive, prepared
 from crossalign.data.lines import Source, write_rows
 from crossalign.data.ner import FORMATS, read_ner, tag_set
 from crossalign.data.report import Report
@@ -16,14 +18,16 @@ from crossalign.runtime.errors import run_main
 def main() -> None:
     """Read, transliterate, write."""
     latin_help = "write the tokens in Latin letters"
-    args = parser(__doc__, sorted(FORMATS), lang="", split=True, transliterate=latin_help).parse_args()
+    options = parser(__doc__, sorted(FORMATS), lang="", split=True, transliterate=latin_help)
+    options.add_argument("--max-sentences", type=positive, help="the first so many alone (default: all)")
+    args = options.parse_args()
     report = Report()
     form = FORMATS[args.format]
     # WikiANN is a zip of one packed folder a language.
     source = Source(only_source(args), f"{args.lang}.tar.gz!{args.split}")
     report.facts["tags"] = tag_set(form.classes)
     with source.open() as stream, prepared(args, report) as out:
-        rows = read_ner(stream, source.name, form, args.lang, args.split, report)
+        rows = islice(read_ner(stream, source.name, form, args.lang, args.split, report), args.max_sentences)
         if args.transliterate:
             latin = transliterator(args.transliterate)
             report.facts["transliterated"] = args.transliterate

@@ -51,6 +51,7 @@ def dry_run(text, folder, root):
         (["config.demo.yaml"], ["all"], {}),
         (["config.demo.yaml"], ["data", "talk"], {}),
         (["config.small.yaml"], ["all"], {"seeds": [1]}),
+        (["config.small.yaml"], ["talk"], {"seeds": [1], "open_text": "wikipedia"}),
     ],
 )
 def test_every_job_reads_and_writes_what_the_catalog_says(root, tmp_path, monkeypatch, files, targets, changes):

@@ -8,6 +8,8 @@ from made_results import load
 
 from crossalign.analysis.indexes import ANC, CCA, CKA
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
+from crossalign.catalog.commands import prepare_options
+from crossalign.catalog.params import distance_options
 from crossalign.catalog.runs import count, kind_of
 from crossalign.catalog.sets import DataSet, parse_set, raw_files
 from crossalign.catalog.targets import evaluation_sets, training_sets
@@ -86,6 +88,25 @@ def test_what_a_change_of_the_config_adds(config):
     wider = catalog_of(config | {"align-predict": paper | {"languages": [*paper["languages"], "vi"]}})
     assert wider.runs() == old.runs()
     assert wider.sets() > old.sets()
+
+
+def test_adjust_may_have_fewer_seeds(config):
+    fewer = config | {"adjust": config["adjust"] | {"seeds": [2, 3]}}
+    old, new = (catalog_of(one) for one in (config, fewer))
+    adjusted = [run for run in new.runs() if getattr(run, "preset", "").startswith("adjust-")]
+    assert {run.seed for run in adjusted} == {2, 3}
+    assert new.runs(["align-predict/table1"]) == old.runs(["align-predict/table1"])
+    assert count(new.needs("adjust/table8").runs)["fine-tuning"] == 22
+    # The histograms and the word pairs, which are none of those adjusted on, go by the first seed of these.
+    assert {run.seed for run in new.needs("adjust/figure2").runs if hasattr(run, "seed")} == {2}
+    assert distance_options(fewer).endswith("--skip-seeds 2") and distance_options(config).endswith("--skip-seeds 1")
+
+
+def test_training_sets_of_ner_are_whole_where_test_sets_are_not(config):
+    fewer = config | {"ner_sentences": 2000}
+    for split, told in (("train", False), ("dev", True), ("test", True)):
+        assert ("--max-sentences 2000" in prepare_options(fewer, DataSet("ner", "wikiann_de", split))) == told
+    assert "--max-sentences" not in prepare_options(config, DataSet("ner", "wikiann_de", "test"))
 
 
 def test_every_download_is_registered(config, root):

@@ -192,6 +192,11 @@ def test_sharing_cards_shortens_the_small_run(root, registers, tmp_path):
     assert chain <= many.wall_time() < shared.wall_time()
 
 
+def test_the_small_run_takes_two_hours_of_a_card(root, registers, tmp_path):
+    plan = estimate(root, registers, tmp_path, ["config.small.yaml"], share=12, cores=16)  # as in profiles/small
+    assert plan.totals().gpu_seconds <= 2 * 3600
+
+
 def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path):
     plan = estimate(root, registers, tmp_path, ["config.small.yaml"])
     made = {job.subject.name: plan.price(name).seconds for name, job in plan.jobs.items() if job.rule == "pretrain"}
@@ -274,6 +279,9 @@ def test_sizes_come_from_reports_then_from_what_is_published(root, tmp_path):
     assert sizes.of(DataSet("trees", "gsw_uzh+fold1", "train")) == 60
     assert sizes.of(DataSet("ner", "wikiann_ug+latn", "train")) == 100
     assert sizes.of(DataSet("bitext", "wikimatrix_ru", "pool")) == 250000
+    fewer = Sizes(load([]) | {"ner_sentences": 2000}, tmp_path, root / "resources" / "sizes.tsv", root)
+    sets = [DataSet("ner", name, split) for name in ("wikiann_de", "wikiann_hi") for split in ("train", "test")]
+    assert [fewer.of(data) for data in sets] == [20000, 2000, 5000, 1000]
     report = tmp_path / "data" / "trees" / "en_ewt" / "train.report.json"
     report.parent.mkdir(parents=True)
     report.write_text('{"read": 8, "kept": 7}')

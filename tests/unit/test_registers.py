@@ -108,7 +108,7 @@ def test_non_commercial_data_say_so(datasets: list[Dataset]) -> None:
 def test_manual_rows_explain_themselves(datasets: list[Dataset]) -> None:
     manual = {row.path: row for row in datasets if row.url.startswith("manual:")}
     folders = {PurePosixPath(path).parent.name for path in manual}
-    assert folders == {"bible", "conll2003", "en_lexnorm", "narabizi", "open"}
+    assert folders == {"bible", "conll2003", "en_lexnorm", "narabizi", "open", "wikipedia"}
     for row in manual.values():
         assert not row.mirror
         assert ";" in row.use, f"{row.path}: says what it is for, but not what to do"

@@ -13,14 +13,16 @@ from crossalign.catalog.commands import prepare_options, pretrain_options
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.params import letters_option, start_option
-from crossalign.catalog.sets import DataSet
+from crossalign.catalog.sets import DataSet, text_set
 from crossalign.catalog.targets import having
 from crossalign.catalog.trained_models import texts_of, trained_model
 from crossalign.data.conllu import read_tagged
 from crossalign.data.report import Report
 from crossalign.data.text import Apart
 from crossalign.engine.tokenizer import letters_of, train_vocabulary
+from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
+from crossalign.papers.talk.tables import sources
 from crossalign.runtime.errors import UserError
 
 TREE = """# sent_id = 1
@@ -95,6 +97,7 @@ def test_the_small_run_keeps_its_text_apart_from_all_it_is_tested_on(small):
         seen |= set(job.inputs["apart"])
         assert all(data.languages[0] in path or "xnlimixed" in path for path in job.inputs["apart"])
         assert "--overlap 8" in prepare_options(small, data)
+    assert {path.split("/")[3] for path in seen} == {"trees", "ner", "nli", "qa", "parallel"}
     languages = {data.languages[0] for data in texts}
     missed = {data for data in tested if not data.latin and inputs.set(data) not in seen}
     assert not {data for data in missed if languages & set(data.languages)}
@@ -195,3 +198,41 @@ def test_what_the_small_run_is_fine_tuned_on(small):
     assert {"nli/snli_1.0.zip", "nli/multinli_1.0.zip", "qa/qamr/dev.tsv"} <= set(files)
     papers = catalog_of(load([])).runs(["adjust/table2"])
     assert {getattr(run, "source", "multinli_en") for run in papers} == {"multinli_en"}
+
+
+def test_the_vocabulary_is_looked_at_on_the_text_of_every_unseen_language(small):
+    inputs = Inputs(catalog_of(small))
+    job = inputs.job(inputs.coverage)
+    assert job.inputs["model"] == ["results/small/vocabularies/small/tokenizer.json"]
+    assert {"open_ug", "open_fo"} <= {path.split("/")[-2] for path in job.inputs["texts"]}
+    assert len(job.inputs["texts"]) == len(small["talk"]["languages"])
+    assert inputs.coverage in inputs.target("talk") and inputs.coverage in inputs.target("all")
+    # It is no item of a paper, and fetches no model for its own sake.
+    assert inputs.coverage not in inputs.target("anc") and "coverage" not in "".join(inputs.items_of("all"))
+    alone = Inputs(catalog_of(load([]) | {"items": ["talk/table3"]}))
+    assert alone.coverage not in alone.target("all")
+
+
+def test_one_key_puts_wikipedia_in_the_place_of_open_text(small, root):
+    wikipedia = small | {"open_text": "wikipedia"}
+    catalog = catalog_of(wikipedia)
+    files, registered = catalog.files(), read_datasets(root / "resources" / "datasets.tsv")
+    assert set(files) <= set(registered)
+    assert any(path.startswith("text/open/") for path in catalog_of(small).files())
+    assert not any(path.startswith("text/open/") for path in files) and "text/wikipedia/wo.parquet" in files
+    # What was simple text stays; vocabulary, letters, stages and the models of one language read Wikipedia.
+    assert trained_model(wikipedia, "small.stage1") == trained_model(small, "small.stage1")
+    assert trained_model(wikipedia, "small")["text"] == ["mix", "wikipedia"]
+    assert trained_model(wikipedia, "mono-wo")["text"] == "wikipedia"
+    letters = Inputs(catalog).train_vocabulary("small").inputs["letters"]
+    assert "results/small/data/text/wikipedia_ug/train.txt" in letters
+    data = DataSet("text", "wikipedia_wo", "train")
+    assert Inputs(catalog).prepare(data).inputs["apart"]
+    assert "--format wikipedia --lang wo --max-sentences 300000 --overlap 8" in prepare_options(wikipedia, data)
+    assert "--max-sentences" not in prepare_options(load([]), data)
+
+
+def test_raw_text_is_named_by_what_was_read(small):
+    assert sources(text_set(small, "ug")) == ["Tatoeba", "Ntrex", "Common voice"]
+    assert sources(text_set(small, "gsw")) == ["Alsatian plays", "Noah wiki"]
+    assert sources(text_set(load([]), "gsw")) == ["Wikipedia"]

@@ -1,5 +1,6 @@
 """The models of a study, found before it is planned: folders, the hub on the loopback, and what is refused."""
 
+import csv
 import json
 import runpy
 import subprocess
@@ -10,7 +11,7 @@ import yaml
 from tests.unit.tokenizers_for_tests import bert_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from crossalign.engine.vocabulary import audit
+from crossalign.engine.vocabulary import audit, coverage
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
@@ -122,6 +123,24 @@ def test_letters_spelt_in_bytes():
     assert found["en"]["bytes"] == 0.0 and found["ru"]["bytes"] == 50.0
     assert found["ru"]["pieces"] == (5 + 2) / 2
     assert found["ru"]["unknown"] == 0.0
+
+
+def test_letters_that_a_vocabulary_lacks():
+    counts, lacking = coverage(bert_tokenizer(), [["the", "catx", "кот", "."]] * 5)
+    assert counts == {"words": 20, "pieces": 1.25, "unknown": 25.0, "letters": 9} and lacking[-3:] == ["к", "о", "т"]
+
+
+def test_the_coverage_as_a_program(root, tmp_path):
+    (tmp_path / "ug.txt").write_text("ئۇيغۇر 12 ꙮꙮꙮꙮꙮ\n" * 2 + "…\n", encoding="utf-8")
+    command = [sys.executable, str(root / "scripts/audit_coverage.py"), "--out", str(tmp_path / "a.csv"), "--model"]
+    command += [str(root / "resources/demo/models/mbert"), "--texts", f"ug={tmp_path}/ug.txt"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (row,) = csv.DictReader((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines())
+    assert (row["language"], row["words"]) == ("ug", "4") and "ꙮ" in row["which"] and float(row["unknown"]) >= 50
+    (tmp_path / "ug.txt").write_text("12\n", encoding="utf-8")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stderr == f"error: {tmp_path}/ug.txt: no words in it\n"
 
 
 def test_the_audit_as_a_program(root, tmp_path):

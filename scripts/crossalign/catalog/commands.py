@@ -7,7 +7,7 @@ from crossalign.catalog.config import pair_count
 from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
 from crossalign.catalog.studied import backend_of
-from crossalign.catalog.targets import preset, trials_of
+from crossalign.catalog.targets import ner_sentences, preset, trials_of
 from crossalign.catalog.trained_models import trained_model, trained_vocabulary
 from crossalign.engine.hyperparameters import (
     AdjustmentSettings,
@@ -20,6 +20,9 @@ from crossalign.engine.hyperparameters import (
 from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings, VocabularySettings
 from crossalign.fetch.labelled import HubSplit
 from crossalign.fetch.register import Dataset
+
+# Of each Wikipedia that stands for open text: about what the largest open texts have.
+OPEN_SENTENCES = 300_000
 
 
 def options(**values: object) -> str:
@@ -49,7 +52,13 @@ def prepare_options(config: dict, data: DataSet) -> str:
             roots = data.plain in SEVERAL_ROOTS
             return options(fold=data.fold, part=part, several_roots=roots, transliterate=latin)
         case "ner":
-            return options(format=data.family, lang=data.languages[0], split=data.split, transliterate=latin)
+            return options(
+                format=data.family,
+                lang=data.languages[0],
+                split=data.split,
+                max_sentences=ner_sentences(config, data),
+                transliterate=latin,
+            )
         case "nli":
             mixed = data.family == "xnlimixed"
             return options(
@@ -74,6 +83,8 @@ def prepare_options(config: dict, data: DataSet) -> str:
             # CC100 is far larger than what is read of it: every language gives the same number of sentences.
             anc = config["anc"]
             share = anc["pretraining_sentences"] // (1 + len(anc["norm_languages"])) if form == "cc100" else None
+            if form == "wikipedia" and config.get("open_text") == "wikipedia":
+                share = OPEN_SENTENCES
             # The rows whose similarity is measured are not learnt.
             skip = anc["sentences"] if form == "mix" else None
             return options(

@@ -14,7 +14,7 @@ from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, 
 from crossalign.catalog.labelled import labelled
 from crossalign.catalog.papers import papers
 from crossalign.catalog.runs import Catalog, covers_language
-from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files
+from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files, text_set
 from crossalign.catalog.studied import HUB, place_of
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
@@ -113,6 +113,8 @@ class Inputs:
         self.verdicts = {name: self.at(file) for name, file in VERDICTS.items()}
         self.page = {"page": self.at("report/index.html"), "provenance": self.at("report/provenance.json")}
         self.gathered = [self.at(f"{name}.{form}") for name in ("scores", "similarity") for form in ("csv", "parquet")]
+        # How well the vocabulary of `talk` covers its languages: beside the items, as no paper has such a table.
+        self.coverage = self.at("coverage.csv")
         self._jobs: dict[str, Job | None] = {}
         self._model_folders: dict[str, list[str]] = {}
 
@@ -170,6 +172,8 @@ class Inputs:
                 return Job("write_config", (file,))
             case [_] if file in self.gathered:
                 return self.gather_results()
+            case ["coverage.csv"]:
+                return self.audit_coverage()
             case ["verdicts.csv" | "claims.csv" | "claims.json"]:
                 return self.make_verdicts()
         raise UserError(f"no rule is known to make {file}")
@@ -201,7 +205,12 @@ class Inputs:
             return self.data(items)
         page = [self.page["page"]] if target in ("all", self.page["page"]) else []
         page += self.gathered[:1] if target == "all" else []
+        page += [self.coverage] if target in ("all", "talk") and self._covers(items) else []
         return [file for item in items for file in item_files(self.results, item).values()] + page
+
+    def _covers(self, items: Iterable[str]) -> bool:
+        """Whether the texts of the unseen languages are prepared and the model is there for items anyway."""
+        return "talk/table3" in items and Base(self.config["talk"]["base"]) in self.catalog.runs(items)
 
     def fetched(self, items: Iterable[str] | None = None) -> list[str]:
         """Every file and model that items need from outside."""
@@ -442,6 +451,13 @@ class Inputs:
         sets = sorted(data for data in self.catalog.sets_read("tokenizer", Base(model)) if data.kind == "trees")
         inputs: Files = {"treebanks": list(map(self.set, sets)), "model": self.vocabulary_of(model)}
         return Job("audit_tokenizer", (self.at("tokenizers", f"{model}.csv"),), inputs, model)
+
+    def audit_coverage(self) -> Job:
+        """How well the vocabulary of the model of `talk` covers the raw text of its languages."""
+        study = self.config["talk"]
+        texts = [self.set(text_set(self.config, lang)) for lang in study["languages"]]
+        inputs: Files = {"texts": texts, "model": self.vocabulary_of(study["base"])}
+        return Job("audit_coverage", (self.coverage,), inputs, study["base"])
 
     def distances(self, run: Run, lang: str) -> list[str]:
         """Distances of linked words in one model: a histogram and its summary."""

@@ -15,6 +15,7 @@ from crossalign.catalog.commands import continual_options, forced, options
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
+from crossalign.catalog.targets import adjust_seeds
 from crossalign.tasks import file_of
 
 
@@ -145,7 +146,7 @@ def compare_options(catalog: Catalog, run: Run, corpus: str) -> str:
 
 def distance_options(config: dict) -> str:
     """As many word pairs as the config says, from sentences that no adjusted model of the main setting has seen."""
-    paper, seed = config["adjust"], config["seeds"][0]
+    paper, seed = config["adjust"], adjust_seeds(config)[0]
     return options(pairs=paper["word_pairs"], skip_sample=pair_count(paper["pairs"]), skip_seeds=seed)
 
 

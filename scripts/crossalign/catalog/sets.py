@@ -73,10 +73,16 @@ def pool_set(config: dict, lang: str) -> DataSet:
     return DataSet("bitext", f"{config['adjust']['bitext']}_{lang}", "pool")
 
 
+def text_source(config: dict, source: str) -> str:
+    """The source of a text: Wikipedia may take the place of the open text (`open_text`)."""
+    return config.get("open_text", source) if source == "open" else source
+
+
 def text_set(config: dict, text: str, split: str = "train") -> DataSet:
     """The raw text behind `mlm-<text>` and `mono-<text>` (`talk`)."""
     lang, plus, suffix = text.partition("+")
-    return DataSet("text", f"{config['talk']['text'].get(lang, 'wikipedia')}_{lang}{plus}{suffix}", split)
+    source = text_source(config, config["talk"]["text"].get(lang, "wikipedia"))
+    return DataSet("text", f"{source}_{lang}{plus}{suffix}", split)
 
 
 def parse_set(path: str) -> DataSet:

@@ -254,6 +254,7 @@ class Adjust(Section):
     )
     word_pairs: Positive = key("word pairs of each kind in a panel of distances")
     coin_seed: int = key("the seed of the coin of mixed-language XNLI", ge=0)
+    seeds: Seeds | None = key("seeds of the adjusted and fine-tuned models; null: those of the run")
 
 
 class Talk(Section):
@@ -495,7 +496,12 @@ class Config(Section):
         default={},
     )
     seeds: Seeds = key("seeds of the runs whose mean is reported")
+    ner_sentences: Positive | None = key("sentences of a dev or test set of NER at most; null: all")
     downloads: Downloads
+    open_text: Literal["open", "wikipedia"] = key(
+        "what is read where a text is `open`: the sources of resources/mixtures.tsv, or Wikipedia in their place",
+        default="open",
+    )
     datasets: dict[str, LabelledSet] = key(
         "labelled data sets of your choice: the Wolof set of the entry `mine` is mine_wo (wo_mine for POS tags)",
         default={},

@@ -51,6 +51,12 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
     return sorted(set(chosen))
 
 
+def ner_sentences(config: dict, data: DataSet) -> int | None:
+    """How many sentences of an NER set are kept at most: all of what is trained on."""
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    return None if data.split == "train" else config.get("ner_sentences")
+
+
 def having(config: dict, key: str, task: str) -> list[str]:
     """The `sources` or target `languages` of `align-predict` that have data for a task."""
     paper = config["align-predict"]
@@ -89,6 +95,12 @@ def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
         sets += [DataSet("trees", run.source, split) for split in ("dev", "test")]
         sets += [DataSet("trees", name, "test") for name in paper["own_treebanks"].values()]
     return sets
+
+
+def adjust_seeds(config: dict) -> list[int]:
+    """The seeds of `adjust`: its own, or those of the run."""
+    # A config of an earlier run, of which a page is made again, lacks the key.
+    return config["adjust"].get("seeds") or config["seeds"]
 
 
 # TyDi QA has Russian, MLQA has not.

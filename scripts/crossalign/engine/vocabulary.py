@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from crossalign.engine.tokenizer import letters_of
 from crossalign.engine.tokens import word_pieces
 
 if TYPE_CHECKING:
@@ -64,11 +65,7 @@ def audit(
     """For each language: words, pieces per word, and in percent words with an unknown piece, words with a piece of
     less than a letter, and pieces (those with a letter, each counted once) that the reference language uses too."""
     vocabulary = Vocabulary(tokenizer)
-    cut = {}
-    for lang, sentences in texts.items():
-        sentences = list(sentences)
-        pieces = word_pieces(tokenizer, sentences, ALL)
-        cut[lang] = [word for words in sentences for word in pieces(words)]
+    cut = {lang: _cut(tokenizer, list(sentences)) for lang, sentences in texts.items()}
     used = {
         lang: {
             piece for piece in set(chain.from_iterable(words)) - {vocabulary.unknown} if vocabulary.has_letter(piece)
@@ -88,3 +85,26 @@ def audit(
             "shared": 100 * len(used[lang] & used[reference]) / max(1, len(used[lang])),
         }
     return found
+
+
+def coverage(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> tuple[dict[str, float], list[str]]:
+    """Words of a text, pieces per word, words with an unknown piece in percent, letters; and the unknown letters."""
+    vocabulary = Vocabulary(tokenizer)
+    words = _cut(tokenizer, sentences)
+    letters = letters_of([chain.from_iterable(sentences)])
+    lacking = sorted(
+        letter for letter in letters if vocabulary.unknown in tokenizer.encode(letter, add_special_tokens=False).ids
+    )
+    counts = {
+        "words": len(words),
+        "pieces": sum(map(len, words)) / len(words),
+        "unknown": 100 * sum(vocabulary.unknown in word for word in words) / len(words),
+        "letters": len(letters),
+    }
+    return counts, lacking
+
+
+def _cut(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+    """The pieces of every word."""
+    pieces = word_pieces(tokenizer, sentences, ALL)
+    return [word for words in sentences for word in pieces(words)]

@@ -21,7 +21,7 @@ from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import HUB, place_of, shape_of
-from crossalign.catalog.targets import evaluation_sets, preset, training_sets
+from crossalign.catalog.targets import evaluation_sets, ner_sentences, preset, training_sets
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.fetch.register import Dataset, Model
 from crossalign.runtime.errors import UserError
@@ -77,7 +77,9 @@ class Sizes:
             return self._config["anc"]["sentences"]
         if self._world is not None:
             return _of_world(self._world, data)
-        return self._published(f"{data.kind}/{data.plain}/{data.split}")
+        published = self._published(f"{data.kind}/{data.plain}/{data.split}")
+        most = ner_sentences(self._config, data) if data.kind == "ner" else None
+        return min(published, most) if published and most else published
 
 
 def published_sizes(register: Path) -> Callable[[str], int | None]:

@@ -129,6 +129,7 @@ WORDS: dict[str, Callable[[Wildcards], str]] = {
     "train_bilstm": lambda job: f"training {tuned_words(job)}",
     "embed_sentences": lambda job: f"sentence vectors of {run_words(job['address'])}",
     "audit_tokenizer": lambda job: f"looking at the vocabulary of {names.model(job['base'])}",
+    "audit_coverage": lambda job: "looking at how a vocabulary covers unseen languages",
     "embed_words": lambda job: f"word vectors of {run_words(job['address'])}",
     "compare_languages": lambda job: f"comparing languages in {run_words(job['address'])}",
     "measure_distances": lambda job: f"distances between words in {run_words(job['address'])}",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Tuned, continual_init
 from crossalign.catalog.items import Item, Needs, needs, no_inputs
 from crossalign.catalog.sets import pool_set
+from crossalign.catalog.targets import adjust_seeds
 
 PAPER = "adjust"
 # Where a config of an earlier run, of which a page is made again, lacks the key.
@@ -19,14 +20,19 @@ def adjustment(config: dict, lang: str, **changes: str) -> Adjustment:
 
 
 def tuned(
-    config: dict, tasks: Iterable[str], made: Adjustment | None, init: str = "ref", base: str | None = None
+    config: dict,
+    tasks: Iterable[str],
+    made: Adjustment | None,
+    init: str = "ref",
+    base: str | None = None,
+    seeds: Iterable[int] | None = None,
 ) -> Iterator[Tuned]:
-    """Fine-tunings of the original model (`made` is None) or of an adjusted one, all seeds."""
+    """Fine-tunings of the original model (`made` is None) or of an adjusted one, all seeds unless some are given."""
     base = base or config[PAPER]["base"]
     model = base if made is None else f"{base}+{made}"
     trained_on = TRAINED_ON | config[PAPER].get("trained_on", {})
     for task in tasks:
-        for seed in config["seeds"]:
+        for seed in seeds or adjust_seeds(config):
             yield Tuned(model, f"adjust-{task}", trained_on[task], init, seed)
 
 
@@ -72,7 +78,7 @@ def monolingual_qa(config: dict) -> Needs:
         runs |= set(tuned(config, ["qa"], adjustment(config, lang)))
     for lang in paper["translated"]:
         for model in (paper["base"], f"{paper['base']}+{adjustment(config, lang)}"):
-            runs |= {Tuned(model, "adjust-qa", f"squadmt_{lang}", "ref", seed) for seed in config["seeds"]}
+            runs |= {Tuned(model, "adjust-qa", f"squadmt_{lang}", "ref", seed) for seed in adjust_seeds(config)}
     return needs(runs)
 
 
@@ -89,15 +95,14 @@ def histograms(languages: list[str] | None, tasks: list[str] | None):
     """Distances of linked words in every model, first seed; None: all of the config."""
 
     def declared(config: dict) -> Needs:
-        paper, seed = config[PAPER], config["seeds"][0]
-        one_seed = config | {"seeds": [seed]}
+        paper, seed = config[PAPER], adjust_seeds(config)[0]
         chosen = [lang for lang in languages or paper["languages"] if lang in paper["languages"]]
         chosen_tasks = tasks or paper["tasks"]
-        runs = {Base(paper["base"]), *tuned(one_seed, chosen_tasks, None)}
+        runs = {Base(paper["base"]), *tuned(config, chosen_tasks, None, seeds=[seed])}
         for lang in chosen:
             made = adjustment(config, lang)
-            runs |= {Adapted(paper["base"], made, seed), *tuned(one_seed, chosen_tasks, made)}
-            runs |= set(tuned(one_seed, chosen_tasks, made, "continual"))
+            runs |= {Adapted(paper["base"], made, seed), *tuned(config, chosen_tasks, made, seeds=[seed])}
+            runs |= set(tuned(config, chosen_tasks, made, "continual", seeds=[seed]))
         return needs(runs, [pool_set(config, lang) for lang in chosen])
 
     return declared

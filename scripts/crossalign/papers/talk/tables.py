@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import PurePath
 
-from crossalign.catalog.sets import text_set
+from crossalign.catalog.sets import DataSet, raw_files, text_set
 from crossalign.papers.align_predict.items import PAPER as STUDY
 from crossalign.papers.align_predict.random_init import (
     DELTA_NOTE,
@@ -60,7 +61,7 @@ def table3(context: Context) -> Table:
     """Unseen languages: script, family, and the sentences of raw text that were counted."""
     printed, judge = context.printed, context.judge()
     chosen = context.config[PAPER]["languages"]
-    replaced = [lang for lang in chosen if context.config[PAPER]["text"].get(lang) in MIXED]
+    replaced = [lang for lang in chosen if text_set(context.config, lang).family in MIXED]
     rows = []
     for lang in chosen:
         name, facts = language(lang), languages().get(lang, {})
@@ -116,7 +117,7 @@ def table4(context: Context) -> Table:
     for lang in config["profile_languages"]:
         name = language(lang)
         ours = {"script": languages().get(lang, {}).get("script", ""), "annotated data": annotated(config, lang)}
-        ours["raw data source"] = config["text"].get(lang, "wikipedia").capitalize()
+        ours["raw data source"] = ", ".join(sources(text_set(context.config, lang)))
         size = context.results.size(text_set(context.config, lang))
         ours["raw data"] = "" if size is None else f"{size / 1e6:.1f} MB"
         cells = []
@@ -133,6 +134,16 @@ def table4(context: Context) -> Table:
         rows.append(Row(name, cells))
     notes = ["Printed sizes of raw data are in MB, speakers in millions; both are approximate."]
     return Table(stub="language", columns=[Column(field) for field in fields], rows=rows, notes=notes)
+
+
+def sources(data: DataSet) -> list[str]:
+    """What a raw text was read from: the corpus, or for a mixture each of its files by the name in the register."""
+    if data.family not in MIXED:
+        return [data.family.capitalize()]
+    paths = [PurePath(path) for path in raw_files(data)]
+    # `text/open/common_voice_ug.txt` is named by its file, `text/ntrex/uig.txt` by its folder.
+    names = (path.stem.rpartition("_")[0] if path.parent.name == "open" else path.parent.name for path in paths)
+    return [name.replace("_", " ").capitalize() for name in dict.fromkeys(names)]
 
 
 def annotated(config: dict, lang: str) -> str:
