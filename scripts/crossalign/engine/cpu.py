@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.engine import ops
+from crossalign.engine import fused, ops
 from crossalign.engine.layout import Layout
 from crossalign.engine.ops import keep_mask, norm_backward, sink_of, turned
 
@@ -195,6 +195,8 @@ def attend(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool
     """(tokens, 3 * hidden) to (tokens, hidden)."""
     if torch.is_inference_mode_enabled():
         return _attention(qkv, layout, heads, dropout, causal, _VECTOR)[0]
+    if dropout == 0 and not causal and fused.suits(qkv, layout, heads, qkv.shape[1] // 3):
+        return fused.FusedAttention.apply(qkv, layout, heads)
     return _Attention.apply(qkv, layout, heads, dropout, causal)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.engine import cpu, ops
+from crossalign.engine import cpu, fused, ops
 from crossalign.engine.attention import attention
 from crossalign.engine.layout import Layout
 from crossalign.engine.shape import XLMR_XL, EncoderConfig
@@ -98,6 +98,8 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         dropout = self.config.hidden_dropout if self.training else 0.0
         if self.config.norm == "post":
+            if fused.serves(self, x, layout):
+                return fused.FusedLayer.apply(x, self.qkv.weight, self, layout)
             if cpu.serves(self, x, dropout):
                 return cpu.PostLayer.apply(x, self.qkv.weight, self, layout)
             x = ops.linear_add_norm(self.attend(x, layout), self.out, x, self.attention_norm, dropout, layout)
