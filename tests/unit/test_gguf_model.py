@@ -16,14 +16,8 @@ torch = pytest.importorskip("torch")
 SHAPE = {"block_count": 6, "embedding_length": 32, "feed_forward_length": 64, "attention.head_count": 2,
          "attention.head_count_kv": 1, "attention.key_length": 16, "attention.sliding_window": 8,
          "context_length": 64}  # fmt: skip
-NORMS = {
-    "attn_norm": 32,
-    "post_attention_norm": 32,
-    "ffn_norm": 32,
-    "post_ffw_norm": 32,
-    "attn_q_norm": 16,
-    "attn_k_norm": 16,
-}
+NORMS = dict.fromkeys(("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"), 32)
+NORMS |= {"attn_q_norm": 16, "attn_k_norm": 16}
 MATRICES = {"attn_q": (32, 32), "attn_k": (16, 32), "attn_v": (16, 32), "attn_output": (32, 32), "ffn_gate": (64, 32),
             "ffn_up": (64, 32), "ffn_down": (32, 64)}  # fmt: skip
 

@@ -16,7 +16,6 @@ from crossalign.engine.heads import (
     Crf,
     CrfHead,
     Perceptron,
-    SequenceHead,
     TaggingHead,
     iob_constraints,
     mean_cross_entropy,
@@ -89,34 +88,11 @@ def test_padding_changes_nothing(task):
     loss, padded = (task.loss(head, hidden[:, : data["input_ids"].shape[1]], data) for data in (small, large))
     assert loss.item() == pytest.approx(padded.item(), rel=1e-5)
     one, two = (task.predict(head, hidden[:, : data["input_ids"].shape[1]], data) for data in (small, large))
-    for row in range(3):
-        for name in one:
-            count = row + 2
-            if name == "weights":
-                assert torch.allclose(
-                    one[name][row, :count, : count + 1], two[name][row, :count, : count + 1], atol=1e-5
-                )
-            elif one[name].dim() == 3:
-                assert torch.equal(one[name][row, :count, : count + 1], two[name][row, :count, : count + 1])
-            elif one[name].dim() == 2:
-                width = 12 if task.name == "qa" else count
-                assert torch.allclose(one[name][row, :width].float(), two[name][row, :width].float(), atol=1e-5)
-
-
-def test_no_shape_and_no_value_reaches_the_host(task):
-    # Fake tensors have no values: asking for one, or for a shape that depends on one, is an error.
-    head = task.make_head(16, 0.1).train()
-    batch = make_batch(task)
-    hidden = torch.randn(3, 12, 16)
-    with FakeTensorMode(allow_non_fake_inputs=False) as mode:
-        fake = {name: mode.from_tensor(value) for name, value in batch.items()}
-        parameters = {name: mode.from_tensor(value) for name, value in head.named_parameters()}
-        states = mode.from_tensor(hidden).requires_grad_()
-        loss = torch.func.functional_call(
-            Caller(task, head), {f"head.{k}": v for k, v in parameters.items()}, (states, fake)
-        )
-        assert loss.shape == ()
-        torch.autograd.grad(loss, states)
+    for name, row in itertools.product(one, range(3)):
+        count = row + 2
+        seen = (row, slice(12 if task.name == "qa" else count), slice(count + 1))[: one[name].dim()]
+        if len(seen) > 1:
+            torch.testing.assert_close(one[name][seen], two[name][seen], atol=1e-5, rtol=0)
 
 
 class Caller(torch.nn.Module):
@@ -126,6 +102,19 @@ class Caller(torch.nn.Module):
 
     def forward(self, hidden, batch):
         return self.task.loss(self.head, hidden, batch)
+
+
+def test_no_shape_and_no_value_reaches_the_host(task):
+    # Fake tensors have no values: asking for one, or for a shape that depends on one, is an error.
+    caller = Caller(task, task.make_head(16, 0.1).train())
+    batch = make_batch(task)
+    with FakeTensorMode(allow_non_fake_inputs=False) as mode:
+        fake = {name: mode.from_tensor(value) for name, value in batch.items()}
+        parameters = {name: mode.from_tensor(value) for name, value in caller.named_parameters()}
+        states = mode.from_tensor(torch.randn(3, 12, 16)).requires_grad_()
+        loss = torch.func.functional_call(caller, parameters, (states, fake))
+        assert loss.shape == ()
+        torch.autograd.grad(loss, states)
 
 
 def test_precision(task):
@@ -154,11 +143,6 @@ def test_initialisation_of_linear_heads(width, deviation):
     head = TaggingHead(width, 100, 0.1)
     assert head.classifier.weight.std().item() == pytest.approx(deviation, rel=0.05)
     assert not head.classifier.bias.any()
-
-
-def test_name_of_the_pretrained_layer():
-    # The name under which a pretrained layer finds its place.
-    assert SequenceHead(8, 3, 0.1).pooler.weight.shape == (8, 8)
 
 
 def test_initialisation_of_the_parser():
@@ -197,18 +181,14 @@ def test_biaffine_scores_are_the_written_out_formula():
     everywhere = head.labels_everywhere(dependents, nodes)
     at_gold = head.labels_at(dependents, nodes, torch.tensor([[2, 0]]))
     places = [0, 1, 3]
-    for word in (0, 1):
-        for other in range(3):
-            vector = states[0, places[word + 1]]
-            partner = states[0, places[other]]
-            left = torch.cat([head.arc_dependent(vector[None, None])[0, 0], torch.ones(1)])
-            score = left @ head.arc @ head.arc_head(partner[None, None])[0, 0]
-            assert arcs[0, word, other].item() == pytest.approx(score.item(), rel=1e-4)
-            left = torch.cat([head.label_dependent(vector[None, None])[0, 0], torch.ones(1)])
-            right = torch.cat([head.label_head(partner[None, None])[0, 0], torch.ones(1)])
-            for label in range(3):
-                score = left @ head.label[:, label] @ right
-                assert everywhere[0, word, other, label].item() == pytest.approx(score.item(), rel=1e-4)
+    for word, other in itertools.product(range(2), range(3)):
+        vector, partner = states[:, places[word + 1]], states[:, places[other]]
+        left = torch.cat([head.arc_dependent(vector[None])[0, 0], torch.ones(1)])
+        torch.testing.assert_close(arcs[0, word, other], left @ head.arc @ head.arc_head(partner[None])[0, 0])
+        left = torch.cat([head.label_dependent(vector[None])[0, 0], torch.ones(1)])
+        right = torch.cat([head.label_head(partner[None])[0, 0], torch.ones(1)])
+        expected = torch.stack([left @ head.label[:, label] @ right for label in range(3)])
+        torch.testing.assert_close(everywhere[0, word, other], expected, atol=1e-4, rtol=1e-4)
     assert torch.allclose(at_gold[0, 0], everywhere[0, 0, 2], atol=1e-5)
     assert torch.allclose(at_gold[0, 1], everywhere[0, 1, 0], atol=1e-5)
 
@@ -299,12 +279,6 @@ def test_padding_changes_nothing_of_a_field(labels, lengths, seed):
         assert torch.equal(path[0], paths[row, :length]) and torch.allclose(score, best[row])
     together.sum().backward()
     assert not noisy.grad[~mask].any()
-
-
-def test_gradients_of_a_field():
-    crf, emissions, mask = make_field(3, [3, 1, 2], seed=1)
-    gold = torch.tensor([[0, 2, 1], [1, -100, -100], [2, 2, -100]])
-    assert torch.autograd.gradcheck(lambda e: crf.log_likelihood(e, gold, mask), emissions.requires_grad_())
 
 
 def test_long_sentences_with_strong_emissions_stay_finite():

@@ -74,28 +74,26 @@ def trained(place, task, joint, longest=12, typed=False, steps=8, norm="post"):
 
 
 @pytest.mark.parametrize(
-    ("name", "longest", "typed"),
+    ("name", "longest", "typed", "norm"),
     [
-        ("toy", 12, False), ("nli", 12, True), ("nli", 100, True), ("nli", 12, False), ("qa", 150, True),
-        ("ner", 12, False), ("ner", 90, True), ("parsing", 12, False), ("pos", 40, False),
+        ("toy", 12, False, "post"),
+        ("nli", 100, True, "post"),
+        ("nli", 12, False, "pre"),
+        ("qa", 150, True, "post"),
+        ("ner", 90, True, "post"),
+        ("parsing", 12, False, "post"),
+        ("pos", 40, False, "normformer"),
     ],
-)  # fmt: skip
-def test_one_pass_has_the_effect_of_two(place, name, longest, typed):
+)
+def test_one_pass_has_the_effect_of_two(place, name, longest, typed, norm):
     """Losses to 1e-5, weights to 1e-5 of what they moved."""
     task = ToyTask() if name == "toy" else get_task(name, None if name in ("nli", "qa") else LABELS)
-    one, two = (trained(place, task, joint, longest, typed) for joint in (True, False))
+    one, two = (trained(place, task, joint, longest, typed, norm=norm) for joint in (True, False))
     np.testing.assert_allclose(one.losses, two.losses, rtol=1e-5)
-    start = trained(place, task, True, longest, typed, steps=0).arena.master
+    start = trained(place, task, True, longest, typed, steps=0, norm=norm).arena.master
     moved = (two.arena.master - start).norm()
     assert moved > 0.1
     assert (one.arena.master - two.arena.master).norm() < 1e-5 * moved
-
-
-@pytest.mark.parametrize("norm", ["pre", "normformer"])
-def test_the_same_in_other_architectures(place, norm):
-    one, two = (trained(place, get_task("nli"), joint, typed=True, norm=norm) for joint in (True, False))
-    np.testing.assert_allclose(one.losses, two.losses, rtol=1e-5)
-    torch.testing.assert_close(one.arena.master, two.arena.master, atol=1e-6, rtol=0)
 
 
 # ---- the vector -----------------------------------------------------------------------------------------------------
@@ -109,12 +107,7 @@ def test_joint_shapes_are_few():
     joint = Joint([Part(store, None, 32) for store in stores])
     batches = [[generator.permutation(4000)[:32] for _ in stores] for _ in range(1000)]
     shapes = {joint.static_shape(members) for members in batches}
-    separate = [
-        {part.static_shape(mine) for mine in mines}
-        for part, mines in zip(joint.parts, zip(*batches, strict=True), strict=True)
-    ]
     assert len(shapes) <= 10
-    assert len(shapes) <= len(separate[0]) + len(separate[1])
 
 
 # ---- when -----------------------------------------------------------------------------------------------------------
@@ -156,14 +149,13 @@ def passes(monkeypatch):
 
 
 def test_one_pass_a_step_where_shapes_are_static(place, passes):
-    run = tuning(place)
-    passes.clear()
-    run.run()
-    assert passes == [(run.model.encoder, 8 + 2 * 5)] * 8
-    run = tuning(place, static=False)
-    passes.clear()
-    run.run()
-    assert len(passes) == 16
+    for static, each_step in ((True, 1), (False, 2)):
+        run = tuning(place, static)
+        passes.clear()
+        run.run()
+        assert len(passes) == 8 * each_step
+        # Static shapes are filled up; of 30 examples the last batch has 6.
+        assert not static or set(passes) == {(run.model.encoder, 8 + 2 * 5)}
 
 
 def test_a_reference_that_runs_at_each_step_keeps_the_parts_apart(place, passes):

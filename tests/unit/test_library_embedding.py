@@ -1,4 +1,6 @@
-"""Sentence and word vectors of every family equal a plain loop over the library with `output_hidden_states`."""
+"""Sentence and word vectors equal a plain loop over the library with `output_hidden_states`."""
+
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,11 +23,10 @@ TEXT = ["the cat sat on the mat .", "John", "Where does John live ?", "the mat a
 LIBRARY = "library"
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def made(request, tmp_path_factory):
-    """The family, its folder, and the library's own base model."""
-    folder = write_family(request.param, tmp_path_factory.mktemp(request.param))
-    return request.param, folder, plain_model(request.param, folder)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of a family's model, made once."""
+    return cache(lambda family: write_family(family, tmp_path_factory.mktemp(family)))
 
 
 def plain_model(family, folder):
@@ -43,12 +44,17 @@ def plain_states(model, ids):
     return torch.stack([state[0] for state in output.hidden_states]).numpy()
 
 
-@pytest.mark.parametrize("special", ["include", "exclude"])
-def test_sentences(made, special, tmp_path):
-    family, folder, plain = made
+# A token before and behind a sentence, behind it only, before it only, none.
+FRAMED = ["bert", "t5", "llama", "gpt2"]
+SENTENCES = [*((family, "include") for family in FAMILIES), *((family, "exclude") for family in FRAMED)]
+
+
+@pytest.mark.parametrize(("family", "special"), SENTENCES)
+def test_sentences(folder, family, special, tmp_path):
+    plain = plain_model(family, folder(family))
     text = tmp_path / "en.txt"
     text.write_text("\n".join(TEXT) + "\n")
-    model = load_model(folder, CPU, budget=64, backend=LIBRARY)
+    model = load_model(folder(family), CPU, budget=64, backend=LIBRARY)
     assert model.encoder.backend == LIBRARY and model.config.causal == (family in CAUSAL)
     counts = embed_files(model, {"en": text}, tmp_path, Options(14, special))["en"]
     assert counts.sentences == len(TEXT) and counts.cut >= 1
@@ -62,10 +68,11 @@ def test_sentences(made, special, tmp_path):
         np.testing.assert_allclose(got[:, row], wanted.mean(1), atol=1e-5, rtol=1e-5, err_msg=f"{family}: {line}")
 
 
+@pytest.mark.parametrize("family", FRAMED)
 @pytest.mark.parametrize("layer", [None, 1])
-def test_words(made, layer):
-    _, folder, plain = made
-    model = load_model(folder, CPU, backend=LIBRARY)
+def test_words(folder, family, layer):
+    plain = plain_model(family, folder(family))
+    model = load_model(folder(family), CPU, backend=LIBRARY)
     sentences = [line.split() for line in TEXT]
     # Sentences and places of the linked words.
     chosen = [(0, 2, 0, 0), (0, 3, 3, 1), (2, 4, 1, 1), (3, 1, 2, 0)]
@@ -82,10 +89,10 @@ def test_words(made, layer):
             np.testing.assert_allclose(related[row, side], wanted.mean(0), atol=1e-5, rtol=1e-5)
 
 
-def test_weights_in_host_memory_come_for_each_layer(made, monkeypatch):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_in_host_memory_come_for_each_layer(folder, family, monkeypatch):
     """The same vectors; afterwards every weight is at home again."""
-    family, folder, _ = made
-    model = load_model(folder, CPU, backend=LIBRARY)
+    model = load_model(folder(family), CPU, backend=LIBRARY)
     store = states.make_store(model, [[3, 4, 5, 6, 7, 8, 9], [4, 5], [6, 7, 8]])
     spans = np.array([(1, 6), (0, 2), (2, 3)])
     whole = states.embed(states.States(model), store, spans)
@@ -109,37 +116,24 @@ def test_weights_in_host_memory_come_for_each_layer(made, monkeypatch):
     assert {name: tensor.data_ptr() for name, tensor in model.encoder.named_parameters()} == home
 
 
-def test_memory_is_known_from_config_json_alone(made, monkeypatch):
-    family, folder, _ = made
-    empty = load_empty(folder, LIBRARY)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_memory_is_known_from_config_json_alone(folder, family, monkeypatch):
+    empty = load_empty(folder(family), LIBRARY)
     sizes = weight_sizes(empty, "fp32")
-    parameters = dict(load_weights(folder, backend=LIBRARY).named_parameters())
+    parameters = dict(load_weights(folder(family), backend=LIBRARY).named_parameters())
     assert sizes.total == 4 * sum(parameter.numel() for parameter in parameters.values())
     assert 2 * weight_sizes(empty, "bf16").total == sizes.total
     assert all(size > 0 for size in (sizes.layers[:1] if family == "albert" else sizes.layers))
     assert working_bytes(empty, "fp32", 2000) == 2 * working_bytes(empty, "fp32", 1000)
     monkeypatch.setattr(places, "host_memory", lambda: 1_000_000)
     with pytest.raises(UserError, match=rf"does not fit: its weights need 0\.0 GB \({sizes.total} bytes\)"):
-        load_model(folder, CPU, budget=1_000_000, backend=LIBRARY)
+        load_model(folder(family), CPU, budget=1_000_000, backend=LIBRARY)
 
 
-@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "xglm"])
-def test_both_backends_give_the_same_vectors(family, tmp_path):
-    folder = write_family(family, tmp_path / "model")
-    text = tmp_path / "en.txt"
-    text.write_text("\n".join(TEXT) + "\n")
-    for backend in ("own", LIBRARY):
-        model = load_model(folder, CPU, backend=backend)
-        assert model.encoder.backend == backend
-        embed_files(model, {"en": text}, tmp_path / backend, Options(14))
-    own, library = (np.load(tmp_path / backend / "en.npy") for backend in ("own", LIBRARY))
-    np.testing.assert_allclose(own, library, atol=1e-5, rtol=1e-5)
-
-
-def test_a_decoder_has_no_token_for_the_sentence(tmp_path):
+def test_a_decoder_has_no_token_for_the_sentence(folder, tmp_path):
     text = tmp_path / "en.txt"
     text.write_text("the cat\n")
     for family in ("llama", "t5"):
-        model = load_model(write_family(family, tmp_path / family), CPU)
+        model = load_model(folder(family), CPU)
         with pytest.raises(UserError, match=f"--last-layer cls: models of type '{family}' have no token"):
             embed_files(model, {"en": text}, tmp_path, Options(14, last_layer="cls"))

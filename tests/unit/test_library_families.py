@@ -58,8 +58,7 @@ def sentences(vocabulary):
 
 def layout_of(length, filling=0):
     """A static shape with a row without tokens, and with tokens that only fill it up."""
-    lengths = torch.tensor(LENGTHS)
-    layout = Layout(len(LENGTHS), length, lengths, filled=filling > 0)
+    layout = Layout(len(LENGTHS), length, torch.tensor(LENGTHS), filled=filling > 0)
     real = layout.mask.view(-1).nonzero()[:, 0]
     layout.cells = torch.zeros(len(LENGTHS) * length, dtype=torch.long)
     layout.cells[real] = torch.arange(len(real))
@@ -119,6 +118,56 @@ def test_a_sliced_vocabulary_changes_nothing_and_comes_back(folder, family):
     with torch.no_grad():
         changed.word.weight.copy_(full)
     assert all(map(torch.equal, packed(encoder, texts), packed(changed, texts)))
+
+
+# ---- a batch as one row --------------------------------------------------------------------------------------------
+
+FILLING = 6
+
+
+def batch_of(encoder):
+    """Packed tokens, their positions and their layout, as a static shape has them; none is padding."""
+    filling = torch.zeros(FILLING, dtype=torch.long)
+    ids = torch.cat([*(text.clamp(min=1) for text in sentences(encoder.config.vocab_size)), filling])
+    positions = torch.cat([*(torch.arange(length) for length in LENGTHS), filling])
+    return ids, positions, layout_of(64, FILLING)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_row_gives_what_a_grid_gives(folder, family):
+    encoder = load_weights(folder(family), backend="library").train()
+    # The others count positions, build masks or hold relations in ways of their own.
+    assert encoder.packs == (family in ("gpt2", "llama", "qwen3", "gemma2", "gemma3_text"))
+    assert encoder.training and encoder.model.training
+    # Also in the precision of a GPU.
+    halved = load_weights(folder(family), lambda name: (torch.device("cpu"), torch.bfloat16), "library")
+    assert halved.packs == encoder.packs
+    encoder.eval()
+    ids, positions, layout = batch_of(encoder)
+    grid = encoder.visit(ids, None, layout)[:-FILLING]
+    row = encoder.packed(ids, positions, None, layout)[:-FILLING]
+    torch.testing.assert_close(row, grid, atol=1e-5, rtol=1e-5)
+    weight = torch.randn(row.shape, generator=torch.manual_seed(2))
+    gradients = [torch.autograd.grad((each * weight).sum(), encoder.word.weight)[0] for each in (row, grid)]
+    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)
+
+
+def test_a_model_that_ignores_where_sequences_begin_gets_a_grid(folder):
+    encoder = load_weights(folder("llama"), backend="library").eval()
+    ids, positions, layout = batch_of(encoder)
+    grid = encoder.visit(ids, None, layout)[:-FILLING]
+    forward = encoder.model.forward
+
+    def forgetful(input_ids=None, position_ids=None, inputs_embeds=None, **others):
+        return forward(input_ids=input_ids, inputs_embeds=inputs_embeds, **others)
+
+    encoder.model.forward = forgetful
+    assert not encoder.packs
+    torch.testing.assert_close(encoder.packed(ids, positions, None, layout)[:-FILLING], grid)
+    # On a CPU, and where all layers are asked for, no batch is one row.
+    encoder._row, encoder.packs = None, True
+    assert len(encoder.packed(ids, positions, None, layout, all_layers=True)) == 4
+    encoder.packed(ids[:-FILLING], positions[:-FILLING], None, layout_of(64))
 
 
 # ---- RANDOM-INIT -------------------------------------------------------------------------------------------------
@@ -293,17 +342,6 @@ def test_both_backends_give_the_same(folder, family):
         torch.testing.assert_close(*(model.encoder.word.weight for model in models), atol=1e-4, rtol=0)
 
 
-def test_static_shapes_train_as_exact_ones_do(folder):
-    """What CUDA graphs need: rows without tokens and filling tokens change no gradient."""
-    models = []
-    for static in (False, True):
-        run = tuning(folder("gemma2", hidden_dropout=0.0), "nli")
-        run.engine.static = static
-        models.append(all_values(run.run()))
-    for name, value in models[0].items():
-        torch.testing.assert_close(value, models[1][name], atol=2e-5, rtol=0)
-
-
 @pytest.mark.parametrize("family", ["t5", "xglm", "gemma2"])
 def test_bf16_learns_what_fp32_does(folder, family):
     """Here on the CPU, slowly: all weights of the encoder have one type, their master copies are in fp32."""
@@ -322,10 +360,14 @@ def test_bf16_learns_what_fp32_does(folder, family):
 def test_no_family_looks_at_numbers_within_a_step(folder, family):
     """Otherwise a step cannot be captured as a CUDA graph. XGLM asks the host whether it drops a layer: no harm."""
     encoder, layout = load_weights(folder(family), backend="library").train(), layout_of(64)
+    packs = encoder.packs
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
         fake = {name: mode.from_tensor(getattr(layout, name)) for name in ("lengths", "cells", "rows")}
-        state = encoder.visit(mode.from_tensor(torch.zeros(30, dtype=torch.long)), None, Layout(4, 64, **fake))
-        assert state.shape == (30, 32)
+        ids = mode.from_tensor(torch.zeros(30, dtype=torch.long))
+        states = [encoder.visit(ids, None, Layout(4, 64, **fake))]
+        if packs:
+            states.append(encoder._row(ids, input_ids=ids))
+    assert {state.shape for state in states} == {(30, 32)}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -453,50 +495,3 @@ def test_both_backends_learn_the_same_language_model(folder, text):
 def test_language_models_that_are_refused(folder, text, family, message):
     with pytest.raises(UserError, match=message):
         pretraining(folder(family), text)
-
-
-# ---- refusals ------------------------------------------------------------------------------------------------------
-
-
-def refused(folder, message, backend="auto"):
-    with pytest.raises(UserError, match=message) as caught:
-        load_weights(folder, backend=backend)
-    assert "\n" not in str(caught.value)
-
-
-def edit_config(source, target, **changes):
-    target.mkdir(exist_ok=True)
-    for path in source.iterdir():
-        (target / path.name).write_bytes(path.read_bytes())
-    raw = json.loads((target / "config.json").read_text()) | changes
-    (target / "config.json").write_text(json.dumps(raw))
-    return target
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"model_type": "vit"}, "'vit' is no text encoder or decoder"),
-        ({"model_type": "clip"}, "'clip' is more than a text model"),
-        ({"model_type": "whisper"}, "of 'whisper' the library does not load the encoder alone"),
-        ({"model_type": "bart"}, "of 'bart' the library does not load the encoder alone"),
-        ({"model_type": "brandnew", "auto_map": {"AutoModel": "code.Model"}}, "code of its own .auto_map., which is n"),
-        ({"model_type": "normformer"}, "the library has no model of type 'normformer'"),
-        ({"quantization_config": {"bits": 4}}, "the weights are quantised"),
-        ({"num_hidden_layers": 2}, "nothing uses .*layer.2"),
-        ({"num_hidden_layers": 4}, "missing are .*layer.3"),
-        ({"intermediate_size": 40}, r"has shape \(48,\), config.json wants \(40,\)"),
-        ({"is_decoder": True}, "is_decoder makes a decoder of an encoder"),
-        ({"num_attention_heads": 5}, "5"),
-    ],
-)  # fmt: skip
-def test_what_the_library_backend_refuses(folder, tmp_path, changes, message):
-    refused(edit_config(folder("electra"), tmp_path, **changes), message, "library")
-
-
-def test_backends_by_name(folder):
-    refused(folder("bert"), "backend 'theirs' is not one of auto, own, library", "theirs")
-    refused(folder("electra"), "model_type 'electra' is not one of bert", "own")
-    assert {family for family in FAMILIES if choose_backend(folder(family)) == "own"} == {
-        "bert", "roberta", "xlm-roberta", "xglm",
-    }  # fmt: skip

@@ -43,14 +43,6 @@ def test_a_model_is_tuned_and_scored_from_the_command_line(root, tmp_path, famil
     assert scores["ner/toy/test"]["F1"] == pytest.approx(report["dev"][report["best_epoch"] - 1]["F1"], abs=1e-3)
 
 
-def test_the_config_reaches_the_programs(root):
-    config = load([root / "config.yaml"])
-    for backend, flag in (("auto", ""), ("library", "--backend library")):
-        config["backend"] = backend
-        for options in options_of(config, "mbert"):
-            assert (flag in options) and ("--backend" in shlex.split(options)) == bool(flag)
-
-
 def options_of(config, base):
     """What the programs are told of a model and of what is made from it."""
     files = SimpleNamespace(model=["base/config.json"], get=lambda name: None)
@@ -62,7 +54,7 @@ def options_of(config, base):
     yield mlm_options(config, further)
 
 
-def test_single_models_have_a_backend_of_their_own(root, tmp_path):
+def test_the_backend_of_the_config_or_of_a_single_model_reaches_the_programs(root, tmp_path):
     """Whatever is made from a model is computed as the model is."""
     config = load([root / "config.yaml"])
     config |= {"backend": "own", "backends": {"mbert": "library", "xlmr-base": "auto"}}

@@ -7,7 +7,7 @@ import torch
 from family_models import FAMILIES, write_family
 from safetensors.torch import load_file, save_file
 
-from crossalign.engine.folders import load_config, load_weights
+from crossalign.engine.folders import choose_backend, load_config, load_weights
 from crossalign.runtime.errors import UserError
 
 # Where the families keep the number of their layers.
@@ -28,9 +28,9 @@ def change(folder, weights=None, **config):
     path.write_text(json.dumps(json.loads(path.read_text()) | config))
 
 
-def refused(folder, message):
+def refused(folder, message, backend="library"):
     with pytest.raises(UserError, match=message) as caught:
-        load_weights(folder, backend="library")
+        load_weights(folder, backend=backend)
     assert str(folder) in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -45,39 +45,25 @@ def layer_tensor(folder):
 def test_other_numbers_of_layers(folder):
     raw = json.loads((folder / "config.json").read_text())
     (key,) = [key for key in DEPTH if key in raw]
-    more = {"layer_types": raw["layer_types"][:2]} if raw.get("layer_types") else {}
-    change(folder, **{key: 2}, **more)
-    refused(folder, r"do not fit config\.json: nothing uses \S*2\.")
-    more = {"layer_types": [*raw["layer_types"], raw["layer_types"][-1]]} if raw.get("layer_types") else {}
-    change(folder, **{key: 4}, **more)
-    refused(folder, r"do not fit config\.json: missing are \S*3\.")
+    kinds = raw.get("layer_types") or []
+    for count, wrong in ((2, r"nothing uses \S*2\."), (4, r"missing are \S*3\.")):
+        change(folder, **{key: count}, **{"layer_types": [*kinds, *kinds][:count]} if kinds else {})
+        refused(folder, rf"do not fit config\.json: {wrong}")
 
 
-def test_a_missing_tensor(folder):
+def test_a_spoilt_tensor(folder):
     name = layer_tensor(folder)
-    change(folder, lambda tensors: {key: value for key, value in tensors.items() if key != name})
-    refused(folder, rf"missing are \S*{name.partition('.2.')[2]}$")
-
-
-def test_a_tensor_of_another_shape(folder):
-    name = layer_tensor(folder)
-    change(folder, lambda tensors: tensors | {name: tensors[name][:, :-1].contiguous()})
-    refused(folder, r"has shape \(\d+, \d+\), config\.json wants \(\d+, \d+\)")
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_numbers_that_are_not_finite(folder, number):
-    name = layer_tensor(folder)
-    change(folder, lambda tensors: tensors | {name: torch.full_like(tensors[name], number)})
-    refused(folder, r"has numbers that are not finite")
-
-
-def test_quantised_weights(folder):
-    name = layer_tensor(folder)
-    change(folder, lambda tensors: tensors | {name: tensors[name].to(torch.int8)})
-    refused(folder, "is of type I8; quantised weights are not read")
-    change(folder, quantization_config={"quant_method": "bitsandbytes"})
-    refused(folder, "the weights are quantised")
+    whole = load_file(folder / "model.safetensors")
+    for spoilt, message in (
+        (None, rf"missing are \S*{name.partition('.2.')[2]}$"),
+        (whole[name][:, :-1].contiguous(), r"has shape \(\d+, \d+\), config\.json wants \(\d+, \d+\)"),
+        (torch.full_like(whole[name], float("nan")), "has numbers that are not finite"),
+        (torch.full_like(whole[name], float("inf")), "has numbers that are not finite"),
+        (whole[name].to(torch.int8), "is of type I8; quantised weights are not read"),
+    ):
+        kept = {key: value for key, value in whole.items() if key != name}
+        change(folder, lambda _, kept=kept, spoilt=spoilt: kept if spoilt is None else kept | {name: spoilt})
+        refused(folder, message)
 
 
 @pytest.mark.parametrize("family", ["distilbert", "gpt2", "llama", "xglm"])
@@ -106,14 +92,34 @@ def test_another_number_of_heads(family, tmp_path):
     refused(folder, r"q_proj\.weight has shape \(32, 32\), config\.json wants \(16, 32\)")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_whole_models_load_as_published(family, tmp_path):
-    """With heads, tied copies and decoders that the base model has no use for."""
-    encoder = load_weights(write_family(family, tmp_path / family), backend="library")
-    assert all(torch.isfinite(parameter).all() for parameter in encoder.parameters())
-
-
 def test_sizes_of_which_no_model_can_be_made(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "albert", "hidden_size": 8}')
     with pytest.raises(UserError, match=r"config\.json: no model of type 'albert' can be made of these sizes"):
         load_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "vit"}, "'vit' is no text encoder or decoder"),
+        ({"model_type": "clip"}, "'clip' is more than a text model"),
+        ({"model_type": "bart"}, "of 'bart' the library does not load the encoder alone"),
+        ({"model_type": "brandnew", "auto_map": {"AutoModel": "code.Model"}}, "code of its own .auto_map., which is n"),
+        ({"model_type": "normformer"}, "the library has no model of type 'normformer'"),
+        ({"quantization_config": {"bits": 4}}, "the weights are quantised"),
+        ({"is_decoder": True}, "is_decoder makes a decoder of an encoder"),
+        ({"num_attention_heads": 5}, "5"),
+    ],
+)
+def test_configs_that_are_refused(tmp_path, changes, message):
+    change(write_family("electra", tmp_path), **changes)
+    refused(tmp_path, message)
+
+
+def test_backends_by_name(tmp_path):
+    folders = {family: write_family(family, tmp_path / family) for family in FAMILIES}
+    with pytest.raises(UserError, match="backend 'theirs' is not one of auto, own, library"):
+        load_weights(folders["bert"], backend="theirs")
+    refused(folders["electra"], "model_type 'electra' is not one of bert", "own")
+    own = {family for family, folder in folders.items() if choose_backend(folder) == "own"}
+    assert own == {"bert", "roberta", "xlm-roberta", "xglm"}

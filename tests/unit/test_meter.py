@@ -32,12 +32,6 @@ def test_a_log_has_a_line_each_minute(clock, caplog):
     assert caplog.messages == ["40 of 100 sentences, about 4 min left", "60 of 100 sentences, about 3 min left"]
 
 
-def test_a_short_loop_says_nothing(caplog, capsys):
-    caplog.set_level(logging.INFO)
-    assert list(metered(range(3, 8))) == [3, 4, 5, 6, 7]
-    assert not caplog.messages and capsys.readouterr().err == ""
-
-
 def test_a_terminal_has_a_bar_and_log_lines_stay_whole(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
@@ -55,25 +49,20 @@ def test_a_terminal_has_a_bar_and_log_lines_stay_whole(monkeypatch):
     assert root.handlers == [handler]
 
 
+def test_a_short_loop_says_nothing(caplog, capsys, monkeypatch):
+    caplog.set_level(logging.INFO)
+    assert list(metered(range(3, 8))) == [3, 4, 5, 6, 7]
+    assert not caplog.messages and capsys.readouterr().err == ""
+    # Nor do the other processes of a team.
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    assert list(metered(range(3), shown=False)) == [0, 1, 2] and terminal.getvalue() == ""
+
+
 def test_a_loop_that_ends_early_takes_the_bar_away(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
     handlers = list(logging.getLogger().handlers)
-    for step in metered(range(9)):
-        if step == 1:
-            break
     with pytest.raises(ValueError, match="stop"):
-        fail()
+        for _ in metered(range(9)):
+            raise ValueError("stop")
     assert logging.getLogger().handlers == handlers
     assert "\n" not in terminal.getvalue()
-
-
-def fail():
-    for _ in metered(range(3)):
-        raise ValueError("stop")
-
-
-def test_one_process_of_a_team_shows_it(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    assert list(metered(range(3), shown=False)) == [0, 1, 2] and terminal.getvalue() == ""

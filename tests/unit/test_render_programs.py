@@ -64,27 +64,16 @@ def test_verdicts_of_all_items(program, results, tmp_path):
     assert program("make_table.py", "--all", "--out", results / "tables").returncode == 0
     done = program("make_figure.py", "--all", "--out", results / "figures")
     assert done.returncode == 0, done.stderr
-    made = sorted(str(path.relative_to(results)) for path in results.glob("[tf]*s/*/*.*"))
-    assert made == [
-        *(
-            f"figures/{item}.{form}"
-            for item in ("anc/figure2", "talk/figure4")
-            for form in ("csv", "pdf", "png", "svg")
-        ),
-        *(
-            f"tables/{item}.{form}"
-            for item in ("align-predict/table1", "anc/table2")
-            for form in ("csv", "html", "json", "tex")
-        ),
-    ]
+    forms = {"figures": ["csv", "pdf", "png", "svg"], "tables": ["csv", "html", "json", "tex"]}
+    items = {"figures": ["anc/figure2", "talk/figure4"], "tables": ["align-predict/table1", "anc/table2"]}
+    made = {str(path.relative_to(results)) for path in results.glob("[tf]*s/*/*.*")}
+    assert made == {f"{kind}/{item}.{form}" for kind in forms for item in items[kind] for form in forms[kind]}
     done = program("make_verdicts.py", "--out", tmp_path / "verdicts.csv")
     assert done.returncode == 0, done.stderr
     with (tmp_path / "verdicts.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    counts = {"align-predict/table1": ("number", 126), "anc/table2": ("fact", 45), "anc/figure2": ("reading", 39)}
-    assert Counter((row["item"], row["kind"]) for row in rows) == {
-        (item, kind): count for item, (kind, count) in counts.items()
-    }
+    counts = {("align-predict/table1", "number"): 126, ("anc/table2", "fact"): 45, ("anc/figure2", "reading"): 39}
+    assert Counter((row["item"], row["kind"]) for row in rows) == counts
     assert {row["verdict"] for row in rows} <= set(LABELS)
     assert any("task=pos; source=ar; target=X" in row["cell"] for row in rows)
     counted = [line for line in done.stdout.splitlines() if line.startswith("numbers ")]

@@ -22,7 +22,7 @@ from crossalign.papers.adjust.arms import Mark, mark_note, marks
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, SETS, Cell, Column, Row, Table, number, write_csv
-from crossalign.papers.common.table_html import fragment
+from crossalign.papers.common.table_html import fragment, shown
 from crossalign.papers.common.table_latex import document, tex
 from crossalign.results.published import published
 from crossalign.results.reading import Results
@@ -74,8 +74,9 @@ def check_latex(text, columns):
             assert line.count("&") + spans == columns, line
 
 
-def test_every_table_has_a_declaration():
+def test_every_item_has_a_declaration():
     assert sorted(all_of("tables")) == sorted(item for item in ITEMS if "/table" in item)
+    assert sorted(all_of("figures")) == sorted(item for item in ITEMS if "/figure" in item)
 
 
 @pytest.mark.parametrize("item", TABLES)
@@ -343,3 +344,9 @@ def test_what_people_read(tables):
     assert find(tables["talk/table3"], language="Wolof", field="raw_sentences").shown == "1,000"
     shown = [number(v, 2, s) for v, s in ((-0.001, True), (1.0, True), (-1.5, False), (2.0, False))]
     assert shown == ["0.00", "+1.00", "−1.50", "2.00"] and number(1234567.0, 0, False) == "1,234,567"
+
+
+def test_a_fact_that_is_a_number_is_aligned_like_one():
+    texts = {"fact numeral": ["−12.43", "+0.21", "123,850,752", "–"], "fact": ["by this run", "1-3", "32 / 5e-5"]}
+    for kind, each in texts.items():
+        assert {shown(Cell({"model": "a"}, text=text, fact=True), "")["class"] for text in each} == {kind}

@@ -1,7 +1,6 @@
 """The page as a file: what enters it and how, what a partial run shows, and what the program says."""
 
 import base64
-import csv
 import hashlib
 import html
 import json
@@ -9,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,12 +120,9 @@ def test_what_was_made_from_some_of_its_runs_says_so(root, tmp_path):
     config = make_run(tmp_path, root, MADE)
     results = tmp_path / "results" / "demo"
     table = results / f"tables/{MADE[0]}.csv"
-    rows = list(csv.DictReader(table.open(encoding="utf-8", newline="")))
-    rows[0]["missing"] = "tuned/mbert/parsing-en_ewt/ref/seed2"
-    with table.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    rows = pd.read_csv(table, dtype=str)
+    rows.loc[0, "missing"] = "tuned/mbert/parsing-en_ewt/ref/seed2"
+    rows.to_csv(table, index=False)
     report = gather(config, results, results / "report" / "index.html")
     assert report.states == {"made": len(MADE) - 1, "in part": 1, "not made yet": 48 - len(MADE), "left out": 0}
     content = page(report)
@@ -136,34 +133,21 @@ def test_what_was_made_from_some_of_its_runs_says_so(root, tmp_path):
 @pytest.mark.parametrize(
     ("run", "item", "made", "options"),
     [
-        ("paper", "tables/anc/table1.html", False, "--profile profiles/gpu"),
-        (
-            "mine",
-            "tables/anc/table1.html",
-            True,
-            "--profile profiles/gpu --configfile results/mine/config.json --force",
-        ),
+        ("paper", "tables/anc/table1.html", False, "gpu"),
+        ("mine", "tables/anc/table1.html", True, "gpu --configfile results/mine/config.json --force"),
         # Its config names the mirror.
-        (
-            "small",
-            "figures/adjust/figure1.svg",
-            False,
-            "--profile profiles/small --configfile results/small/config.json",
-        ),
+        ("small", "figures/adjust/figure1.svg", False, "small --configfile results/small/config.json"),
     ],
 )
 def test_commands_of_other_runs(run, item, made, options):
     name = item.partition("/")[2].partition(".")[0]
-    assert command_of(name, {"run": run}, made) == f"snakemake {options} results/{run}/{item}"
+    assert command_of(name, {"run": run}, made) == f"snakemake --profile profiles/{options} results/{run}/{item}"
 
 
 def test_the_page_needs_nothing_from_outside_and_holds_nothing_harmful(content, partial):
     found = Elements(content).found
     for tag, attributes in found:
-        values = [
-            attributes[name] for name in ("src", "href", "srcset", "action", "data", "style") if name in attributes
-        ]
-        for value in values:
+        for value in map(attributes.get, {"src", "href", "srcset", "action", "data", "style"} & attributes.keys()):
             assert value.startswith(("#", "data:image/svg+xml;base64,", "../", "provenance.json")), (tag, value)
         assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
     links = [attributes["href"] for tag, attributes in found if tag == "a" and attributes["href"].startswith("../")]

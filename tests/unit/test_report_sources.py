@@ -34,25 +34,20 @@ def test_without_verdicts_all_claims_of_the_papers_are_not_run(tmp_path):
     assert {claim.verdict for claim in claims} == {NOT_RUN}
 
 
+HEADER = ",".join(COLUMNS)
+
+
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("text", "message"),
     [
-        (
-            "a,anc,anc/table1,x,,,,perhaps,,,,,,,",
-            r"claims\.csv, line 2: 'perhaps' is no verdict on a claim; they are holds,",
-        ),
-        ("a,nobody,table1,x,,,,holds,,,,,,,", r"claims\.csv, line 2: 'nobody' is no paper; they are align-predict,"),
+        (f"{HEADER}\na,anc,anc/table1,x,,,,perhaps,,,,,,,", ", line 2: 'perhaps' is no verdict on a claim; they are"),
+        (f"{HEADER}\na,nobody,table1,x,,,,holds,,,,,,,", ", line 2: 'nobody' is no paper; they are align-predict,"),
+        ("id,paper", ": the columns item, claim, .* are missing"),
     ],
 )
-def test_a_wrong_claim_is_named(tmp_path, line, message):
-    (tmp_path / "claims.csv").write_text(",".join(COLUMNS) + f"\n{line}\n", encoding="utf-8")
-    with pytest.raises(UserError, match=message):
-        read_claims(tmp_path)
-
-
-def test_missing_columns_are_named(tmp_path):
-    (tmp_path / "claims.csv").write_text("id,paper\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"claims\.csv: the columns item, claim, .* are missing"):
+def test_wrong_claims_are_named(tmp_path, text, message):
+    (tmp_path / "claims.csv").write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=rf"claims\.csv{message}"):
         read_claims(tmp_path)
 
 
@@ -75,48 +70,27 @@ def write(path, content):
     path.write_text(content, encoding="utf-8")
 
 
-def test_curves_are_means_over_seeds_and_leave_out_what_is_no_number(tmp_path):
-    head = "pair,layer,index,value\n"
-    folder = tmp_path / "similarity/tuned/mbert/ner-wikiann_en/ref"
-    write(folder / "seed1/pud.csv", head + "en-ru,0,cka,0.2\nen-ru,1,cka,nan\nen-ru,3,cka,0.5\n")
-    write(folder / "seed2/pud.csv", head + "en-ru,0,cka,0.4\nen-ru,1,cka,nan\nen-ru,3,cka,nan\n")
-    known = {Tuned("mbert", "ner", "wikiann_en", "ref", seed) for seed in (1, 2)}
-    (corpus,) = gather_curves(tmp_path, known)["corpora"]
-    (model,) = corpus["models"]
-    assert model["seeds"] == 2
-    assert model["curves"] == {"cka": {"en-ru": [3000, None, None, 5000]}}
-    assert "controls" not in model
-
-
-def test_curves_under_controls_stand_beside_those_as_measured(tmp_path):
-    head = "pair,layer,index,control,value,sampling,lead_sampling\n"
-    folder = tmp_path / "similarity/tuned/mbert/ner-wikiann_en/ref"
-    write(folder / "seed1/pud.csv", head + "en-ru,0,cka,none,0.2,0.01,0\nen-ru,0,cka,strangers,-0.1,,\n")
-    write(folder / "seed2/pud.csv", head + "en-ru,0,cka,none,0.4,0.01,0\nen-ru,0,cka,strangers,-0.3,,\n")
-    write(tmp_path / "similarity/models/mbert/pud.csv", head + "en-ru,1,cka,length,0.5,,\nen-ru,1,anc,none,0.25,,\n")
-    known = {Base("mbert")} | {Tuned("mbert", "ner", "wikiann_en", "ref", seed) for seed in (1, 2)}
-    found = gather_curves(tmp_path, known)
-    base, tuned = found["corpora"][0]["models"]
-    assert tuned["curves"] == {"cka": {"en-ru": [3000]}}
-    assert tuned["controls"] == {"strangers": {"cka": {"en-ru": [-2000]}}}
+def test_curves_are_means_over_seeds_and_stand_beside_those_under_controls(tmp_path):
+    """What is no number is left out, and so are models and seeds of an earlier config."""
+    head, old = "pair,layer,index,control,value,sampling,lead_sampling\n", "pair,layer,index,value\n"
+    tuned = [Tuned("mbert", "ner", "wikiann_en", "ref", seed) for seed in (1, 2, 3)]
+    for run, text in {
+        tuned[0]: head + "en-ru,0,cka,none,0.2,0.01,0\nen-ru,0,cka,strangers,-0.1,,\nen-ru,2,cka,none,0.5,,\n",
+        tuned[1]: head + "en-ru,0,cka,none,0.4,0.01,0\nen-ru,0,cka,strangers,-0.3,,\nen-ru,2,cka,none,nan,,\n",
+        tuned[2]: old + "en-ru,0,cka,0.9\n",
+        Base("mbert"): head + "en-ru,1,cka,length,0.5,,\nen-ru,1,anc,none,0.25,,\n",
+        Base("plain"): old + "en-ru,0,cka,0.7\n",
+        Base("dropped"): old + "en-ru,0,cka,0.9\n",
+    }.items():
+        write(tmp_path / "similarity" / run.path() / "pud.csv", text)
+    found = gather_curves(tmp_path, {*tuned[:2], Base("mbert"), Base("plain")})
+    base, plain, fine = found["corpora"][0]["models"]
+    assert fine["seeds"] == 2 and fine["curves"] == {"cka": {"en-ru": [3000, None, 5000]}}
+    assert fine["controls"] == {"strangers": {"cka": {"en-ru": [-2000]}}}
     assert base["curves"] == {"anc": {"en-ru": [None, 2500]}}
     assert base["controls"] == {"length": {"cka": {"en-ru": [None, 5000]}}}
+    assert plain["curves"] == {"cka": {"en-ru": [7000]}} and "controls" not in plain
     assert list(found["controls"]) == ["none", "strangers", "length"]
-
-
-def test_curves_of_an_earlier_config_are_not_shown(tmp_path):
-    head = "pair,layer,index,value\n"
-    for name, value in (("small", 0.3), ("dropped", 0.9)):
-        write(tmp_path / f"similarity/models/{name}/pud.csv", f"{head}en-ru,0,cka,{value}\n")
-    tuned = "similarity/tuned/small/pos-en_ewt/ref"
-    for seed, value in ((1, 0.4), (2, 0.8)):
-        write(tmp_path / f"{tuned}/seed{seed}/pud.csv", f"{head}en-ru,0,cka,{value}\n")
-    known = {Base("small"), Tuned("small", "pos", "en_ewt", "ref", 1)}
-    (corpus,) = gather_curves(tmp_path, known)["corpora"]
-    assert [(model["seeds"], model["curves"]["cka"]["en-ru"]) for model in corpus["models"]] == [
-        (1, [3000]),
-        (1, [4000]),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -194,35 +168,27 @@ def test_the_record_has_the_checksum_of_every_result_behind_an_item(run):
     json.dumps(record, allow_nan=False)
 
 
-def test_broken_training_facts_are_named(run, tmp_path):
-    write(tmp_path / "tuned/mbert/parsing-en_ewt/ref/seed1/training.json", "{")
-    with pytest.raises(UserError, match=r"training\.json: no JSON that can be read .* delete it and make it again"):
-        Sources(catalog_of(run[0]), tmp_path).of("align-predict/table6")
-
-
-def test_facts_of_the_wrong_kind_are_left_out(run, tmp_path):
+def test_training_facts_that_are_broken_are_named_and_those_of_the_wrong_kind_left_out(run, tmp_path):
     address = "tuned/mbert/parsing-en_ewt/ref/seed1"
     write(tmp_path / address / "training.json", '{"seconds": "long", "device": 3, "versions": []}')
     found = Sources(catalog_of(run[0]), tmp_path).of("align-predict/table6")
     assert found.made[address] == {"seed": 1}
     assert (found.devices, found.seconds, found.versions) == ({}, 0, [])
+    write(tmp_path / address / "training.json", "{")
+    with pytest.raises(UserError, match=r"training\.json: no JSON that can be read .* delete it and make it again"):
+        Sources(catalog_of(run[0]), tmp_path).of("align-predict/table6")
 
 
-def test_checksums_of_the_demo_world_and_of_the_lock(run, tmp_path):
+def test_checksums_of_the_demo_world_of_the_lock_and_of_the_register(run, tmp_path):
     config = run[0]
-    write(tmp_path / "results/demo/mirror/SHA256SUMS", "11  ud/en_ewt/train.conllu\n22  ud/en_ewt/dev.conllu\n")
-    assert known_checksums(config, tmp_path) == {
-        "ud/en_ewt/train.conllu": "sha256:11",
-        "ud/en_ewt/dev.conllu": "sha256:22",
-    }
-    locked = "\t".join(("ud/en_ewt/dev.conllu", "2.4", "7", "3" * 64, "https://example.org/x"))
+    dev = "ud/en_ewt/dev.conllu"
+    write(tmp_path / "results/demo/mirror/SHA256SUMS", f"11  ud/en_ewt/train.conllu\n22  {dev}\n")
+    assert known_checksums(config, tmp_path) == {"ud/en_ewt/train.conllu": "sha256:11", dev: "sha256:22"}
+    locked = "\t".join((dev, "2.4", "7", "3" * 64, "https://example.org/x"))
     write(tmp_path / config["downloads"]["lock"], f"path\tversion\tbytes\tsha256\turl\n{locked}\n")
-    assert known_checksums(config, tmp_path)["ud/en_ewt/dev.conllu"] == "sha256:" + "3" * 64
-
-
-def test_the_register_s_checksums_hold_for_real_files(run, tmp_path):
-    downloads = run[0]["downloads"] | {"mirror_checksums": "register"}
-    found = known_checksums(run[0] | {"downloads": downloads}, tmp_path)
+    assert known_checksums(config, tmp_path)[dev] == "sha256:" + "3" * 64
+    downloads = config["downloads"] | {"mirror_checksums": "register", "lock": "none.tsv"}
+    found = known_checksums(config | {"downloads": downloads}, tmp_path)
     assert found and all(value.startswith(("sha256:", "git:")) for value in found.values())
 
 

@@ -166,12 +166,6 @@ def note(folder, pid, ticks="1", **changes):
     return holder
 
 
-def test_no_lock_no_question(folder, tmp_path_factory, alive):
-    free = tmp_path_factory.mktemp("free")
-    note(free, alive, start_ticks(alive))
-    assert judge(free).state == "free"
-
-
 def test_the_lock_of_a_dead_run_goes(folder, dead):
     gone = note(folder, dead)
     mine, found = enter(folder)
@@ -181,11 +175,15 @@ def test_the_lock_of_a_dead_run_goes(folder, dead):
     assert not list((folder / NOTES).glob("*.json"))
 
 
-def test_the_lock_of_a_run_that_is_alive_stays(folder, alive):
+def test_the_lock_of_a_run_that_is_alive_stays(folder, alive, tmp_path_factory):
     other = note(folder, alive, start_ticks(alive))
     _, found = enter(folder)
     assert found.state == "alive" and f"process {alive}" in found.told
     assert locked(folder) and (folder / other.file).exists()
+    # Without a lock there is no question.
+    free = tmp_path_factory.mktemp("free")
+    note(free, alive, start_ticks(alive))
+    assert judge(free).state == "free"
 
 
 def test_another_process_of_the_same_number_is_not_the_run(folder, alive):
@@ -242,16 +240,13 @@ def test_jobs_that_were_sent_to_slurm_are_left_to_the_start_of_the_run(folder, d
     assert judge(folder).state == "jobs"
 
 
-def test_a_lock_without_a_note_goes_if_its_log_is_of_this_host(folder):
+def test_a_lock_without_a_note_goes_if_its_log_is_of_this_host(folder, dead):
     assert enter(folder)[1].state == "unknown" and locked(folder), "nothing is known of it"
     log(folder, this_process().host)
     assert judge(folder).state == "dead"
     # A later log is not the lock's.
     log(folder, "login2", when="2999-01-01T000000.000000")
     assert judge(folder).state == "dead"
-
-
-def test_a_lock_without_a_note_stays_if_its_log_is_of_another_host(folder, dead):
     log(folder, "login2")
     found = judge(folder)
     assert found.state == "unknown" and "login2" in found.told
@@ -335,46 +330,30 @@ def test_snakemake_has_what_is_replaced():
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     assert "with self._lock:" in inspect.getsource(JobScheduler.exit_gracefully)
+    assert "self._open_jobs.release" in inspect.getsource(JobScheduler._schedule_reevalutation)
 
 
-def test_many_wishes_are_one_call():
-    calls = []
-    wish = OneTimer(lambda: calls.append(time.monotonic()))
-    begin = time.monotonic()
-    for _ in range(100):
-        wish(0.2)
-    assert sum(isinstance(thread, threading.Timer) for thread in threading.enumerate()) <= 1
-    time.sleep(0.5)
-    assert len(calls) == 1
-    assert calls[0] - begin >= 0.2
-
-
-def test_a_call_may_ask_for_the_next():
+def test_many_wishes_are_one_call_which_may_ask_for_the_next():
     """As a scheduler does that looks for work again and again."""
-    calls = []
-    done = threading.Event()
+    calls, done = [], threading.Event()
 
     def look():
-        calls.append(None)
+        calls.append(time.monotonic())
         if len(calls) < 3:
             wish(0.01)
         else:
             done.set()
 
     wish = OneTimer(look)
-    wish(0.01)
+    begin = time.monotonic()
+    for _ in range(100):
+        wish(0.2)
+    assert sum(isinstance(thread, threading.Timer) for thread in threading.enumerate()) <= 1
     assert done.wait(5)
+    assert calls[0] - begin >= 0.2
     wish(0.01)
     time.sleep(0.3)
     assert len(calls) == 4
-
-
-def test_snakemake_has_the_timer_that_is_replaced():
-    """crossalign/runtime/workarounds.py; where it is gone or renamed, so may the fault be."""
-    from snakemake.scheduling.job_scheduler import JobScheduler
-
-    assert "delay" in JobScheduler._schedule_reevalutation.__annotations__
-    assert "_open_jobs" in JobScheduler._schedule_reevalutation.__code__.co_consts[1].co_names
 
 
 def test_stages_add_up_and_are_read_again():
