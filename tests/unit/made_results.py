@@ -9,6 +9,7 @@ from random import Random
 import yaml
 
 from crossalign.catalog.addresses import Base, Run, Tuned
+from crossalign.catalog.config import merge
 from crossalign.catalog.targets import evaluation_sets
 from crossalign.papers.all_items import catalog_of
 from crossalign.results.reading import set_key
@@ -38,14 +39,6 @@ def load(root: Path, *names: str, **changes) -> dict:
     config["align-predict"]["grid"]["seeds"] = {"parsing": 1, "ner": 1, "pos": 2}
     merge(config, changes)
     return config
-
-
-def merge(config: dict, other: dict) -> None:
-    for key, value in other.items():
-        if isinstance(value, dict) and isinstance(config.get(key), dict):
-            merge(config[key], value)
-        else:
-            config[key] = value
 
 
 def make_results(folder: Path, config: dict) -> None:

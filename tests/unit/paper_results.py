@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scipy import stats
-from tests.unit.made_results import load
+from tests.unit.claim_mutants import hump
+from tests.unit.made_results import load, write_json
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.papers.adjust.figures import models
@@ -81,9 +82,7 @@ def write_paper(folder: Path, config: dict) -> None:
     for item, rows in figures(config).items():
         write(folder / f"figures/{item}.csv", rows)
     for name, kept in SIZES.items():
-        path = folder / f"data/{name}.report.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"read": kept, "kept": kept}), encoding="utf-8")
+        write_json(folder / f"data/{name}.report.json", {"read": kept, "kept": kept})
     text = folder / "data/text/narabizi_qaf/train.txt"
     text.parent.mkdir(parents=True, exist_ok=True)
     text.write_bytes(b"x" * 10_000_000)
@@ -143,10 +142,6 @@ def points(panel: str, series: str, values: Iterable[float], xs: Iterable | None
         {"panel": panel, "series": series, "x": str(x), "y": f"{y:.4f}", "std": "", "n": "1", "wanted": "1"}
         for x, y in zip(xs or range(len(values)), values, strict=True)
     ]
-
-
-def hump(top: float, layer: int, depth: float = 0.05, layers: int = 13) -> list[float]:
-    return [top - depth * abs(place - layer) for place in range(layers)]
 
 
 def figures(config: dict) -> dict[str, list[Row]]:

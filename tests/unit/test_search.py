@@ -1,8 +1,8 @@
 """Batch size and learning rate searched for every initialisation: which trials there are, and which of them wins."""
 
 import json
+import runpy
 import shlex
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -47,23 +47,18 @@ def test_the_address_of_a_trial(init, trial):
     assert trial is None or trial_init(*trial) == init
 
 
-def test_off_changes_nothing():
-    config = load([])
-    assert config["align-predict"]["search_per_init"] is False
-    assert trials_of(config, REF) == trials_of(config, LOWER) == []
-    assert flags(config, REF)["--learning-rate"] == "3.5e-05"
-    assert count(catalog_of(config).runs())["grid trial"] == 300
-
-
-def test_the_whole_grid_for_every_initialisation():
-    config = config_with(True)
+def test_off_changes_nothing_and_on_is_the_whole_grid_for_every_initialisation():
+    plain, config = load([]), config_with(True)
+    assert plain["align-predict"]["search_per_init"] is False
+    assert trials_of(plain, REF) == trials_of(plain, LOWER) == []
+    assert flags(plain, REF)["--learning-rate"] == "3.5e-05"
     trials = trials_of(config, LOWER)
     assert len(trials) == 6 and {trial.seed for trial in trials} == {1}
     assert trials[0] == Tuned("mbert", "parsing", "ru_gsd", "grid-16-1e-5-random-1-2", 1)
     # Those of the English REF models are trials of table 3 already.
     assert set(trials_of(config, REF)) <= catalog_of(config).needs("align-predict/table3").runs
-    before, after = (count(catalog_of(one).runs()) for one in (load([]), config))
-    assert after["fine-tuning"] == before["fine-tuning"]
+    before, after = (count(catalog_of(one).runs()) for one in (plain, config))
+    assert after["fine-tuning"] == before["fine-tuning"] and before["grid trial"] == 300
     # 63 of table 1, 14 of table 2, 30 of table 5; three of them are the English REF models.
     assert after["grid trial"] - before["grid trial"] == (63 + 14 + 30 - 3) * 6
 
@@ -152,9 +147,9 @@ def test_mistakes_are_told(search, changes, message):
     assert message in str(told.value)
 
 
-def test_trials_and_settings_at_once_are_refused(tmp_path, root):
+def test_trials_and_settings_at_once_are_refused(tmp_path, root, monkeypatch):
     path = account(tmp_path, "a", 16, 1e-5, [70.0], 1)
     places = ["--model", str(tmp_path), "--train", str(tmp_path), "--out", str(tmp_path / "out"), "--device", "cpu"]
-    command = [sys.executable, str(root / "scripts/finetune.py"), "--task", "pos", *places, "--trials", str(path)]
-    done = subprocess.run([*command, "--batch", "8"], capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr == "error: give either --trials or --batch and --learning-rate\n"
+    monkeypatch.setattr(sys, "argv", ["x", "--task", "pos", *places, "--trials", str(path), "--batch", "8"])
+    with pytest.raises(UserError, match="^give either --trials or --batch and --learning-rate$"):
+        runpy.run_path(str(root / "scripts/finetune.py"))["main"]()

@@ -161,7 +161,7 @@ def machine(monkeypatch):
         for job in found.jobs:
             job.kill()
             job.communicate()
-        for number in filter(alive, daemon(found) + daemon(found, "slurm-*/mps-*")):
+        for number in filter(alive, keepers(found) + daemon(found) + daemon(found, "slurm-*/mps-*")):
             os.kill(number, signal.SIGKILL)
 
 
@@ -208,11 +208,12 @@ def test_a_long_job_lets_others_in_once_it_is_known(machine, monkeypatch):
     assert len(heard) == 1 and heard[0].memory == 1000 and heard[0].busy > 0
 
 
-@pytest.mark.parametrize("line", ["", "no such card", "GPU-0, [N/A], 5, 6, 7, 8"])
-def test_a_driver_that_does_not_tell_the_memory_leaves_cards_unshared(machine, line):
-    (machine.cards / "0").write_text(f"{line}\n")
+def test_what_the_driver_does_not_tell(machine):
+    """Without the memory a GPU is not shared; without the power the rest still counts."""
     write_use(machine.records, "work", SMALL_MODEL)
-    assert sharing.look_at("0") is None
+    for line in ("", "no such card", "GPU-0, [N/A], 5, 6, 7, 8"):
+        (machine.cards / "0").write_text(f"{line}\n")
+        assert sharing.look_at("0") is None
     first = machine.start()
     assert got(first)[0] == "0"
     second = machine.start()
@@ -222,9 +223,6 @@ def test_a_driver_that_does_not_tell_the_memory_leaves_cards_unshared(machine, l
     with Watch("0", pause=0.05) as watch:
         time.sleep(0.2)
     assert watch.use() is None and watch.peak == 0
-
-
-def test_numbers_that_the_driver_does_not_tell(machine):
     (machine.cards / "0").write_text("GPU-0, 24000, 500, 30, [N/A], [N/A]\n")
     gpu = sharing.look_at("0")
     assert gpu.uuid == "GPU-0" and math.isnan(gpu.power)
@@ -293,23 +291,6 @@ def alive(number):
         return False
 
 
-def test_mps_is_started_once_and_ended_after_the_last_job_however_that_ends(served):
-    place = served.locks / f"mps-{os.geteuid()}-0"
-    first, second = served.start_job(CROSSALIGN_RUN="token"), served.start_job()
-    assert [got(first), got(second)] == [["0", "GPU-0", str(place / "pipe")]] * 2
-    assert served.lines("started") == ["GPU-0"]  # this GPU alone
-    (number,) = daemon(served)
-    first.communicate()
-    time.sleep(0.8)
-    assert alive(number)
-    second.kill()
-    wait_for(lambda: not alive(number))
-    wait_for(lambda: not place.exists())
-    assert served.lines("ended") == [str(place / "pipe")]
-    # And once more from the beginning.
-    assert got(served.start_job())[2] == str(place / "pipe") and len(served.lines("started")) == 2
-
-
 def keepers(machine):
     """Processes that keep a daemon of this machine."""
     found = []
@@ -321,6 +302,26 @@ def keepers(machine):
         if "crossalign.runtime.mps" in words and any(word.startswith(str(machine.locks)) for word in words):
             found.append(int(path.name))
     return found
+
+
+def test_mps_is_started_once_and_ended_after_the_last_job_however_that_ends(served):
+    place = served.locks / f"mps-{os.geteuid()}-0"
+    first, second = served.start_job(CROSSALIGN_RUN="token"), served.start_job()
+    assert [got(first), got(second)] == [["0", "GPU-0", str(place / "pipe")]] * 2
+    assert served.lines("started") == ["GPU-0"]  # this GPU alone
+    # The keeper is no job of the run.
+    (keeper,) = keepers(served)
+    assert "CROSSALIGN_RUN=token" not in Path(f"/proc/{keeper}/environ").read_text().split("\0")
+    (number,) = daemon(served)
+    first.communicate()
+    time.sleep(0.8)
+    assert alive(number)
+    second.kill()
+    wait_for(lambda: not alive(number))
+    wait_for(lambda: not place.exists())
+    assert served.lines("ended") == [str(place / "pipe")]
+    # And once more from the beginning.
+    assert got(served.start_job())[2] == str(place / "pipe") and len(served.lines("started")) == 2
 
 
 def test_after_a_crash_the_next_keeper_takes_over_and_ends_what_nobody_uses(served):
@@ -338,14 +339,6 @@ def test_after_a_crash_the_next_keeper_takes_over_and_ends_what_nobody_uses(serv
     wait_for(lambda: sorted(map(alive, numbers)) == [False, True])
     served.jobs[-1].kill()
     wait_for(lambda: not any(map(alive, numbers)))
-
-
-def test_the_keeper_is_no_job_of_the_run(served):
-    job = served.start_job(CROSSALIGN_RUN="token")
-    got(job)
-    (keeper,) = keepers(served)
-    variables = Path(f"/proc/{keeper}/environ").read_text().split("\0")
-    assert not any(word.startswith("CROSSALIGN_RUN=") for word in variables)
 
 
 def test_a_submission_serves_the_steps_that_come_and_go(served):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from crossalign.analysis import backends, canonical, pairwise, similarity
+from crossalign.analysis import backends, canonical, similarity
 from crossalign.analysis.backends import NumpyBackend, TorchBackend, choose_backend
 from crossalign.analysis.indexes import VARIANCE
 from crossalign.analysis.similarity import INDEXES, Options, compare
@@ -18,14 +18,16 @@ CLOSE = 1e-8
 PLAIN = tuple(name for name in INDEXES if not name.endswith("-ecco"))
 
 
-def related(seed: int, sentences: int = 120, neurons: int = 7, others: int = 1) -> list[np.ndarray]:
-    """Float32 matrices with a common part, neurons of uneven size, and means that are not zero."""
+def related(
+    seed: int, sentences: int = 120, neurons: int = 7, others: int = 1, spread: float = 2.0
+) -> list[np.ndarray]:
+    """Float32 matrices with an uneven common part, neurons of uneven size, and means that are not zero."""
     rng = np.random.default_rng(seed)
-    shared = rng.standard_normal((sentences, neurons))
+    shared = rng.standard_normal((sentences, neurons)) * np.linspace(2.0, 0.1, neurons)
     found = []
     for _ in range(others + 1):
         mixed = (shared + rng.standard_normal((sentences, neurons))) @ rng.standard_normal((neurons, neurons))
-        found.append((mixed * np.exp(rng.normal(0, 2, neurons)) + rng.normal(0, 3, neurons)).astype(np.float32))
+        found.append((mixed * np.exp(rng.normal(0, spread, neurons)) + rng.normal(0, 3, neurons)).astype(np.float32))
     return found
 
 
@@ -57,32 +59,36 @@ def qr_correlations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return rho, left @ directions
 
 
-def found(x: np.ndarray, y: np.ndarray) -> float:
+def matched(x: np.ndarray, y: np.ndarray) -> float:
     """The share of rows that find their partner."""
     cosines = (x / np.linalg.norm(x, axis=1)[:, None]) @ (y / np.linalg.norm(y, axis=1)[:, None]).T
     return (cosines.argmax(axis=1) == np.arange(len(x))).mean()
 
 
 def expected(x: np.ndarray, y: np.ndarray, directions: int = 20) -> dict[str, float]:
-    """All indexes by their definitions."""
-    corr = np.array([np.corrcoef(x[:, k], y[:, k])[0, 1] for k in range(x.shape[1])])
+    """All indexes by their definitions; of matrices of different widths those that have one."""
     rho, variates = qr_correlations(x, y)
-    weights = np.abs(variates.T @ centre(x)).sum(axis=1)
-    leading = [scipy.linalg.svd(centre(m), full_matrices=False)[0][:, :directions] for m in (x, y)]
-    shares = sum(m.var(axis=0) / m.var(axis=0).sum() / 2 for m in (x, y))
-    return {
+    weights = np.abs(variates[:, : len(rho)].T @ centre(x)).sum(axis=1)
+    values = {
         "cka": gram_cka(x @ x.T, y @ y.T),
         "cka-uncentred": np.linalg.norm(x.T @ y) ** 2 / np.linalg.norm(x.T @ x) / np.linalg.norm(y.T @ y),
         "cka-rbf": gram_cka(rbf(x), rbf(y)),
+        "cca": rho.mean(),
+        "cca-squared": (rho**2).mean(),
+        "pwcca": (weights / weights.sum()) @ rho,
+    }
+    if x.shape != y.shape:
+        return values
+    corr = np.array([np.corrcoef(x[:, k], y[:, k])[0, 1] for k in range(x.shape[1])])
+    leading = [scipy.linalg.svd(centre(m), full_matrices=False)[0][:, :directions] for m in (x, y)]
+    shares = sum(m.var(axis=0) / m.var(axis=0).sum() / 2 for m in (x, y))
+    return values | {
         "cka-standardised": gram_cka(*(m @ m.T for m in (x / x.std(axis=0), y / y.std(axis=0)))),
         "anc": np.abs(corr).mean(),
         "anc-signed": corr.mean(),
-        "cca": rho.mean(),
-        "cca-squared": (rho**2).mean(),
         "svcca": scipy.linalg.svdvals(leading[0].T @ leading[1]).mean(),
-        "pwcca": (weights / weights.sum()) @ rho,
-        "matching": found(x, y),
-        "matching-standardised": found(*(centre(m) / m.std(axis=0) for m in (x, y))),
+        "matching": matched(x, y),
+        "matching-standardised": matched(*(centre(m) / m.std(axis=0) for m in (x, y))),
         **{f"variance-{k}": np.sort(shares)[::-1][:k].sum() for k in (1, 5, 20)},
     }
 
@@ -127,17 +133,11 @@ def test_anc_alone():
     assert alone.values == pytest.approx({name: whole.values[name] for name in ("anc", "anc-signed")}, abs=1e-13)
 
 
-def test_different_numbers_of_neurons():
-    x, y = related(2)
-    y = y[:, :4]
-    asked = ("cka", "cka-uncentred", "cka-rbf", "cca", "cca-squared", "pwcca")
-    rho, variates = qr_correlations(*double(x, y))
-    found = compare(x, [y], Options(asked))[0].values
-    assert found["cca"] == pytest.approx(rho.mean(), abs=CLOSE)
-    assert found["cka"] == pytest.approx(gram_cka(*(m @ m.T for m in double(x, y))), abs=CLOSE)
-    weights = np.abs(variates[:, :4].T @ centre(double(x)[0])).sum(axis=1)
-    assert found["pwcca"] == pytest.approx((weights / weights.sum()) @ rho, abs=CLOSE)
-    assert compare(y, [x], Options(("cca",)))[0].values["cca"] == pytest.approx(rho.mean(), abs=CLOSE)
+@pytest.mark.parametrize("widths", [(7, 4), (4, 7)])
+def test_different_numbers_of_neurons(widths):
+    x, y = (matrix[:, :width] for matrix, width in zip(related(2), widths, strict=True))
+    want = expected(*double(x, y)) | expected_of_ecco(*double(x, y))
+    assert compare(x, [y], Options(tuple(want)))[0].values == pytest.approx(want, abs=CLOSE)
 
 
 def conditioned(rng, sentences: int, neurons: int, spread: float) -> np.ndarray:
@@ -147,7 +147,7 @@ def conditioned(rng, sentences: int, neurons: int, spread: float) -> np.ndarray:
     return left * np.geomspace(1, 1 / spread, neurons) @ right
 
 
-@pytest.mark.parametrize("spread", [1e1, 1e2, 3e2, 1e3, 1e4, 1e5])
+@pytest.mark.parametrize("spread", [1e1, 1e3, 1e5])
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 def test_ill_conditioned_neurons(spread, backend):
     rng = np.random.default_rng(7)
@@ -181,18 +181,6 @@ def test_orthogonal_spaces_have_no_correlation():
     assert similarity.similarity("cca", x, q[:, 11:]) == pytest.approx(0.0, abs=1e-13)
 
 
-def test_rbf_median_is_exact():
-    x, _ = related(5, sentences=301)
-    x[10:14] = x[0]
-    distances = ((double(x)[0][:, None] - double(x)[0][None]) ** 2).sum(axis=2)
-    want = np.median(distances[distances != 0])
-    for tile in (1000, 64, 20):
-        for backend in (NumpyBackend(), TorchBackend("cpu")):
-            backend.tile = tile
-            matrix = similarity.Matrix(x, backend, "x")
-            assert pairwise.median_square(matrix) == pytest.approx(want, rel=1e-12)
-
-
 def test_matching_is_exact_where_float32_is_not():
     """Vectors so close together that float32 cosines cannot tell them apart."""
     rng = np.random.default_rng(0)
@@ -205,17 +193,6 @@ def test_matching_is_exact_where_float32_is_not():
 
 
 ECCO = Options(("cca-ecco", "pwcca-ecco"))
-
-
-def uneven(seed: int, sentences: int = 300, neurons: int = 12, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Uneven neurons with means, and a shared part that is uneven too."""
-    rng = np.random.default_rng(seed)
-    shared = rng.standard_normal((sentences, neurons)) * np.linspace(2.0, 0.1, neurons)
-    found = []
-    for _ in range(2):
-        mixed = (shared + rng.standard_normal((sentences, neurons))) @ rng.standard_normal((neurons, neurons))
-        found.append(mixed * np.exp(rng.normal(0, spread, neurons)) + rng.normal(0, 3, neurons))
-    return found[0], found[1]
 
 
 def inverse_root(matrix: np.ndarray) -> np.ndarray:
@@ -242,8 +219,8 @@ def leading_mean(rho: np.ndarray) -> float:
 
 
 def weighted_mean(x: np.ndarray, directions: np.ndarray, rho: np.ndarray) -> float:
-    means = x.mean(axis=1, keepdims=True)
-    tokens, _ = np.linalg.qr((directions.T @ (x - means) + means).T)
+    directions, means = directions[:, : len(rho)], x.mean(axis=1, keepdims=True)
+    tokens, _ = np.linalg.qr((directions.T @ (x - means) + means[: len(rho)]).T)
     weights = np.abs(tokens.T @ x.T).sum(axis=1)
     return (weights / weights.sum()) @ rho
 
@@ -258,7 +235,7 @@ def expected_of_ecco(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_the_steps_of_the_library(backend, seed):
-    x, y = uneven(seed)
+    x, y = double(*related(seed, 300, 12, spread=1.0))
     found = compare(x, [y, x], ECCO, backend())
     assert found[0].values == pytest.approx(expected_of_ecco(x, y), abs=1e-8)
     assert found[1].values == pytest.approx(dict.fromkeys(ECCO.indexes, 1.0), abs=1e-4)
@@ -270,7 +247,7 @@ def test_equals_the_steps_of_the_library(backend, seed):
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 def test_neurons_of_very_different_sizes(backend):
     """One has less than 1e-10 of the largest variance and is left out; of another the added 1e-10 is a good part."""
-    x, y = uneven(7)
+    x, y = double(*related(7, 300, 12, spread=1.0))
     for neuron, share in ((2, 1e-11), (5, 1e-9)):
         x[:, neuron] *= np.sqrt(share * x.var(0).max() / x[:, neuron].var())
     want = expected_of_ecco(x, y)
@@ -279,19 +256,6 @@ def test_neurons_of_very_different_sizes(backend):
     assert want == pytest.approx(both, abs=1e-12) and want != pytest.approx(
         expected_of_ecco(np.delete(x, 5, 1), y), abs=1e-3
     )
-
-
-@pytest.mark.parametrize("widths", [(5, 12), (12, 5)])
-def test_different_numbers_of_neurons_in_ecco(widths):
-    x, y = uneven(9)
-    x, y = x[:, : widths[0]], y[:, : widths[1]]
-    directions, rho = ecco_directions(x.T, y.T)
-    found = compare(x, [y], ECCO)[0].values
-    assert found["cca-ecco"] == pytest.approx(leading_mean(rho), abs=1e-8)
-    means = x.mean(0)
-    tokens = np.linalg.qr((x - means) @ directions[:, :5] + means[:5])[0]
-    weights = np.abs(tokens.T @ x).sum(1)
-    assert found["pwcca-ecco"] == pytest.approx(weights @ rho / weights.sum(), abs=1e-8)
 
 
 LINEAR = ("cka", "cka-uncentred", "cka-rbf", "cca", "cca-squared", "svcca", "pwcca")
@@ -347,14 +311,9 @@ def test_fewer_sentences_than_neurons(backend):
     assert found.saturated
     for name in ("cca", "cca-squared", "pwcca"):
         assert found.values[name] == pytest.approx(1.0, abs=1e-8)
-    assert found.values["svcca"] < 0.999
-    centred = [m.astype(np.float64) - m.astype(np.float64).mean(axis=0) for m in (x, y)]
-    grams = [m @ m.T for m in centred]
-    want = (grams[0] * grams[1]).sum() / np.linalg.norm(grams[0]) / np.linalg.norm(grams[1])
-    assert found.values["cka"] == pytest.approx(want, abs=1e-8)
-    leading = [np.linalg.svd(m, full_matrices=False)[0][:, :4] for m in centred]
-    want = np.linalg.svd(leading[0].T @ leading[1], compute_uv=False).mean()
-    assert found.values["svcca"] == pytest.approx(want, abs=1e-8)
+    want = expected(*double(x, y), directions=4)
+    for name in ("cka", "svcca"):
+        assert found.values[name] == pytest.approx(want[name], abs=1e-8) and found.values[name] < 0.999
     assert not compare(normal(5, 50, 4), [normal(6, 50, 4)], Options(), backend)[0].saturated
 
 
@@ -376,10 +335,9 @@ def test_dependent_neurons_count_once(backend):
 
 def test_one_neuron(backend):
     x, y = normal(9, 40, 1), normal(10, 40, 1)
-    corr = abs(np.corrcoef(x[:, 0].astype(float), y[:, 0].astype(float))[0, 1])
-    values = compare(x, [y], Options(), backend)[0].values
-    for name, want in {"anc": corr, "cca": corr, "svcca": corr, "pwcca": corr, "cka": corr**2}.items():
-        assert values[name] == pytest.approx(want, abs=1e-8), name
+    values, want = compare(x, [y], Options(), backend)[0].values, expected(*double(x, y))
+    for name in ("anc", "cca", "svcca", "pwcca", "cka"):
+        assert values[name] == pytest.approx(want[name], abs=1e-8), name
 
 
 def test_equal_sentences(backend):

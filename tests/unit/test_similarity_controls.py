@@ -12,23 +12,22 @@ from tests.unit.test_similarity import BACKENDS
 from crossalign.analysis import bootstrap
 from crossalign.analysis import moments as second_moments
 from crossalign.analysis.indexes import RESAMPLED
-from crossalign.analysis.matrices import Lengths, Matrix, functions_of, strangers
-from crossalign.analysis.moments import accumulate
+from crossalign.analysis.matrices import Lengths, functions_of, strangers
 from crossalign.analysis.similarity import Options, compare, similarity
 from crossalign.runtime.errors import UserError
 
 BOTH = Options(("cka", "anc"))
 
 
-def sentences(seed: int, count: int = 150, neurons: int = 6):
+def sentences(seed: int, count: int = 150, neurons: int = 6, noise: float = 1.0):
     """Three languages as float32: meaning, noise and length in each; their lengths are not the same."""
     rng = np.random.default_rng(seed)
     lengths = [rng.integers(4, 50, count)]
     lengths += [np.maximum(1, lengths[0] + rng.integers(-3, 4, count)) for _ in range(2)]
-    meaning = rng.normal(size=(count, neurons))
+    meaning = rng.normal(size=(count, neurons)) * np.linspace(2, 0.5, neurons)
+    slope = np.linspace(-0.8, 0.8, neurons)
     vectors = [
-        meaning + rng.normal(size=(count, neurons)) + np.outer(np.log(own), rng.normal(0, 2, neurons)) + 3.0
-        for own in lengths
+        meaning + noise * rng.normal(size=(count, neurons)) + np.outer(np.log(own), slope) + 3.0 for own in lengths
     ]
     return [matrix.astype(np.float32) for matrix in vectors], lengths
 
@@ -123,23 +122,6 @@ def test_one_sentence_has_no_strangers():
 ASKED = Options(RESAMPLED, resample=True)
 
 
-def pair(seed: int, count: int, neurons: int = 6, noise: float = 1.0):
-    """Two languages with shared meaning and lengths that tell on the vectors; rows are independent draws."""
-    rng = np.random.default_rng(seed)
-    lengths = [rng.integers(4, 40, count)]
-    lengths.append(np.maximum(1, lengths[0] + rng.integers(-2, 3, count)))
-    slope = np.linspace(-1, 1, neurons)
-    meaning = rng.standard_normal((count, neurons)) * np.linspace(2, 0.5, neurons)
-    vectors = [
-        meaning + noise * rng.standard_normal((count, neurons)) + 0.8 * np.outer(np.log(own), slope) for own in lengths
-    ]
-    return vectors, lengths
-
-
-def rows_out(matrix: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    return matrix - functions @ (functions.T @ matrix)
-
-
 def weighted_cka(x: np.ndarray, y: np.ndarray, times: np.ndarray, dealt: int = 50) -> float:
     """CKA of rows that come so many times each, as they are; parts drawn more than once do not meet their copies."""
     same = np.arange(len(x)) % dealt
@@ -155,41 +137,24 @@ def weighted_anc(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-@pytest.mark.parametrize("cheaper", [True, False], ids=["by sentences", "by neurons"])
-@pytest.mark.parametrize("room", [1 << 28, 8 * 7 * 6 * 2], ids=["at once", "two columns at a time"])
-def test_overlaps_of_parts(backend, cheaper, room, monkeypatch):
-    """By their definition, where the sentences do not fill the last round."""
+@pytest.mark.parametrize(
+    ("cheaper", "room"),
+    [(True, 1 << 28), (False, 1 << 28), (False, 8 * 50 * 6 * 2)],
+    ids=["by sentences", "by neurons", "by neurons, two columns at a time"],
+)
+def test_draws_are_the_indexes_of_the_resampled_rows(backend, cheaper, room, monkeypatch):
+    """Where the sentences do not fill the last round."""
     monkeypatch.setattr(second_moments, "by_sentences", lambda *_: cheaper)
     monkeypatch.setattr(second_moments, "ROOM", room)
-    (x, y), _ = pair(1, 131)
-    x, y = x - x.mean(0), y - y.mean(0)
-    moments, products = accumulate(*_matrices(backend(), x, y), full=True, parts=7, shares=7)
-    for first, second, found in ((x, x, moments[0]), (y, y, moments[1]), (x, y, products[0])):
-        matrices = [first[part::7].T @ second[part::7] for part in range(7)]
-        want = [[np.sum(a * b) for a in matrices] for b in matrices]
-        assert np.asarray(found.overlaps) == pytest.approx(np.array(want), rel=1e-10)
-        assert np.asarray(found.shares) == pytest.approx(np.array([np.diagonal(one) for one in matrices]), rel=1e-10)
-    assert np.asarray(products[0].cross) == pytest.approx(x.T @ y, rel=1e-10)
-    assert np.asarray(moments[1].gram) == pytest.approx(y.T @ y, rel=1e-10)
-
-
-def _matrices(backend, x, y):
-    first, *rest = (Matrix(matrix, backend, "X") for matrix in (x, y))
-    return first, rest
-
-
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-@pytest.mark.parametrize("cheaper", [True, False], ids=["by sentences", "by neurons"])
-def test_draws_are_the_indexes_of_the_resampled_rows(backend, cheaper, monkeypatch):
-    monkeypatch.setattr(second_moments, "by_sentences", lambda *_: cheaper)
     count = 183
-    (x, y), lengths = pair(2, count)
-    found = compare(x, [y], ASKED, backend(), lengths=[Lengths(own) for own in lengths])[0]
+    (x, y, _), lengths = sentences(2, count)
+    x, y = x.astype(float), y.astype(float)
+    found = compare(x, [y], ASKED, backend(), lengths=[Lengths(own) for own in lengths[:2]])[0]
     weights = bootstrap.resamples(count).weights
     assert weights.shape == (200, 50) and (weights.sum(1) == 50).all()
     other = strangers(lengths[1])
     left, right = x - x.mean(0), y - y.mean(0)
-    bare = [rows_out(matrix, functions_of(own)) for matrix, own in zip((x, y), lengths, strict=True)]
+    bare = residuals(x, lengths[0]), residuals(y, lengths[1])
     hits = [(x[i] @ y.T / np.linalg.norm(y, axis=1)).argmax() == i for i in range(count)]
     for place in (0, 7, 199):
         times = np.resize(weights[place], count).astype(int)
@@ -211,7 +176,7 @@ def test_standard_errors_are_those_of_other_sentences(neurons, noise):
     values: dict[str, list[float]] = {}
     errors: dict[str, list[float]] = {}
     for seed in range(100):
-        (x, y), _ = pair(1000 + seed, 250, neurons, noise)
+        (x, y, _), _ = sentences(1000 + seed, 250, neurons, noise)
         found = compare(x, [y], ASKED)[0]
         for name in ("cka", "anc", "anc-signed"):
             values.setdefault(name, []).append(found.values[name])
@@ -227,7 +192,7 @@ def test_the_same_number_of_parts_is_resampled_alike():
     # Ten parts of one sentence each; of nine sentences nothing can be said.
     assert bootstrap.resamples(10).weights.shape == (200, 10)
     assert bootstrap.resamples(9) is None
-    (x, y), _ = pair(6, 9)
+    (x, y, _), _ = sentences(6, 9)
     assert compare(x, [y], ASKED)[0].draws == {}
 
 
@@ -242,7 +207,7 @@ def test_hand_computed_standard_errors():
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 def test_constant_neurons_count_as_zero_in_resamples(backend):
-    (x, y), _ = pair(7, 120)
+    (x, y, _), _ = sentences(7, 120)
     wide = [np.insert(matrix, 2, 0.1, axis=1) for matrix in (x, y)]
     found, plain = (
         compare(a, [b], Options(("anc",), resample=True), backend())[0].draws["none", "anc"] for a, b in (wide, (x, y))
@@ -257,7 +222,7 @@ def test_constant_neurons_count_as_zero_in_resamples(backend):
 
 
 def test_what_has_no_value_has_no_draws():
-    (x, y), _ = pair(8, 60)
+    (x, y, _), _ = sentences(8, 60)
     flat = np.ones_like(y)
     good, bad = compare(x, [y, flat], ASKED)
     assert ("none", "cka") in good.draws and similarity("matching", x, y) > 0

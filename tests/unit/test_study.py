@@ -70,9 +70,11 @@ def test_sets_of_layers_cover_a_model_of_any_depth(root, kind, layers, sets):
 
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_item_is_made_whole_and_can_be_read(made, name):
-    """Nothing is missing where all that the catalog asks for is there, and no text covers another."""
-    found = make(name, Context(made.config, Results(made.results.folder)))
+    """Nothing is missing where all that the catalog asks for is there, nothing else is read, no text covers another."""
+    results = Results(made.results.folder)
+    found = make(name, Context(made.config, results))
     assert not found.missing
+    assert results.asked <= catalog_of(made.config).needs(name).runs
     if "figure" in name:
         assert overlaps(draw(found)) == []
         assert all(series.drawn for panel in found.panels for series in panel.series)
@@ -90,15 +92,6 @@ def test_pairs_of_layers_are_drawn_too(root, tmp_path, monkeypatch):
     # The paper prints pairs of mBERT in table 1.
     (printed,) = [row for row in table.rows if row.label == "mBERT in the paper, English" and "POS" in row.group]
     assert [cell.shown for cell in printed.cells[:3]] == ["96.51", "−0.30", "−0.25"]
-
-
-def test_what_is_asked_is_what_the_catalog_has_made(made):
-    """Every run that an item reads is among those that it declares."""
-    catalog = catalog_of(made.config)
-    for name in ITEMS:
-        results = Results(made.results.folder)
-        make(name, Context(made.config, results))
-        assert results.asked <= catalog.needs(name).runs, name
 
 
 def test_only_pretrained_models_are_compared(made):
@@ -168,20 +161,34 @@ def test_names_of_models():
     assert {source: model_name(source) for source in names} == names
 
 
-def judged(made, folder, config=None):
+def judged(made, folder):
     """Verdicts on the claims about the models, after all items are made in `folder`."""
     from crossalign.papers.common.figure_files import write_data
 
-    config = config or made.config
-    for name in catalog_of(config).items:
-        found = make(name, Context(config, Results(made.results.folder)))
+    for name in catalog_of(made.config).items:
+        found = make(name, Context(made.config, Results(made.results.folder)))
         path = folder / ("figures" if "figure" in name else "tables") / f"{name}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         (write_data if "figure" in name else write_csv)(found, path)
-    return {claim.id: claim for claim in judge_run(config, folder)}
+    return {claim.id: claim for claim in judge_run(made.config, folder)}
+
+
+def plant(made, model, layers, home, elsewhere):
+    """Losses of POS where the lower layers are drawn anew."""
+    for seed in made.config["seeds"]:
+        reference, drawn = (
+            made.results.folder / Tuned(model, "study-pos", "en_ewt", init, seed).path() / "scores.json"
+            for init in ("ref", f"random-{layers}")
+        )
+        scores = json.loads(reference.read_text(encoding="utf-8"))
+        for name, metrics in scores.items():
+            metrics["accuracy"] -= home if name == "trees/en_pud/test" else elsewhere
+        drawn.write_text(json.dumps(scores), encoding="utf-8")
 
 
 def test_claims_speak_of_every_model(made, tmp_path):
+    plant(made, "mbert", "1-3", home=1, elsewhere=15)
+    plant(made, "deep-model-270m", "1-6", home=15, elsewhere=1)
     found = judged(made, tmp_path)
     assert {claim.paper for claim in found.values()} == {"study"}
     kinds = {"lower-pos", "lower-parsing", "lower-ner", "upper", "middle-cka", "middle-anc", "neurons"}
@@ -191,23 +198,7 @@ def test_claims_speak_of_every_model(made, tmp_path):
     # The made-up curves of shares reach 0.6.
     assert found["mbert-neurons"].verdict == "does not hold"
     assert found["mbert-rho-pos"].verdict == "unclear"
-
-
-def test_lower_layers_that_matter_elsewhere_only(made, tmp_path):
-    """A planted effect is found, and the opposite is refuted."""
-    for model, loss in (("mbert", 15.0), ("deep-model-270m", -15.0)):
-        for seed in made.config["seeds"]:
-            layers = "1-3" if model == "mbert" else "1-6"
-            reference, drawn = (
-                made.results.folder / Tuned(model, "study-pos", "en_ewt", init, seed).path() / "scores.json"
-                for init in ("ref", f"random-{layers}")
-            )
-            scores = json.loads(reference.read_text(encoding="utf-8"))
-            for name, metrics in scores.items():
-                home = name == "trees/en_pud/test"
-                metrics["accuracy"] -= (1 if loss > 0 else 15) if home else (15 if loss > 0 else 1)
-            drawn.write_text(json.dumps(scores), encoding="utf-8")
-    found = judged(made, tmp_path)
+    # A planted effect is found, and the opposite is refuted.
     assert found["mbert-lower-pos"].verdict == "holds", found["mbert-lower-pos"]
     assert found["deep-model-270m-lower-pos"].verdict == "does not hold"
     assert "costs 15.00 points elsewhere and 1.00 in English" in found["mbert-lower-pos"].measured

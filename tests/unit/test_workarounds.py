@@ -65,30 +65,26 @@ def test_all_are_on_for_the_versions_they_were_written_for(pretend, try_all):
     assert try_all() == ({"sigterm", "timers", "status"}, [])
 
 
-@pytest.mark.parametrize("version", ["9.27.0", "9.27.2", "9.28.0", "10.0.0"])
-def test_another_snakemake(pretend, try_all, version):
-    pretend["snakemake"] = version
+def test_another_snakemake(pretend, try_all):
+    pretend["snakemake"] = "9.27.2"
     on, warnings = try_all()
     assert on == {"status"}
-    assert [warning.split(": ")[0] for warning in warnings] == [f"snakemake is {version}, not 9.27.1"] * 2
+    assert [warning.split(": ")[0] for warning in warnings] == ["snakemake is 9.27.2, not 9.27.1"] * 2
     assert "a workaround is off, so a second SIGTERM may hang Snakemake" in warnings[0]
     assert all("\n" not in warning for warning in warnings)
     # One line each, however often rules are read.
     assert try_all() == ({"status"}, [])
 
 
-@pytest.mark.parametrize("version", ["2.7.9", "2.8.1", "3.0.0"])
-def test_another_executor(pretend, try_all, version):
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [("2.7.9", ["snakemake-executor-plugin-slurm is 2.7.9, not 2.8.0: a workaround is off"]), (None, [])],
+)
+def test_another_executor_or_none(pretend, try_all, version, told):
     pretend["snakemake-executor-plugin-slurm"] = version
     on, warnings = try_all()
     assert on == {"sigterm", "timers"}
-    assert len(warnings) == 1
-    assert warnings[0].startswith(f"snakemake-executor-plugin-slurm is {version}, not 2.8.0: a workaround is off")
-
-
-def test_where_there_is_no_executor_nothing_is_missed(pretend, try_all):
-    pretend["snakemake-executor-plugin-slurm"] = None
-    assert try_all() == ({"sigterm", "timers"}, [])
+    assert len(warnings) == len(told) and all(map(str.startswith, warnings, told))
 
 
 class Resources(dict):

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tools.measure_world import lexicon, measure_inference, measure_tagging, similarity, uyghur_to_latin
 from world_for_tests import SETTINGS, full_world, small_settings
 
@@ -36,6 +35,7 @@ SCRIPTS = {
     "DEVANAGARI": "hi",
     "GEORGIAN": "xmf",
     "CJK": "zh",
+    "CJK HIRAGANA KATAKANA": "ja",
     "LATIN": "en de sv fr es it pt cs pl sl lt lv fi et tr vi id gsw fo pcm mt qaf wo bm olo",
 }
 
@@ -46,37 +46,23 @@ def likeness(first: str, second: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("near", "far"),
+    ("language", "near", "far"),
     [
-        ("de", "ru"),
-        ("de", "tr"),
-        ("sv", "fi"),
-        ("fr", "fi"),
-        ("es", "tr"),
-        ("cs", "tr"),
-        ("de", "es"),
-        ("pcm", "gsw"),
-        ("lt", "vi"),
-    ],
-)
-def test_english_is_closer_to_its_relatives(near: str, far: str) -> None:
-    assert likeness("en", near) > likeness("en", far) + 0.05
-
-
-@pytest.mark.parametrize(
-    ("language", "relative", "stranger"),
-    [
+        ("en", "de", "ru"),
+        ("en", "sv", "fi"),
+        ("en", "de", "es"),
+        ("en", "pcm", "gsw"),
+        ("en", "lt", "vi"),
         ("gsw", "de", "fr"),
         ("fo", "sv", "it"),
         ("olo", "fi", "de"),
         ("myv", "ru", "tr"),
         ("mt", "it", "de"),
-        ("pt", "es", "pl"),
         ("ja", "zh", "vi"),
     ],
 )
-def test_unseen_languages_lean_on_their_relatives(language: str, relative: str, stranger: str) -> None:
-    assert likeness(language, relative) > likeness(language, stranger) + 0.1
+def test_languages_resemble_their_relatives(language: str, near: str, far: str) -> None:
+    assert likeness(language, near) > likeness(language, far) + 0.05
 
 
 def test_every_language_shares_something_with_english_in_its_own_script() -> None:
@@ -102,13 +88,10 @@ def test_words_are_written_in_their_script(script: str) -> None:
         for word in lexicon(world, code).values():
             for letter in word:
                 if letter.isalpha():
-                    assert unicodedata.name(letter).startswith(script), f"{code}: {word}"
-
-
-def test_japanese_mixes_scripts() -> None:
-    letters = "".join(lexicon(full_world(), "ja").values())
-    names = {unicodedata.name(letter).split()[0] for letter in letters}
-    assert names == {"CJK", "HIRAGANA", "KATAKANA"}
+                    assert unicodedata.name(letter).startswith(tuple(script.split())), f"{code}: {word}"
+    # Japanese mixes its scripts.
+    letters = "".join(lexicon(world, SCRIPTS[script].split()[0]).values())
+    assert all(any(unicodedata.name(letter).startswith(name) for letter in letters) for name in script.split())
 
 
 @pytest.mark.parametrize(
@@ -179,7 +162,7 @@ def test_the_documentation_lists_every_language_in_its_family(root: Path) -> Non
             assert rows[kind, code].capitalize() in (lineage or ["None"]), code
 
 
-@pytest.mark.parametrize("code", ["es", "ru", "vi", "hi", "ja", "ar", "fi"])
+@pytest.mark.parametrize("code", ["es", "vi", "hi", "ja", "ar"])
 def test_linked_words_render_the_same_meaning(code: str) -> None:
     world = full_world()
     english, other, grammar = world.renderer("en"), world.renderer(code), world.grammar("wiki")
@@ -277,7 +260,7 @@ def test_tagging_is_learnable_but_not_by_words_alone() -> None:
     assert found["context, ambiguous"] > found["unigram, ambiguous"] + 15
 
 
-@pytest.mark.parametrize("code", ["en", "es", "ru", "vi", "hi", "ar", "tr", "zh"])
+@pytest.mark.parametrize("code", ["en", "vi", "hi", "ar", "zh"])
 def test_answers_are_the_asked_part(code: str) -> None:
     world = full_world()
     renderer = world.renderer(code)
@@ -306,16 +289,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"sede": 1}, "unknown key 'sede'; known: seed"),
     ({"pud": {"sentense": 3}}, "pud: unknown key 'sentense'; known: domain, languages, sentences"),
     ({"treebanks": {"en_ewt": {"train": -5}}}, "treebanks: en_ewt: train: -5 is not right; a whole number, 0 or more"),
-    ({"nli": {"train": 2.5}}, "nli: train: 2.5 is not right"),
     ({"nli": {"train": True}}, "nli: train: True is not right"),
     ({"nli": {"negated": 1.2}}, "nli: negated: 1.2 is not right; a number from 0 to 1"),
     ({"bitext": {"languages": ["es", "xx"]}}, "bitext: languages: unknown language 'xx'; known: ar"),
     ({"bitext": {"languages": "es"}}, "bitext: languages: 'es' is not right; a list of languages"),
     ({"pud": {"domain": "poetry"}}, "pud: unknown domain 'poetry'; known: web"),
     ({"treebanks": {"kk_ktb": {"domain": "web", "test": 1}}}, "treebanks: kk_ktb: the language 'kk' is not among"),
-    ({"treebanks": {"en_ewt": {"domain": "poem"}}}, "treebanks: en_ewt: unknown domain 'poem'"),
     ({"qa": {"sentences": [5, 3]}}, r"qa: sentences: \[5, 3\] is not right; \[least, most\]"),
     ({"domains": {"web": {"names": "many"}}}, "domains: web: names: 'many' is not right"),
+    ({"treebanks": {"en_ewt": {"domain": "poem"}}}, "treebanks: en_ewt: unknown domain 'poem'"),
     ({"concepts": {"nouns": {"animal": 2}}}, "nouns: animal is 2; a class needs its general term and two kinds"),
     ({"concepts": {"adjectives": [{"of": ["person"], "size": 3}]}}, "size must be even"),
     ({"concepts": {"adjectives": [{"of": ["ghost"], "size": 2}]}}, "'ghost' is no noun class"),
@@ -345,24 +327,16 @@ def test_bad_languages(languages: dict[str, Any], message: str) -> None:
         World(merge(small_settings(), {"languages": languages})).renderer("en")
 
 
-def test_missing_key(tmp_path: Path) -> None:
-    settings = {key: value for key, value in small_settings().items() if key != "qa"}
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "no settings at"), ("a: [1,", "not YAML"), ("- 1", "a mapping is expected"), ("seed: 1", "is missing")],
+)
+def test_unreadable_settings(tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "world.yaml"
-    path.write_text(yaml.safe_dump(settings))
-    with pytest.raises(UserError, match="the key 'qa' is missing"):
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=message):
         load_settings(path)
-
-
-def test_unreadable_settings(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no settings at"):
-        load_settings(tmp_path / "none.yaml")
-    bad = tmp_path / "bad.yaml"
-    bad.write_text("a: [1,")
-    with pytest.raises(UserError, match="not YAML"):
-        load_settings(bad)
-    bad.write_text("- 1")
-    with pytest.raises(UserError, match="a mapping is expected"):
-        load_settings(bad)
 
 
 def test_program(root: Path, tmp_path: Path) -> None:
@@ -373,14 +347,12 @@ def test_program(root: Path, tmp_path: Path) -> None:
     good = run("--settings", str(SETTINGS), "--only", "ud/en_lexnorm", "ud/gsw", "--jobs", "1")
     assert good.returncode == 0, good.stderr
     assert len((tmp_path / "out/SHA256SUMS").read_text().splitlines()) == 2
-    bad = run("--settings", str(tmp_path / "none.yaml"))
-    assert bad.returncode == 1 and bad.stderr.startswith("error: no settings at")
 
 
 MEMBERS = [("a/b.txt", b"one\n"), ("c.txt", b"")]
 
 
-@pytest.mark.parametrize("size", [0, 1, 65535, 65536, 65537, 200000])
+@pytest.mark.parametrize("size", [0, 65535, 65536, 65537, 200000])
 def test_round_trip_at_block_borders(size: int) -> None:
     data = bytes(i % 251 for i in range(size))
     assert gzip.decompress(gzip_stored(data)) == data
@@ -411,10 +383,6 @@ def test_dice_are_fixed_for_all_platforms() -> None:
     assert round(chance("x", 2), 6) == 0.445473
     assert shuffle(dice("s"), list("abcde")) == ["d", "c", "b", "e", "a"]
     assert pick(dice("p"), "abc") == "c"
-
-
-def test_bag_follows_its_weights() -> None:
     bag, rng = Bag(["a", "b", "c"], [1, 0, 3]), dice("bag")
     drawn = [bag.draw(rng) for _ in range(2000)]
-    assert drawn.count("b") == 0
-    assert 0.2 < drawn.count("a") / 2000 < 0.3
+    assert drawn.count("b") == 0 and 0.2 < drawn.count("a") / 2000 < 0.3
