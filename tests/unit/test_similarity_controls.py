@@ -11,7 +11,7 @@ from tests.unit.test_similarity import BACKENDS
 
 from crossalign.analysis import bootstrap
 from crossalign.analysis import moments as second_moments
-from crossalign.analysis.indexes import RESAMPLED
+from crossalign.analysis.indexes import ALL
 from crossalign.analysis.matrices import Lengths, Matrix, functions_of, strangers
 from crossalign.analysis.moments import accumulate
 from crossalign.analysis.similarity import Options, compare, similarity
@@ -120,7 +120,7 @@ def test_one_sentence_has_no_strangers():
         strangers(np.array([4]))
 
 
-ASKED = Options(RESAMPLED, resample=True)
+ASKED = Options(tuple(index.name for index in ALL if index.resampled), resample=True)
 
 
 def pair(seed: int, count: int, neurons: int = 6, noise: float = 1.0):
