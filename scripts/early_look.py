@@ -10,13 +10,10 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from crossalign.papers.all_claims import judge_run
-from crossalign.papers.all_items import catalog_of
+from crossalign.papers.all_claims import write_judged
 from crossalign.papers.common.command import read_config
 from crossalign.report.gather import gather
 from crossalign.report.page import write_page
-from crossalign.results.claims.claim import write_claims
-from crossalign.results.verdict import write_verdicts
 from crossalign.runtime.errors import run_main
 
 
@@ -35,9 +32,7 @@ def main() -> None:
     config = read_config(args.results / "config.json")
     with TemporaryDirectory(prefix="crossalign-") as name:
         folder = Path(name)
-        paths = [path for kind in ("tables", "figures") for path in args.results.glob(f"{kind}/*/*.csv")]
-        write_verdicts(paths, catalog_of(config).items, folder / "verdicts.csv")
-        write_claims(judge_run(config, args.results), folder / "claims.csv", folder / "claims.json")
+        write_judged(config, args.results, folder / "verdicts.csv", folder / "claims.csv")
         report = gather(config, args.results, args.page or args.out, folder)
     write_page(report, args.out, going=True)
 

@@ -28,9 +28,6 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--pool", required=True, type=Path, help="score TAB English words TAB other words")
     parser.add_argument("--links", required=True, type=Path, help="one line of links per line of the pool")
     parser.add_argument(
-        "--skip-first", type=int, default=0, metavar="N", help="leave out the first N lines of the pool"
-    )
-    parser.add_argument(
         "--skip-sample", type=int, metavar="N", help="leave out the lines that a model adjusted on N pairs has seen"
     )
     parser.add_argument("--skip-seeds", type=int, nargs="+", default=[1], help="seeds of those models (default: 1)")
@@ -60,7 +57,7 @@ def main() -> None:
 
     device = choose_device(args.device, job_kind("embed-words", model=args.model))
     seen = [(args.skip_sample, seed) for seed in args.skip_seeds] if args.skip_sample else []
-    pairs = sample_pairs(args.pool, args.links, args.pairs, args.seed, args.skip_first, seen)
+    pairs = sample_pairs(args.pool, args.links, args.pairs, args.seed, seen)
     model = load_model(args.model, device, args.precision, args.tuned, args.token_budget, args.backend)
     related, unrelated = embed_pairs(model, pairs, args.seed, args.layer, args.max_length)
     write_array(args.related, related)

@@ -42,7 +42,6 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--train", required=True, type=Path)
     parser.add_argument("--dev", type=Path)
     parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
-    parser.add_argument("--store", default="fp32", choices=["fp32", "bf16"], help="precision of the written matrices")
     add_run(parser)
     add_tokens(parser)
     add_precision(parser)
@@ -119,7 +118,7 @@ def train(args: argparse.Namespace) -> None:
         info["continual"] = continual
     if trials:
         info["trials"] = trials
-    save_tuned(args.out / "model", args.model, model, task, info, args.store)
+    save_tuned(args.out / "model", args.model, model, task, info)
     history = training.history
     report = {
         **info,

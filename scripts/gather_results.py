@@ -6,30 +6,16 @@ Example:
     python scripts/gather_results.py --config results/demo/config.json --results results/demo
 """
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from pathlib import Path
-
 from crossalign.papers.all_items import catalog_of
-from crossalign.papers.common.command import read_config
+from crossalign.papers.common.command import config_of, run_parser
 from crossalign.results.frames import write_frames
-from crossalign.runtime.errors import UserError, run_main
-
-
-def parse_args() -> Namespace:
-    """The command line."""
-    args = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
-    args.add_argument("--results", type=Path, required=True, help="results/<run>")
-    args.add_argument("--out", type=Path, help="folder for the four files; default: --results")
-    return args.parse_args()
+from crossalign.runtime.errors import run_main
 
 
 def main() -> None:
     """Ask the catalog which models each paper has, read them, write."""
-    args = parse_args()
-    catalog = catalog_of(read_config(args.config))
-    if not args.results.is_dir():
-        raise UserError(f"--results {args.results}: no such folder; it is made by the first job of a run")
+    args = run_parser(__doc__, "folder for the four files; default: --results").parse_args()
+    catalog = catalog_of(config_of(args))
     papers: dict[str, set] = {}
     corpora = set()
     for item in catalog.items:

@@ -6,33 +6,19 @@ Example:
     python scripts/make_report.py --config results/demo/config.json --results results/demo --out page.html
 """
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from pathlib import Path
-
-from crossalign.papers.common.command import read_config
+from crossalign.papers.common.command import config_of, run_parser
 from crossalign.report.claims import HOLDS, JUDGED, count
 from crossalign.report.gather import gather
 from crossalign.report.page import write_page
 from crossalign.report.provenance import full_record
-from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_json
-
-
-def parse_args() -> Namespace:
-    """The command line."""
-    args = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
-    args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
-    args.add_argument("--out", type=Path, required=True, help="results/<run>/report/index.html")
-    return args.parse_args()
 
 
 def main() -> None:
     """Gather, write, count."""
-    args = parse_args()
-    if not args.results.is_dir():
-        raise UserError(f"--results {args.results}: no such folder; it is made by the first job of a run")
-    report = gather(read_config(args.config), args.results, args.out)
+    args = run_parser(__doc__, "results/<run>/report/index.html", required=True).parse_args()
+    report = gather(config_of(args), args.results, args.out)
     known = [entry.provenance for entry in report.entries]
     record = full_record(known, args.results, report.checksums, report.commit, report.config)
     write_json(args.out.with_name("provenance.json"), record, indent=1, ensure_ascii=False)

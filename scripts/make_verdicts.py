@@ -6,24 +6,19 @@ Example:
     python scripts/make_verdicts.py --config results/demo/config.json --results results/demo --out verdicts.csv
 """
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
-from crossalign.papers.all_claims import judge_run
-from crossalign.papers.all_items import catalog_of
-from crossalign.papers.common.command import read_config
-from crossalign.results.claims.claim import counts, write_claims
-from crossalign.results.verdict import write_verdicts
+from crossalign.papers.all_claims import write_judged
+from crossalign.papers.common.command import config_of, run_parser
+from crossalign.results.claims.claim import counts
 from crossalign.runtime.errors import UserError, run_main
 
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
-    args.add_argument("--results", type=Path, required=True, help="results/<run>, with tables/ and figures/ in it")
-    args.add_argument("--out", type=Path, help="verdicts on numbers; default: verdicts.csv in --results")
+    args = run_parser(__doc__, "verdicts on numbers; default: verdicts.csv in --results")
     args.add_argument("--claims", type=Path, help="verdicts on claims, and .json beside it; default: beside --out")
     return args.parse_args()
 
@@ -37,18 +32,13 @@ def tell(kind: str, found: Mapping[str, int]) -> None:
 def main() -> None:
     """Find the files, gather, count."""
     args = parse_args()
-    config = read_config(args.config)
-    if not args.results.is_dir():
-        raise UserError(f"--results {args.results}: no such folder")
+    config = config_of(args)
     out = args.out or args.results / "verdicts.csv"
     table = args.claims or out.with_name("claims.csv")
-    document = table.with_suffix(".json")
-    if document == table or out in (table, document):
+    if table.suffix == ".json" or out in (table, table.with_suffix(".json")):
         raise UserError(f"--claims {table}: a name of its own is needed that does not end in .json")
-    paths = [path for kind in ("tables", "figures") for path in args.results.glob(f"{kind}/*/*.csv")]
-    tell("numbers", dict(sorted(write_verdicts(paths, catalog_of(config).items, out).items())))
-    judged = judge_run(config, args.results)
-    write_claims(judged, table, document)
+    numbers, judged = write_judged(config, args.results, out, table)
+    tell("numbers", dict(sorted(numbers.items())))
     tell("claims", counts(judged))
 
 

@@ -31,9 +31,6 @@ def parse_args() -> Namespace:
     args = parser(__doc__, [*sorted(MEMBERS), "mix"], lang="", split=True)
     args.add_argument("--mix-with-english", action="store_true")
     args.add_argument("--coin-seed", type=int, default=1)
-    args.add_argument(
-        "--english-source", help="the parallel English file, for --format extension with --mix-with-english"
-    )
     return args.parse_args()
 
 
@@ -65,11 +62,9 @@ def main() -> None:
     path = None if args.format == "mix" else only_source(args)
     pairs = read(args.format, args, path, args.lang, report) if path else read_mix(args, report)
     if args.mix_with_english:
-        if args.format in ("multinli", "snli", "mix") or args.lang == "en":
+        if args.format != "xnli" or args.lang == "en":
             raise UserError("--mix-with-english: for a set that is parallel to English, in another language")
-        if args.format == "extension" and not args.english_source:
-            raise UserError("--format extension with --mix-with-english needs --english-source")
-        english = read(args.format, args, args.english_source or path, "en", Report())
+        english = read(args.format, args, path, "en", Report())
         pairs = mix_with_english(pairs, english, args.coin_seed, report)
         report.facts["coin_seed"] = args.coin_seed
     with prepared(args, report) as out:

@@ -21,6 +21,9 @@ from crossalign.data.transliteration import transliterator
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
+# Of the draw of held-out sentences, which is the same for all runs.
+SEED = 1
+
 
 def share(text: str) -> float:
     """A share between 0 and 1, both excluded."""
@@ -41,13 +44,9 @@ def parse_args() -> argparse.Namespace:
     args.add_argument("--out-dev", required=True, type=Path)
     args.add_argument("--skip-rows", type=int, default=0, help="of a translated NLI set, which others compare")
     args.add_argument("--dev-share", type=share, default=0.05, help="share of the sentences held out")
-    args.add_argument("--dev-seed", type=int, default=1)
     args.add_argument("--max-sentences", type=int, default=0, help="stop after so many were kept (0: never)")
     args.add_argument("--apart", type=Path, nargs="*", default=[], help="prepared evaluation sets of the language")
     args.add_argument("--overlap", type=int, default=8, help="words in a row of theirs that a sentence may not have")
-    bounds = Cleaning()
-    args.add_argument("--min-characters", type=int, default=bounds.min_characters, help="spaces not counted")
-    args.add_argument("--max-characters", type=int, default=bounds.max_characters)
     return args.parse_args()
 
 
@@ -81,13 +80,13 @@ def main() -> None:
     if latin:
         report.facts["transliterated"] = args.transliterate
     raw = chain.from_iterable(read(path, args, report) for path in args.source)
-    rules = Cleaning(args.min_characters, args.max_characters, args.max_sentences)
+    rules = Cleaning(max_sentences=args.max_sentences)
     apart = Apart(args.apart, args.lang, args.overlap) if args.apart else None
     kept = [0, 0]
     with write_atomic(args.out_train) as train, write_atomic(args.out_dev) as dev:
         for sentence in clean_sentences(raw, rules, report, apart):
             # Drawn by the sentence as it came, so that the transliterated copy holds out the same ones.
-            held_out = is_held_out(sentence, args.dev_share, args.dev_seed)
+            held_out = is_held_out(sentence, args.dev_share, SEED)
             (dev if held_out else train).write((latin.line(sentence) if latin else sentence) + "\n")
             kept[held_out] += 1
         if not all(kept):

@@ -18,6 +18,9 @@ from crossalign.data.report import Names, Report
 from crossalign.data.transliteration import transliterator
 from crossalign.runtime.errors import UserError, run_main
 
+# Of the draw of folds, which is the same for all runs.
+SEED = 1
+
 
 def parse_args() -> Namespace:
     """The command line."""
@@ -25,8 +28,6 @@ def parse_args() -> Namespace:
     args.add_argument("--fold", type=positive, help="which rotation, from 1")
     args.add_argument("--folds", type=positive, default=5)
     args.add_argument("--part", choices=PARTS, help="what to write of the rotation")
-    args.add_argument("--fold-seed", type=int, default=1)
-    args.add_argument("--tags-only", action="store_true", help="the file has tags and no trees")
     args.add_argument("--several-roots", action="store_true", help="sentences may be made of several trees (tweets)")
     return args.parse_args()
 
@@ -40,7 +41,7 @@ def read_all(args: Namespace, report: Report) -> list[Sentence]:
             if path.suffix == ".txt":
                 sentences.extend(read_tagged(stream, source.name, report))
                 continue
-            sentences.extend(read_sentences(stream, source.name, report, args.tags_only, args.several_roots, names))
+            sentences.extend(read_sentences(stream, source.name, report, False, args.several_roots, names))
     return sentences
 
 
@@ -50,12 +51,12 @@ def choose_part(sentences: list[Sentence], args: Namespace, report: Report) -> l
         raise UserError(
             f"--fold {args.fold} of --folds {args.folds}: at least 3 folds, and no rotation beyond the last"
         )
-    folds = assign_folds([tuple(sentence.forms) for sentence in sentences], args.folds, args.fold_seed)
+    folds = assign_folds([tuple(sentence.forms) for sentence in sentences], args.folds, SEED)
     parts = [part_of(fold, args.fold, args.folds) for fold in folds]
     for part in parts:
         if part != args.part:
             report.drop(f"in the {part} part")
-    report.facts["fold"] = f"{args.fold} of {args.folds}, seed {args.fold_seed}"
+    report.facts["fold"] = f"{args.fold} of {args.folds}, seed {SEED}"
     return [sentence for sentence, part in zip(sentences, parts, strict=True) if part == args.part]
 
 

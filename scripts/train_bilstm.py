@@ -32,7 +32,6 @@ def parse_args() -> argparse.Namespace:
     add("--train", required=True, type=Path)
     add("--dev", type=Path, help="decides which epoch is kept and when to stop")
     add("--sets", nargs="+", default=[], metavar="NAME=FILE", help="such as trees/wo_wtb/test=FILE")
-    add("--vectors", type=Path, help="word vectors (text format of word2vec and fastText), added to the learnt ones")
     add_flags(parser, Sizes)
     add_flags(parser, BilstmSettings)
     add_run(parser)
@@ -45,7 +44,7 @@ def main() -> None:
     started = time.monotonic()
     files = named_sets(args.sets)
 
-    from crossalign.engine.bilstm import Lexicon, read_vectors
+    from crossalign.engine.bilstm import Lexicon
     from crossalign.engine.bilstm_training import WordTraining, save_word_model
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device
@@ -65,14 +64,10 @@ def main() -> None:
     task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     sets = {name: task.read(file) for name, file in sorted(files.items())}
-    pretrained, vectors = [], None
-    if args.vectors:
-        forms = {form for records in (train, dev, *sets.values()) for words in task.words(records) for form in words}
-        pretrained, vectors = read_vectors(args.vectors, forms)
     device = choose_device(args.device, job_kind("bilstm", args.task))
     training = WordTraining(
-        task, Lexicon.of(task.words(train), pretrained), sizes, train, dev, settings, vectors, device, args.checkpoints,
-        args.code_hash, Saving(steps=args.save_steps, rehearse=args.rehearse), settings.least_steps,
+        task, Lexicon.of(task.words(train)), sizes, train, dev, settings, device, args.checkpoints, args.code_hash,
+        Saving(steps=args.save_steps, rehearse=args.rehearse), settings.least_steps,
     )  # fmt: skip
     with requeued():
         model = training.run()

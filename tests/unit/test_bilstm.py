@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from crossalign.engine.bilstm import LONGEST, Lexicon, Sizes, read_vectors
+from crossalign.engine.bilstm import LONGEST, Lexicon, Sizes
 from crossalign.engine.bilstm_training import WordModel, load_word_model, save_word_model
 from crossalign.engine.seeds import torch_seeded
 from crossalign.runtime.errors import UserError
@@ -15,9 +15,9 @@ SENTENCES = [["The", "cat", "sat"], ["the", "dog", "sat", "."], ["a", "cat", "."
 LABELS = {"parsing": ["det", "nsubj", "root"], "ner": ["O", "B-PER", "I-PER"], "pos": None}
 
 
-def make_model(task="pos", vectors=None, given=(), sizes=SIZES):
+def make_model(task="pos", sizes=SIZES):
     with torch_seeded(1, "test"):
-        return WordModel(get_word_task(task, LABELS[task]), Lexicon.of(SENTENCES, given), sizes, vectors).eval()
+        return WordModel(get_word_task(task, LABELS[task]), Lexicon.of(SENTENCES), sizes).eval()
 
 
 def states(model, *sentences):
@@ -48,51 +48,24 @@ def test_lexicon_knows_what_was_seen_twice():
     assert lexicon.forms == ["THE", "dog", "at", "Ω", "new"]
 
 
-def test_odd_forms_and_given_vectors():
+def test_odd_forms():
     lexicon = Lexicon.of([["a" * 500, "a" * 500]])
     spelt = lexicon.spell(np.array(lexicon.numbers(["a" * 500, ""])))
     assert spelt.lengths.tolist() == [LONGEST, 1] and spelt.words.tolist() == [1, 0]
-    # A vector is found by the form, else by its small letters.
-    lexicon = Lexicon.of(SENTENCES, ["Paris", "cat"])
-    assert lexicon.spell(np.array(lexicon.numbers(["Paris", "Cat", "paris"]))).given.tolist() == [1, 2, 0]
 
 
 def test_lexicon_round_trip(tmp_path):
     path = tmp_path / "v.json"
-    lexicon = Lexicon.of([["été", "été", '"', '"', "\u2028", "\u2028"]], ["x"])
+    lexicon = Lexicon.of([["été", "été", '"', '"', "\u2028", "\u2028"]])
     lexicon.save(path)
     again = Lexicon.load(path)
-    assert (again.words, again.characters, again.given) == (lexicon.words, lexicon.characters, lexicon.given)
-    for text in ("", "[]", '{"words": []}', '{"words": [], "characters": 3, "given": []}'):
+    assert (again.words, again.characters) == (lexicon.words, lexicon.characters)
+    for text in ("", "[]", '{"words": []}', '{"words": [], "characters": 3}'):
         path.write_text(text)
         with pytest.raises(UserError, match=r"v\.json: no vocabulary of a BiLSTM"):
             Lexicon.load(path)
     with pytest.raises(UserError, match="no such file; a BiLSTM's folder has a vocabulary"):
         Lexicon.load(tmp_path / "none.json")
-
-
-def test_vectors_are_read(tmp_path):
-    path = tmp_path / "v.vec"
-    path.write_text("3 2\ncat 1 2 \nDog 3 4\nfish 5 6\ncat 9 9\n")
-    forms, vectors = read_vectors(path, ["Cat", "Dog", "bird"])
-    assert forms == ["Dog", "cat"] and vectors.tolist() == [[3, 4], [1, 2]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("cat 1 2\ndog 1\n", r"line 2: a word and 2 numbers were expected, not 1"),
-        ("cat 1 two\n", "line 1: the vector of 'cat' is not made of numbers"),
-        ("fish 1 2\n", "none of its words occurs in the data"),
-        ("", "none of its words occurs in the data"),
-    ],
-)
-def test_bad_vectors(tmp_path, text, message):
-    (tmp_path / "v.vec").write_text(text)
-    with pytest.raises(UserError, match=message):
-        read_vectors(tmp_path / "v.vec", ["cat", "dog"])
-    with pytest.raises(UserError, match="no such file"):
-        read_vectors(tmp_path / "none.vec", ["cat"])
 
 
 # ---- encoder
@@ -145,14 +118,6 @@ def test_unknown_words_differ_by_their_letters_and_unknown_letters_do_not():
     assert torch.equal(*unknown)
 
 
-def test_given_vectors_reach_unknown_words_and_stay_as_they_are():
-    vectors = np.array([[1.0, 2.0, 3.0], [-1.0, 0.5, 0.0]], dtype=np.float32)
-    model = make_model(vectors=vectors, given=["ωψ", "жщ"])
-    assert not torch.allclose(states(model, ["ωψ"])[0], states(model, ["жщ"])[0])
-    assert "encoder.vectors" not in dict(model.named_parameters())
-    assert model.encoder.vectors.tolist() == [[0, 0, 0], *vectors.tolist()]
-
-
 def test_dropout_only_in_training():
     model = make_model()
     assert torch.equal(states(model, ["the", "cat"])[0], states(model, ["the", "cat"])[0])
@@ -181,8 +146,7 @@ def test_examples_show_every_word():
 
 @pytest.mark.parametrize("name", ["pos", "parsing", "ner"])
 def test_model_round_trip(tmp_path, name):
-    vectors = np.ones((1, 3), dtype=np.float32) if name == "pos" else None
-    model = make_model(name, vectors, ["dog"] if name == "pos" else [])
+    model = make_model(name)
     save_word_model(tmp_path, model, {"seed": 7})
     again = load_word_model(tmp_path, get_word_task)
     assert again.task.labels == model.task.labels and again.sizes == model.sizes

@@ -145,8 +145,7 @@ def test_training_leaves_the_random_numbers_of_others_alone(world):
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("task", ["pos", "parsing", "ner"])
-@pytest.mark.parametrize("dies_at", [2, 5, 7])
+@pytest.mark.parametrize(("task", "dies_at"), [("pos", 2), ("parsing", 5), ("ner", 7)])
 def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, dies_at):
     whole = training(world, task)
     whole.run()
@@ -223,7 +222,6 @@ def test_a_loss_that_is_no_number_is_told(world):
         (["--task", "pos", "--dev", "TRAIN", "--dropout", "2"], r"--dropout 2\.0: expected"),
         (["--task", "pos", "--dev", "TRAIN", "--epochs", "0"], "--epochs 0: expected a whole number from 1"),
         (["--task", "pos", "--dev", "TRAIN", "--patience", "-1"], "--patience -1: expected a whole number from 0"),
-        (["--task", "pos", "--dev", "TRAIN", "--vectors", "none"], "none: no such file; word vectors"),
         (["--task", "pos", "--patience", "0", "--train", "EMPTY"], "EMPTY: the file is empty"),
         (["--task", "ner", "--patience", "0", "--train", "TRAIN"], "train.conllu, line 1: "),
     ],
@@ -240,18 +238,3 @@ def test_bad_input_is_told_in_one_line(root, monkeypatch, world, tmp_path, capsy
     assert error.startswith("error: ") and error.count("\n") == 1
     assert re.search(message, error), error
     assert not (tmp_path / "out").exists()
-
-
-def test_given_vectors_are_kept_with_the_model(root, monkeypatch, world, tmp_path):
-    task = get_word_task("pos")
-    words = sorted({word for words in task.words(task.read(world / "dev.conllu")) for word in words})
-    (tmp_path / "v.vec").write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words[:20])))
-    program(
-        root, monkeypatch, "--task", "pos", "--train", world / "dev.conllu", "--patience", "0", "--epochs", "1", *FAST,
-        "--sets", f"trees/wo_wtb/dev={world / 'dev.conllu'}", "--vectors", tmp_path / "v.vec", "--out", tmp_path,
-    )  # fmt: skip
-    model = load_word_model(tmp_path / "model", get_word_task)
-    assert model.lexicon.given == words[:20]
-    assert model.encoder.vectors[1:].tolist() == [[n, 1, 0] for n in range(20)]
-    report = json.loads((tmp_path / "training.json").read_text())
-    assert report["best_epoch"] is None and report["dev"] == [] and report["passes_per_epoch"] == 7

@@ -16,7 +16,7 @@ import pytest
 from crossalign.runtime import holders
 from crossalign.runtime.holders import LOCKS, LOGS, NOTES, TOKEN, enter, judge, leave, start_ticks, this_process
 from crossalign.runtime.signals import beside
-from crossalign.runtime.stages import Stages, read_stages
+from crossalign.runtime.stages import Stages
 from crossalign.runtime.timer import OneTimer
 from run import results_folder
 
@@ -356,7 +356,7 @@ def test_many_wishes_are_one_call_which_may_ask_for_the_next():
     assert len(calls) == 4
 
 
-def test_stages_add_up_and_are_read_again():
+def test_stages_add_up_and_are_told():
     started = time.perf_counter()
     stages = Stages()
     time.sleep(0.05)
@@ -367,8 +367,7 @@ def test_stages_add_up_and_are_read_again():
     passed = time.perf_counter() - started
     assert list(stages.seconds) == ["read", "tokenise"]
     assert stages.seconds["read"] >= 0.07 and sum(stages.seconds.values()) <= passed
-    found = read_stages(str(stages))
-    assert all(abs(found[name] - seconds) <= 0.005 + 1e-9 for name, seconds in stages.seconds.items())
+    assert str(stages) == f"read {stages.seconds['read']:.2f}, tokenise {stages.seconds['tokenise']:.2f}"
 
 
 @pytest.mark.parametrize("question", ["-n", "--dry-run", "--unlock", "--help"])

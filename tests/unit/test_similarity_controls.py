@@ -11,7 +11,7 @@ from tests.unit.test_similarity import BACKENDS
 
 from crossalign.analysis import bootstrap
 from crossalign.analysis import moments as second_moments
-from crossalign.analysis.indexes import RESAMPLED
+from crossalign.analysis.indexes import ALL
 from crossalign.analysis.matrices import Lengths, functions_of, strangers
 from crossalign.analysis.similarity import Options, compare, similarity
 from crossalign.runtime.errors import UserError
@@ -119,7 +119,7 @@ def test_one_sentence_has_no_strangers():
         strangers(np.array([4]))
 
 
-ASKED = Options(RESAMPLED, resample=True)
+ASKED = Options(tuple(index.name for index in ALL if index.resampled), resample=True)
 
 
 def weighted_cka(x: np.ndarray, y: np.ndarray, times: np.ndarray, dealt: int = 50) -> float:

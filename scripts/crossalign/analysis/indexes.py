@@ -57,6 +57,5 @@ INDEXES = tuple(index.name for index in ALL)
 LABELS = {index.name: index.label for index in ALL}
 CKA, ANC, CCA, ECCO = of("cka"), of("anc"), of("cca", "ecco"), of("ecco")
 STANDARDISED, VARIANCE = of("standardised"), of("variance")
-RESAMPLED = tuple(index.name for index in ALL if index.resampled)
 CONTROLLED = tuple(index.name for index in ALL if index.length_control)
 PAIRWISE = tuple(index.name for index in ALL if index.all_pairs)

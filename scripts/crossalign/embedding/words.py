@@ -36,19 +36,18 @@ class WordPair:
 
 
 def sample_pairs(
-    pool: Path, links: Path, count: int, seed: int, skip_first: int = 0, skip_samples: Sequence[tuple[int, int]] = ()
+    pool: Path, links: Path, count: int, seed: int, skip_samples: Sequence[tuple[int, int]] = ()
 ) -> list[WordPair]:
     """`count` links at random, from as many sentences as possible, filtered as for the adjustment.
 
-    Left out are the first `skip_first` lines and the samples (sentence pairs, seed) that models were adjusted on.
-    Pairs of the same line are neighbours in the result.
+    Left out are the samples (sentence pairs, seed) that models were adjusted on. Pairs of the same line are neighbours
+    in the result.
     """
-    if count < 1 or skip_first < 0:
-        raise UserError(f"{count} pairs, first {skip_first} lines left out: at least 1 and at least 0 are needed")
+    if count < 1:
+        raise UserError(f"--pairs {count}: at least 1")
     # Not parsed before they are needed: few of the lines are.
     linked = list(read_lines(links))
     usable = np.ones(len(linked), dtype=bool)
-    usable[:skip_first] = False
     for pairs, run in skip_samples:
         usable[sample_lines(len(linked), pairs, run)] = False
     left = np.flatnonzero(usable)
@@ -59,7 +58,7 @@ def sample_pairs(
             return chosen
     raise UserError(
         f"{links}: fewer than {count} usable links (one to one, between different words) on the {len(left)} of "
-        f"{len(linked)} lines that are not left out; lower --pairs, --skip-first or --skip-sample"
+        f"{len(linked)} lines that are not left out; lower --pairs or --skip-sample"
     )
 
 

@@ -36,7 +36,6 @@ class Words:
     grid: Tensor
     counts: Tensor
     words: Tensor
-    given: Tensor
     characters: Tensor
     lengths: Tensor
 
@@ -46,10 +45,10 @@ class BiLstm(nn.Module):
 
     Layers after the first add to what they are given, as in UDPipe 2. Dropout is that of Dozat and Manning: one mask
     per sentence for the input of every layer, and whole words become the unknown one, so that their spelling alone must
-    do. Vectors given from elsewhere stay as they are; a learnt projection of them is added to the trained ones.
+    do.
     """
 
-    def __init__(self, sizes: Sizes, words: int, characters: int, vectors: Tensor | None = None) -> None:
+    def __init__(self, sizes: Sizes, words: int, characters: int) -> None:
         super().__init__()
         self.sizes = sizes
         self.word = nn.Embedding(words, sizes.words)
@@ -63,11 +62,6 @@ class BiLstm(nn.Module):
         self.root = nn.Parameter(torch.zeros(inputs))
         widths = [inputs] + [2 * sizes.hidden] * (sizes.layers - 1)
         self.layers = nn.ModuleList(_lstm(width, sizes.hidden) for width in widths)
-        self.projection = None
-        if vectors is not None:
-            # Row 0 belongs to the forms that have none.
-            self.register_buffer("vectors", F.pad(vectors.float(), (0, 0, 1, 0)))
-            self.projection = nn.Linear(vectors.shape[1], sizes.words, bias=False)
 
     @property
     def width(self) -> int:
@@ -91,10 +85,7 @@ class BiLstm(nn.Module):
         if self.training and self.sizes.dropout > 0:
             dropped = torch.rand(numbers.shape, device=numbers.device) < self.sizes.dropout
             numbers = numbers.masked_fill(dropped, UNKNOWN_WORD)
-        vectors = self.word(numbers)
-        if self.projection is not None:
-            vectors = vectors + self.projection(self.vectors[words.given])[words.grid]
-        return vectors
+        return self.word(numbers)
 
     def _spelt(self, words: Words) -> Tensor:
         """For each distinct form the last states of both directions over its characters."""
@@ -128,31 +119,29 @@ def _lstm(inputs: int, hidden: int) -> nn.LSTM:
 
 @dataclass(frozen=True)
 class Spelt:
-    """Some forms in numbers: the word, the row of its given vector, its characters (padded) and how many."""
+    """Some forms in numbers: the word, its characters (padded) and how many."""
 
     words: np.ndarray
-    given: np.ndarray
     characters: np.ndarray
     lengths: np.ndarray
 
 
 class Lexicon:
-    """Words in small letters, characters as written. `given` lists forms that have a vector from elsewhere.
+    """Words in small letters, characters as written.
 
     Forms get numbers as they come, so that a batch names each by one number and is spelt once per distinct form.
     """
 
-    def __init__(self, words: Sequence[str], characters: Sequence[str], given: Sequence[str] = ()) -> None:
-        self.words, self.characters, self.given = list(words), list(characters), list(given)
+    def __init__(self, words: Sequence[str], characters: Sequence[str]) -> None:
+        self.words, self.characters = list(words), list(characters)
         self._words = {word: number for number, word in enumerate(words, UNKNOWN_WORD + 1)}
         self._characters = {character: number for number, character in enumerate(characters, UNKNOWN_CHARACTER + 1)}
-        self._given = {form: number for number, form in enumerate(given, 1)}
         self._forms: dict[str, int] = {}
-        self._numbers: list[tuple[int, int]] = []
+        self._numbers: list[int] = []
         self._letters: list[list[int]] = []
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]], given: Sequence[str] = ()) -> Lexicon:
+    def of(cls, sentences: Iterable[Sequence[str]]) -> Lexicon:
         """What can be learnt from the training sentences."""
         forms = Counter(str(form) for sentence in sentences for form in sentence)
         words, characters = Counter[str](), Counter[str]()
@@ -160,8 +149,7 @@ class Lexicon:
             words[form.lower()] += count
             for character in form:
                 characters[character] += count
-        return cls(*(sorted(item for item, count in table.items() if count >= OFTEN) for table in (words, characters)),
-                   given)  # fmt: skip
+        return cls(*(sorted(item for item, count in table.items() if count >= OFTEN) for table in (words, characters)))
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -180,9 +168,7 @@ class Lexicon:
     def _number(self, form: str) -> int:
         if form not in self._forms:
             self._forms[form] = len(self._forms)
-            low = form.lower()
-            given = self._given.get(form, self._given.get(low, 0))
-            self._numbers.append((self._words.get(low, UNKNOWN_WORD), given))
+            self._numbers.append(self._words.get(form.lower(), UNKNOWN_WORD))
             letters = [self._characters.get(character, UNKNOWN_CHARACTER) for character in form[:LONGEST]]
             self._letters.append(letters or [UNKNOWN_CHARACTER])
         return self._forms[form]
@@ -194,51 +180,20 @@ class Lexicon:
         characters = np.full((len(letters), int(lengths.max())), PADDING, dtype=np.int64)
         for row, part in zip(characters, letters, strict=True):
             row[: len(part)] = part
-        words, given = np.array([self._numbers[number] for number in numbers], dtype=np.int64).T
-        return Spelt(words, given, characters, lengths)
+        words = np.array([self._numbers[number] for number in numbers], dtype=np.int64)
+        return Spelt(words, characters, lengths)
 
     def save(self, path: str | Path) -> None:
         """As JSON; the place in a list is the number, less the unknown and padding."""
-        lists = {"words": self.words, "characters": self.characters, "given": self.given}
-        write_json(path, lists, ensure_ascii=False, indent=0)
+        write_json(path, {"words": self.words, "characters": self.characters}, ensure_ascii=False, indent=0)
 
     @classmethod
     def load(cls, path: str | Path) -> Lexicon:
         """The lexicon that `save` wrote."""
         try:
             lists = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls(lists["words"], lists["characters"], lists["given"])
+            return cls(lists["words"], lists["characters"])
         except FileNotFoundError:
             raise UserError(f"{path}: no such file; a BiLSTM's folder has a vocabulary") from None
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path}: no vocabulary of a BiLSTM ({error!r})") from None
-
-
-def read_vectors(path: str | Path, wanted: Iterable[str]) -> tuple[list[str], np.ndarray]:
-    """Word vectors in the text format of word2vec and fastText, of the `wanted` forms and of their small letters only.
-
-    The first line may hold the number of vectors and their size.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; word vectors were expected there")
-    wanted = {form for word in wanted for form in (word, word.lower())}
-    found: dict[str, np.ndarray] = {}
-    size = None
-    with path.open(encoding="utf-8", newline="\n") as stream:
-        for number, line in enumerate(stream, 1):
-            form, *values = line.rstrip().split(" ")
-            if number == 1 and len(values) == 1:
-                continue
-            size = size or len(values)
-            if not values or len(values) != size:
-                raise UserError(f"{path}, line {number}: a word and {size} numbers were expected, not {len(values)}")
-            if form in wanted and form not in found:
-                try:
-                    found[form] = np.array(values, dtype=np.float32)
-                except ValueError:
-                    raise UserError(f"{path}, line {number}: the vector of '{form}' is not made of numbers") from None
-    if not found:
-        raise UserError(f"{path}: none of its words occurs in the data; is it a file of the right language?")
-    forms = sorted(found)
-    return forms, np.stack([found[form] for form in forms])

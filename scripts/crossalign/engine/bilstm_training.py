@@ -33,10 +33,10 @@ NO_LIMIT = 1 << 30
 class WordModel(nn.Module):
     """An encoder of words, the head of a task, and the lexicon that turns forms into numbers."""
 
-    def __init__(self, task: Any, lexicon: Lexicon, sizes: Sizes, vectors: np.ndarray | None = None) -> None:
+    def __init__(self, task: Any, lexicon: Lexicon, sizes: Sizes) -> None:
         super().__init__()
         self.task, self.lexicon, self.sizes = task, lexicon, sizes
-        self.encoder = BiLstm(sizes, *lexicon.sizes, None if vectors is None else torch.from_numpy(vectors))
+        self.encoder = BiLstm(sizes, *lexicon.sizes)
         self.head = task.make_head(self.encoder.width, sizes.dropout)
 
     def store(self, examples: Sequence[dict[str, Any]]) -> Store:
@@ -50,8 +50,8 @@ class WordModel(nn.Module):
         forms, place = np.unique(views["ids"], return_inverse=True)
         spelt = self.lexicon.spell(forms)
         grid = place.reshape(-1)[views["cells"]].reshape(shape.batch, shape.length)
-        given = {"words": spelt.words, "given": spelt.given, "characters": spelt.characters, "grid": grid}
-        parts = {name: torch.from_numpy(array).to(device) for name, array in given.items()}
+        arrays = {"words": spelt.words, "characters": spelt.characters, "grid": grid}
+        parts = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
         counts = views["word_counts"]
         words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(spelt.lengths))
         fields = {name: torch.from_numpy(views[name]).to(device) for name in store.fields}
@@ -92,12 +92,8 @@ def load_word_model(folder: str | Path, make_task: Callable[[str, list[str]], An
     with readable(folder, "a BiLSTM"):
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         task, sizes = make_task(config["task"], config["labels"]), Sizes(**config["sizes"])
-        tensors = load((folder / "model.safetensors").read_bytes())
-        vectors = tensors.get("encoder.vectors")
-        # The row of the forms without a vector is added by the model itself.
-        given = None if vectors is None else vectors[1:].numpy()
-        model = WordModel(task, Lexicon.load(folder / "vocabulary.json"), sizes, given)
-        model.load_state_dict(tensors)
+        model = WordModel(task, Lexicon.load(folder / "vocabulary.json"), sizes)
+        model.load_state_dict(load((folder / "model.safetensors").read_bytes()))
     return model.eval()
 
 
@@ -116,7 +112,6 @@ class WordTraining(EpochTraining):
         train: Sequence[dict[str, Any]],
         dev: Sequence[dict[str, Any]],
         settings: Settings,
-        vectors: np.ndarray | None = None,
         device: torch.device | str = "cpu",
         checkpoints: str | Path | None = None,
         code_hash: str = "",
@@ -130,17 +125,16 @@ class WordTraining(EpochTraining):
         self.task, self.settings, self.dev_records = task, settings, dev
         self.device = torch.device(device)
         with torch_seeded(settings.seed, "bilstm"):
-            self.model = WordModel(task, lexicon, sizes, vectors).to(self.device).train()
+            self.model = WordModel(task, lexicon, sizes).to(self.device).train()
         self.train_store = store = self.model.store(task.examples(train, lexicon))
         self.dev_examples = task.examples(dev, lexicon)
         self.dev_store = self.model.store(self.dev_examples)
         self.stream = Stream(store, settings.batch, settings.seed)
         self.passes = -(-least_steps // len(self.stream))
         self.epoch_steps = self.passes * len(self.stream)
-        words = [lexicon.words, lexicon.characters, lexicon.given, lexicon.forms]
+        words = [lexicon.words, lexicon.characters, lexicon.forms]
         known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
         arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
-        arrays += [] if vectors is None else [vectors]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
         steps = settings.epochs * self.epoch_steps
         self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)

@@ -47,17 +47,17 @@ class Part:
 
 
 def run_encoder(
-    encoder: BaseEncoder, store: Store, members: np.ndarray, device: torch.device, all_layers: bool = False
-) -> tuple[dict[str, Tensor], Tensor | list[Tensor]]:
-    """Fields and masks of a batch of examples, and its hidden states as a grid; of `all_layers` a list of grids."""
+    encoder: BaseEncoder, store: Store, members: np.ndarray, device: torch.device
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Fields and masks of a batch of examples, and its hidden states as a grid."""
     shape = store.exact_shape(members)
     vector = torch.from_numpy(store.assemble(members, shape))
     # From pinned memory, or the host would wait for the batch before.
     vector = vector.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else vector
     views = store.views(vector, shape)
     layout, batch = batch_inputs(views, shape)
-    states = encoder.packed(views["ids"], views["positions"], views.get("types"), layout, all_layers)
-    return batch, [layout.to_grid(state) for state in states] if all_layers else layout.to_grid(states)
+    states = encoder.packed(views["ids"], views["positions"], views.get("types"), layout)
+    return batch, layout.to_grid(states)
 
 
 def batch_inputs(views: dict[str, Tensor], shape: Shape) -> tuple[Layout, dict[str, Tensor]]:

@@ -45,15 +45,14 @@ class TaskModel(nn.Module):
 
 
 def iterate_batches(
-    encoder: BaseEncoder, store: Store, device: torch.device, budget: int | None = None, all_layers: bool = False
-) -> Iterator[tuple[np.ndarray, dict[str, Tensor], Tensor | list[Tensor]]]:
+    encoder: BaseEncoder, store: Store, device: torch.device, budget: int | None = None
+) -> Iterator[tuple[np.ndarray, dict[str, Tensor], Tensor]]:
     """Batch after batch: the numbers of its examples, its fields and masks, and its hidden states as a grid.
 
-    With `all_layers` the hidden states are a list, embeddings first. The longest examples come first, so that running
-    out of memory shows at once.
+    The longest examples come first, so that running out of memory shows at once.
     """
     for members in by_length(store.lengths, budget or BUDGET[device.type]):
-        yield members, *run_encoder(encoder, store, members, device, all_layers)
+        yield members, *run_encoder(encoder, store, members, device)
 
 
 def predict_all(
@@ -120,10 +119,8 @@ def make_store(encoder: BaseEncoder, examples: Sequence[dict[str, Any]], fields:
     return Store(examples, fields, encoder.config.position_offset, encoder.config.max_length)
 
 
-def save_tuned(
-    folder: str | Path, base: str | Path, model: TaskModel, task: Any, info: dict[str, Any], dtype: str = "fp32"
-) -> None:
-    """Write the head, the changed layers and the changed embedding rows; `dtype` bf16 halves the matrices' size."""
+def save_tuned(folder: str | Path, base: str | Path, model: TaskModel, task: Any, info: dict[str, Any]) -> None:
+    """Write the head, the changed layers and the changed embedding rows."""
     folder, backend = Path(folder), model.encoder.backend
     # Read again rather than kept since the start: files are mapped, so that mBERT takes 0.1 s of CPU time; a copy takes
     # as long, and the memory of a whole model while training runs.
@@ -138,8 +135,7 @@ def save_tuned(
             tensors[f"{name}.rows"] = rows[changed]
             tensors[f"{name}.values"] = value[changed].contiguous()
         elif name not in before or not torch.equal(value, before[name]):
-            low = dtype == "bf16" and value.dim() == 2 and name.startswith("encoder.layers.")
-            tensors[name] = (value.bfloat16() if low else value).contiguous()
+            tensors[name] = value.contiguous()
     config = {
         **info,
         "base": Path(base).name,

@@ -1,14 +1,15 @@
 """The claims of all papers, and their verdicts in a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from crossalign.catalog.papers import shown_papers
 from crossalign.papers import declared
 from crossalign.papers.all_items import PAPERS, catalog_of
-from crossalign.results.claims.claim import Claim, Judged, judge_rows
+from crossalign.results.claims.claim import Claim, Judged, judge_rows, write_claims
 from crossalign.results.claims.claim import declared as with_rows
 from crossalign.results.claims.evidence import Evidence
+from crossalign.results.verdict import write_verdicts
 
 _DECLARED = {paper: claims for paper in PAPERS if (claims := declared(paper, "claims"))}
 CLAIMS: dict[str, dict[str, Claim]] = {paper: each for paper, each in _DECLARED.items() if isinstance(each, dict)}
@@ -30,3 +31,12 @@ def judge_run(config: dict, folder: str | Path) -> list[Judged]:
         pairs = with_rows(paper, CLAIMS[paper]) if paper in CLAIMS else BY_CONFIG.get(paper, lambda _: [])(config)
         rows += [(paper, *pair) for pair in pairs]
     return judge_rows(rows, evidence_of(config, folder))
+
+
+def write_judged(config: dict, results: Path, numbers: Path, table: Path) -> tuple[Mapping[str, int], list[Judged]]:
+    """Judge what a run has made: verdicts on its numbers, counted, and its claims, with .json beside their table."""
+    paths = [path for kind in ("tables", "figures") for path in results.glob(f"{kind}/*/*.csv")]
+    found = write_verdicts(paths, catalog_of(config).items, numbers)
+    judged = judge_run(config, results)
+    write_claims(judged, table, table.with_suffix(".json"))
+    return found, judged

@@ -18,9 +18,3 @@ class Stages:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {seconds:.2f}" for name, seconds in self.seconds.items())
-
-
-def read_stages(text: str) -> dict[str, float]:
-    """The numbers of a `str(Stages())`."""
-    parts = (part.rpartition(" ") for part in text.split(", "))
-    return {name: float(seconds) for name, _, seconds in parts}

@@ -13,19 +13,23 @@ from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 
 
+def run_parser(description: str | None, out: str, required: bool = False, epilog: str | None = None) -> ArgumentParser:
+    """Options of a program that works on a run; `out` is what it writes."""
+    args = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter, epilog=epilog)
+    args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
+    args.add_argument("--results", type=Path, required=True, help="results/<run>")
+    args.add_argument("--out", type=Path, required=required, help=out)
+    return args
+
+
 def parser(description: str | None, formats: Iterable[str]) -> ArgumentParser:
     """Options of a program that renders items."""
-    args = ArgumentParser(
-        description=description,
-        formatter_class=RawDescriptionHelpFormatter,
-        epilog="Example:\n    python scripts/%(prog)s --all"
-        " --config results/demo/config.json --results results/demo --out items",
+    example = "python scripts/%(prog)s --all --config results/demo/config.json --results results/demo --out items"
+    args = run_parser(
+        description, "folder for <paper>/<id>.*; several items need it", epilog=f"Example:\n    {example}"
     )
     args.add_argument("--item", nargs="+", metavar="PAPER/ID", default=[], help="such as align-predict/table1")
     args.add_argument("--all", action="store_true", help="every item of this kind that the config chooses")
-    args.add_argument("--config", type=Path, required=True, help="the merged config, as JSON or YAML")
-    args.add_argument("--results", type=Path, required=True, help="results/<run>")
-    args.add_argument("--out", type=Path, help="folder for <paper>/<id>.*; several items need it")
     for form in formats:
         args.add_argument(f"--out-{form}", type=Path, help=f"the {form.upper()} of a single item")
     return args
@@ -43,11 +47,16 @@ def read_config(path: Path) -> dict:
     return config
 
 
-def context_of(args: Namespace) -> Context:
-    """The config and the results that a command line names."""
+def config_of(args: Namespace) -> dict:
+    """The config that a command line names, once the folder of results is there."""
     if not args.results.is_dir():
         raise UserError(f"--results {args.results}: no such folder; it is made by the first job of a run")
-    return Context(read_config(args.config), Results(args.results))
+    return read_config(args.config)
+
+
+def context_of(args: Namespace) -> Context:
+    """The config and the results that a command line names."""
+    return Context(config_of(args), Results(args.results))
 
 
 def chosen(args: Namespace, configured: Iterable[str], known: Iterable[str]) -> list[str]:

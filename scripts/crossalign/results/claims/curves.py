@@ -61,12 +61,12 @@ def layers(group: Group, first: int, last: int) -> Group:
 
 
 @quantity
-def drops(evidence: Evidence, items: Sequence[str], series: str, above: int, reference: str = "REF") -> Group:
-    """How far a series lies below the reference of its panel, mean over the layers above one."""
+def drops(evidence: Evidence, items: Sequence[str], series: str, above: int) -> Group:
+    """How far a series lies below REF in its panel, mean over the layers above one."""
     members = {}
     for item in items:
         for panel in evidence.column(item, "panel", series=series):
-            low, high = (level(evidence.curve(item, panel, one), above + 1) for one in (series, reference))
+            low, high = (level(evidence.curve(item, panel, one), above + 1) for one in (series, "REF"))
             members[f"{panel} in {item.partition('/')[2]}"] = low.minus(high)
     return Group(members)
 
