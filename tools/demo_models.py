@@ -184,7 +184,11 @@ def train_model(
 def _short_stage(plan, name, texts, tokenizer, models, work, device, recipe, settings) -> dict:
     """The first stage, unless it is there already. Between the stages nothing is rounded."""
     place = work / f"{name}-short"
-    wanted = hashlib.sha256(json.dumps([recipe, vars(settings), plan["models"][name]]).encode()).hexdigest()
+    about = [recipe, vars(settings), plan["models"][name]]
+    if "init" in plan["models"][name]:
+        # Another model to go on from makes another model.
+        about.append(folder_identity(models / plan["models"][name]["init"]))
+    wanted = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     stamp = place / "finished.txt"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return json.loads((place / "training.json").read_text(encoding="utf-8"))

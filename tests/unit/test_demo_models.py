@@ -102,6 +102,16 @@ def test_two_stages_and_models_that_go_on(place, tmp_path):
     assert load_weights(tmp_path / "models/xglm").config.causal
 
 
+def test_a_model_that_goes_on_from_a_new_one_is_trained_anew(place, tmp_path):
+    folder, plan, texts = place
+    models, work = tmp_path / "models", tmp_path / "work"
+    first = [train(place, name, models, work) for name in ("mbert", "further")][1][0]
+    assert train(place, "further", models, work)[0]["seconds"] == first["seconds"]
+    changed = {**plan, "models": {**plan["models"], "mbert": {**plan["models"]["mbert"], "training": {"seed": 2}}}}
+    again = [train((folder, changed, texts), name, models, work) for name in ("mbert", "further")][1][0]
+    assert again["sha256"] != first["sha256"]
+
+
 def test_finished_models_are_recognised(place, tmp_path):
     plan = place[1]
     folder = tmp_path / "models/xglm"
