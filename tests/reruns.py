@@ -76,10 +76,13 @@ def as_before(*files: Path):
 def run(folder: Path, *arguments: str, changes: dict | None = None, warm: bool = False):
     """Run the workflow of a project; `changes` come on top of its config."""
     (folder / "changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
-    named = json.loads((folder / "files.json").read_text(encoding="utf-8"))
-    files = [str(folder / name) for name in (*named, "changes.json")]
+    files = [str(folder / name) for name in (*config_files(folder), "changes.json")]
     settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--configfile", *files]
     return snakemake(folder, folder, *settings, *arguments, "--", "all", warm=warm)
+
+
+def config_files(folder: Path) -> list[str]:
+    return json.loads((folder / "files.json").read_text(encoding="utf-8"))
 
 
 def would_run(folder: Path, *arguments: str, changes: dict | None = None) -> dict[str, int]:

@@ -8,8 +8,7 @@ from tests.workflow import planned, snakemake
 
 from crossalign.papers.all_items import catalog_of
 
-# The other papers' targets are planned in test_inputs, job by job.
-TARGETS = ["all", "adjust", "download"]
+TARGETS = ["all", "align_predict", "anc", "adjust", "talk", "download"]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -91,3 +91,11 @@ def test_lost_results_are_made_again_when_they_are_needed(paper):
     assert (jobs["evaluate"], jobs["finetune_random"]) == (2, 1)
     assert "finetune" not in jobs
     assert jobs["embed_sentences"] == jobs["compare_languages"] == 1
+
+
+def test_a_moved_project_has_nothing_to_do(paper):
+    moved = paper.rename(paper.with_name("elsewhere, with spaces"))
+    try:
+        assert would_run(moved) == {}
+    finally:
+        moved.rename(paper)

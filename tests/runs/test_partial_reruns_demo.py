@@ -1,10 +1,13 @@
 """What runs again after a change, done for real in the demo: no more than that, and nothing else is different."""
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from tests.reruns import as_before, cases, edit, project, run, would_run
+from tests.reruns import as_before, cases, config_files, edit, project, run, would_run
 from tests.workflow import planned, shrink_world
 
 pytestmark = pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes minutes; set CROSSALIGN_SLOW=1")
@@ -97,3 +100,34 @@ def test_parts_can_be_forced_chosen_and_left_out(demo):
     assert would_run(demo, "--forcerun", "compare_languages") == {
         "embed_sentences": 2, "compare_languages": 2, "gather_results": 1, "make_figure": 1
     } | END  # fmt: skip
+
+
+def test_a_killed_run_is_found_again(demo):
+    figure = demo / "results/demo/figures/anc/figure3.svg"
+    whole = figure.read_bytes()
+    # In the place of Python: leaves half a figure, tells its number, and never ends.
+    stand_in = demo / "stuck" / "python"
+    stand_in.parent.mkdir()
+    stand_in.write_text(f"#!/bin/sh\necho half > '{figure}'\necho $$ > begun\nexec sleep 600\n", encoding="utf-8")
+    stand_in.chmod(0o755)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    files = [str(demo / name) for name in (*config_files(demo), "changes.json")]
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--forcerun", "make_figure", "--configfile", *files]
+    path = f"{stand_in.parent}{os.pathsep}{os.environ['PATH']}"
+    killed = subprocess.Popen([*command, "--", "all"], cwd=demo, env=os.environ | {"PATH": path}, **quiet)
+    begun, end = demo / "begun", time.monotonic() + 120
+    while not (begun.is_file() and begun.read_text().endswith("\n")):
+        assert killed.poll() is None and time.monotonic() < end
+        time.sleep(0.1)
+    killed.kill()
+    killed.wait()
+    os.kill(int(begun.read_text()), 9)
+    assert figure.read_bytes() != whole
+    refused = run(demo, "--rerun-incomplete")
+    assert refused.returncode != 0 and "--unlock" in refused.stdout + refused.stderr
+    assert run(demo, "--unlock").returncode == 0
+    refused = run(demo)
+    assert refused.returncode != 0 and "--rerun-incomplete" in refused.stdout + refused.stderr
+    assert planned(run(demo, "--rerun-incomplete")) == {"make_figure": 1} | END
+    assert figure.read_bytes() == whole
+    assert would_run(demo) == {}

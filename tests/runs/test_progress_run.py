@@ -237,6 +237,26 @@ def test_after_a_crash_the_same_command_goes_on(toy, start):
     assert "Done in" in text and not (folder / LOCKS).exists()
 
 
+def test_the_lock_of_another_host_stays(toy):
+    folder = toy()
+    (folder / LOCKS).mkdir(parents=True)
+    for kind in ("input", "output"):
+        (folder / LOCKS / f"0.{kind}.lock").write_text("results/toy/0.txt\n", encoding="utf-8")
+    holder = {"host": "login2", "machine": "m", "boot": "b", "space": "s", "user": os.getuid(), "pid": 77}
+    holder |= {"ticks": "1", "since": "2026-01-01 10:00:00", "token": "t", "allocation": ""}
+    (folder / NOTES).mkdir()
+    (folder / NOTES / "login2-77.json").write_text(json.dumps(holder), encoding="utf-8")
+    status, text = run(folder)
+    assert status == 1 and not (folder / "results" / "toy" / "0.txt").exists()
+    assert "process 77 on login2, started 2026-01-01 10:00:00" in text and "ps -p 77" in text
+    # The command that is told does it.
+    told = next(line.strip() for line in text.splitlines() if "--unlock" in line)
+    assert told == "snakemake --unlock --cores 2"
+    done = subprocess.run(told, shell=True, capture_output=True, text=True, **command(folder)[1])
+    assert done.returncode == 0, done.stderr
+    assert run(folder)[0] == 0
+
+
 ITEM_RUN = """
 import shutil
 onstart:

@@ -126,3 +126,16 @@ def test_a_moved_project_has_nothing_to_do(project, tmp_path):
     moved = tmp_path / "elsewhere"
     shutil.copytree(project, moved)
     assert would_run(moved) == {}
+
+
+def test_a_broken_download_is_named(project, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(project, copy)
+    mirrored = copy / "results/demo/mirror/ud/ru_pud/test.conllu"
+    mirrored.write_text(mirrored.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    for made in ("downloads/ud/ru_pud/test.conllu", "data/parallel/pud/ru.txt"):
+        (copy / "results" / "demo" / made).unlink()
+    assert run(copy).returncode != 0
+    log = copy / "results/demo/logs/download_file/ud/ru_pud/test.conllu.log"
+    assert "wrong checksum" in log.read_text(encoding="utf-8")
+    assert not (copy / "results/demo/downloads/ud/ru_pud/test.conllu").exists()
