@@ -2,7 +2,8 @@
 
 Importing torch takes longer than many a job of the demo. So a server imports it once, and each `python scripts/X.py`
 below the command becomes a fork of it: same files, same bits, seconds sooner. The command is not told: a `python` that
-knows the server comes first on its PATH. Whatever cannot be served exactly runs as if nothing of this existed.
+knows the server comes first on its PATH. Whatever cannot be served exactly runs as if nothing of this existed;
+with CROSSALIGN_WARM_WHY=1 in the environment such a job says why.
 
 Example:
     python tools/warm.py -- snakemake --profile profiles/demo all

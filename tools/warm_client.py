@@ -1,7 +1,8 @@
 """What runs instead of `python` below `tools/warm.py`: hands the job to the server, or else to the real Python.
 
 Called as `python -IS warm_client.py SOCKET FOLDER SCRIPT ARGUMENTS`, once per job, so it imports next to nothing.
-FOLDER is where this `python` was found. Whatever is in doubt runs cold: the server answers only if it takes the job.
+FOLDER is where this `python` was found. Whatever is in doubt runs cold; with CROSSALIGN_WARM_WHY in the environment the
+job then says why.
 """
 
 import contextlib
@@ -29,9 +30,16 @@ def hand_over(address: str, arguments: list[str], environment: dict[str, str]) -
         server.connect(address)
         socket.send_fds(server, [len(body).to_bytes(4, "big")], [0, 1, 2])
         server.sendall(body)
-        return server if server.recv(1) == TAKEN else None
+        answer = server.recv(1)
+        if answer == TAKEN:
+            return server
+        while part := server.recv(4096):
+            answer += part
     except OSError:
-        return None
+        answer = b""
+    if "CROSSALIGN_WARM_WHY" in environment:
+        print("started cold:", os.fsdecode(answer) or "the server has gone", file=sys.stderr, flush=True)
+    return None
 
 
 def follow(server: socket.socket) -> None:

@@ -12,6 +12,7 @@ import ctypes
 import gc
 import importlib
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -44,9 +45,13 @@ THREADS = {
 FREE = {"PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMPDIR", "TEMP", "CROSSALIGN_GPU_RECORDS", "CROSSALIGN_SLOTS"}
 
 
+# Shells drop variables whose names they cannot write, such as bash's exported functions, which clusters are full of.
+WRITABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
 def become_server(listener: socket.socket, ended: int, folder: Path) -> None:
     """Serve until the pipe `ended` closes, and remove `folder`. In a fork: run the job. Never returns."""
-    surroundings = {name: value for name, value in os.environ.items() if name not in FREE}
+    surroundings = dict(os.environ)
     # A terminal's signals are the command's, and so are its streams.
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -63,8 +68,8 @@ def become_server(listener: socket.socket, ended: int, folder: Path) -> None:
     run(job)
 
 
-def load() -> dict[str, tuple[int, int]] | None:
-    """Import everything; the project's files with their times and sizes, or None if jobs must not be forks."""
+def load() -> dict[str, tuple[int, int]] | str:
+    """Import everything; the project's files with their times and sizes, or why jobs must not be forks."""
     files = set().union(*(closure(SCRIPTS / program) for program in PROGRAMS))
     modules = (".".join(file.relative_to(SCRIPTS).with_suffix("").parts) for file in files if file.parent != SCRIPTS)
     for name in (*LIBRARIES, *sorted(modules)):
@@ -73,11 +78,19 @@ def load() -> dict[str, tuple[int, int]] | None:
     gc.collect()
     gc.freeze()  # the collector of a fork would copy all that the forks share
     if len(list(Path("/proc/self/task").iterdir())) > 1:
-        return None  # a fork has one thread only, and would wait for the others for ever
+        # A fork has one thread only, and would wait for the others for ever.
+        return "a library has started a thread"
     if opened(GPUS):
-        return None  # a GPU that was looked at before a fork cannot be used after it; mere imports look at none
+        # A GPU that was looked at before a fork cannot be used after it; mere imports look at none.
+        return "a library has looked at a GPU"
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return {file: state(file) for file in files if file and Path(file).is_relative_to(SCRIPTS)}
+
+
+def compared(environment: dict[str, str]) -> set[tuple[str, str]]:
+    """What must be the same for a job as for the server."""
+    free = FREE | THREADS.keys()
+    return {(name, value) for name, value in environment.items() if name not in free and WRITABLE.fullmatch(name)}
 
 
 def opened(prefixes: tuple[str, ...]) -> bool:
@@ -140,14 +153,15 @@ class Server:
                         self.hear(key.data)
 
     def accept(self) -> Job | None:
-        """Take a job or refuse it by hanging up; the job itself only in the fork."""
+        """Take a job, or say why not and hang up; the job itself only in the fork."""
         client, _ = self.listener.accept()
         job = None
         try:
             client.settimeout(5)
             job = receive(client)
-            if not self.serves(job):
-                raise OSError("not for the server")
+            if reason := self.refusal(job):
+                client.sendall(os.fsencode(reason))
+                raise OSError(reason)
             client.sendall(TAKEN)
         except (OSError, ValueError):
             client.close()
@@ -163,20 +177,20 @@ class Server:
             os.close(stream)
         return None
 
-    def serves(self, job: Job) -> bool:
-        """Whether a fork would do exactly what a fresh Python does."""
-        script = Path(job.folder, job.arguments[0])
-        asked = {name: value for name, value in job.environment.items() if name not in FREE | THREADS.keys()}
-        mine = {name: value for name, value in self.surroundings.items() if name not in THREADS}
+    def refusal(self, job: Job) -> str:
+        """Why a fork would not do exactly what a fresh Python does; empty if it would."""
+        if isinstance(self.files, str):
+            return self.files
+        if Path(job.folder, job.arguments[0]).resolve().parent != SCRIPTS:
+            return f"{job.arguments[0]} is not one of the project's programs"
+        # Their values may be secret.
+        if others := sorted(name for name, _ in compared(job.environment) ^ compared(self.surroundings)):
+            return f"the environment is another: {', '.join(dict.fromkeys(others))}"
         threads = {name: value for name, value in job.environment.items() if name in THREADS}
-        return (
-            self.files is not None
-            and script.resolve().parent == SCRIPTS
-            and asked == mine
-            and "OMP_NUM_THREADS" in threads
-            and threads.items() <= THREADS.items()
-            and all(state(file) == known for file, known in self.files.items())
-        )
+        if "OMP_NUM_THREADS" not in threads or not threads.items() <= THREADS.items():
+            return "the job wants another number of threads"
+        changed = [file for file, known in self.files.items() if state(file) != known]
+        return f"{changed[0]} has changed" if changed else ""
 
     def leave(self) -> None:
         """In a fork: away with all that is the server's, and die with it."""

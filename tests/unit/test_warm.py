@@ -167,6 +167,35 @@ def test_other_surroundings_run_cold(warm, surroundings, served):
     assert warm.probe(**surroundings)["warm"] == served
 
 
+@pytest.mark.parametrize("name", ["BASH_FUNC_module%%", "some.name"])
+def test_variables_that_shells_drop_make_no_job_cold(tmp_path, name):
+    warm = Warm(toy_scripts(tmp_path / "scripts"), **{name: "() { :; }"})
+    assert warm.probe()["warm"]
+    del warm.environment[name]
+    assert warm.probe()["warm"]
+    warm.close()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "surroundings", "reason"),
+    [
+        (None, {"HOME": "/secret", "MORE": "1"}, "the environment is another: HOME, MORE"),
+        (None, {"OMP_NUM_THREADS": "2"}, "the job wants another number of threads"),
+        ("gpu", {}, "a library has looked at a GPU"),
+        ("thread", {}, "a library has started a thread"),
+    ],
+)
+def test_a_cold_job_says_why_if_asked(tmp_path, trouble, surroundings, reason):
+    warm = Warm(toy_scripts(tmp_path / "scripts", **{trouble: True} if trouble else {}), CROSSALIGN_WARM_WHY="1")
+    job = warm.start("probe.py", **surroundings)
+    assert job.communicate("")[1] == f"started cold: {reason}\nto stderr\n"
+    os.kill(warm.server(), signal.SIGKILL)
+    job = warm.start("probe.py")
+    assert job.communicate("")[1] == "started cold: the server has gone\nto stderr\n"
+    warm.close()
+    shutil.rmtree(warm.private)
+
+
 def test_scripts_of_other_folders_and_other_uses_of_python_run_cold(warm, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -151,9 +151,19 @@ class Prices:
         return self._table[HOST, "every_job", ""].seconds
 
     def _known(self, work: Work) -> Price:
+        price = self._listed(work)
+        if not work.tests:
+            return price
+        tests = Work("evaluate", work.task.removesuffix("-continual"), work.tests, shape=work.shape)
+        tested = self._listed(tests, started=True)
+        return Price(price.seconds + tested.seconds, price.basis, price.idle + tested.idle)
+
+    def _listed(self, work: Work, started: bool = False) -> Price:
+        """The price by the table, without the start if the work is done by a job that goes on with it."""
         for hardware in (self._hardware, HOST):
             row = self._table.get((hardware, work.rule, work.task))
             if row:
+                row = replace(row, seconds=0.0) if started else row
                 return row.price(work, gpu=hardware not in ("cpu", HOST))
         task = f" for {work.task}" if work.task else ""
         raise UserError(f"resources/costs.tsv has no row for the rule {work.rule}{task} on {self._hardware}")

@@ -26,8 +26,10 @@ from crossalign.catalog.trained_models import texts_of, trained_model, trained_v
 from crossalign.fetch.register import Dataset, Model
 from crossalign.runtime.errors import UserError
 
-# Word pieces of a sentence of raw text, and its end: 22 in the demo's texts, more in mBERT's unseen languages.
+# Word pieces of a sentence of raw text, and its end, in a vocabulary made for other languages, such as mBERT's for its
+# unseen ones, and in one that was trained on such text: 30 and 18 in the rehearsal, 22 in the demo.
 PIECES = 30
+OWN_PIECES = 22
 # A download whose size the register does not say.
 USUAL_BYTES = 20_000_000
 # Where nothing is known of a set.
@@ -127,7 +129,8 @@ def _of_world(world: dict, data: DataSet) -> int | None:
 class Work:
     """`rule` and `task` find a row of costs, which says what `units` are; jobs of one rule and `group` cost alike.
 
-    `pieces` are the scores over the vocabulary for a token of language modelling, on average.
+    `pieces` are the scores over the vocabulary for a token of language modelling, on average. `tests` are the entries
+    on which a job tests the model that it has trained.
     """
 
     rule: str
@@ -137,6 +140,7 @@ class Work:
     shape: tuple[int, int] | None = None
     group: str = ""
     pieces: int = 0
+    tests: int = 0
 
 
 class Works:
@@ -149,13 +153,13 @@ class Works:
         self._sizes, self._files, self._models = sizes, files, models
         self._shapes: dict[str, tuple[int, int]] = {}
 
-    def of(self, job: Job) -> Work:
-        """The work of a job."""
+    def of(self, job: Job, ahead: bool = True) -> Work:
+        """The work of a job; `ahead`: an evaluation finds what the fine-tuning of its model has predicted."""
         match job.rule:
             case "finetune" | "finetune_random":
                 return self._finetune(job.subject)
             case "evaluate":
-                return self._evaluate(job.subject)
+                return self._evaluate(job.subject, ahead)
             case "train_bilstm":
                 return self._bilstm(job.subject)
             case "adjust_model":
@@ -170,7 +174,7 @@ class Works:
             case "pretrain":
                 values = trained_model(self._config, job.subject.name)
                 if values.get("epochs"):
-                    tokens = self._tokens(texts_of(values)) * values["epochs"]
+                    tokens = self._tokens(texts_of(values), OWN_PIECES) * values["epochs"]
                 else:
                     tokens = values["steps"] * values["batch"] * values["block"]
                 share = 1 if values["objective"] == "clm" else values["masking"]
@@ -180,8 +184,8 @@ class Works:
             case "embed_words":
                 return Work(job.rule, units=self._config["adjust"]["word_pairs"], shape=self.shape(job.subject))
             case "download_file" | "download_model" | "download_labelled":
-                return Work(job.rule, units=self.download_bytes(job.rule, job.subject) / 1e6)
-        return Work(job.rule, units=self._sizes.of(job.subject) if isinstance(job.subject, DataSet) else 1)
+                return _by_size(job, self.download_bytes(job.rule, job.subject) / 1e6)
+        return _by_size(job, self._sizes.of(job.subject) if isinstance(job.subject, DataSet) else 1)
 
     def _finetune(self, run: Tuned) -> Work:
         values = preset(self._config, run.preset)
@@ -189,14 +193,22 @@ class Works:
         batch = trial[0] if (trial := trial_of(run.init)) else values["batch"]
         task = run.task + "-continual" * is_continual(run.init)
         steps = self._steps(run, batch, values["epochs"], values.get("examples"))
-        return Work("finetune", task, steps, batch, self.shape(run), f"{run.preset}-{run.source}-{batch}-{task}")
+        tests = self._tests(run)
+        # An adjusted model is tested on its own language alone, the original on all.
+        group = f"{run.preset}-{run.source}-{batch}-{task}-{tests}"
+        return Work("finetune", task, steps, batch, self.shape(run), group, tests=tests)
 
     def _steps(self, run: Tuned, batch: int, epochs: int, most: int | None = None) -> int:
         examples = self._sizes.of(training_sets(self._config, run)["train"])
         return math.ceil(min(examples, most or examples) / batch) * epochs
 
-    def _evaluate(self, run: Tuned) -> Work:
-        units = sum(map(self._sizes.of, evaluation_sets(self._config, run)))
+    def _tests(self, run: Tuned) -> int:
+        return sum(map(self._sizes.of, evaluation_sets(self._config, run)))
+
+    def _evaluate(self, run: Tuned, ahead: bool) -> Work:
+        if ahead:
+            return Work("evaluate", "ahead")
+        units = self._tests(run)
         # How many entries are scored tells trials of the grid search, which see one set, from the others.
         return Work("evaluate", run.task, units, 0, self.shape(run), f"{run.preset}-{run.source}-{units}")
 
@@ -211,8 +223,8 @@ class Works:
         steps = math.ceil(pairs / values["batch"]) * values["epochs"]
         return Work("adjust_model", "", steps, values["batch"], self.shape(run), f"{run.base}-{pairs}")
 
-    def _tokens(self, texts: list[DataSet]) -> float:
-        return PIECES * sum(map(self._sizes.of, texts))
+    def _tokens(self, texts: list[DataSet], pieces: int = PIECES) -> float:
+        return pieces * sum(map(self._sizes.of, texts))
 
     def _language_model(self, job: Job, tokens: float, share: float) -> Work:
         """Training on so many tokens, of which a share is guessed."""
@@ -269,6 +281,11 @@ class Works:
             return USUAL_BYTES
         model = self._models[name]
         return model.bytes or 4 * (model.parameters or USUAL.parameters)
+
+
+def _by_size(job: Job, units: float) -> Work:
+    """Work that its size alone tells from others of its rule."""
+    return Work(job.rule, units=units, group=f"{units:g}")
 
 
 def kept(config: dict, run: Tuned) -> bool:
