@@ -179,7 +179,7 @@ class Parts:
 def add_code(archive: tarfile.TarFile) -> None:
     """Everything that is committed."""
     made = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    with tarfile.open(fileobj=io.BytesIO(made.stdout)) as code:
+    with tarfile.open(fileobj=io.BytesIO(made.stdout), mode="r:") as code:
         for member in code:
             archive.addfile(member, code.extractfile(member) if member.isfile() else None)
 

@@ -16,6 +16,7 @@ found=$("$python" -c 'import platform, sys; print("%d.%d" % sys.version_info[:2]
 [ "$found" = "@PYTHON@ @MACHINE@" ] ||
     fail "packed for Python @PYTHON@ on @MACHINE@, but $python is Python $found; name another: PYTHON=python@PYTHON@"
 
+[ -f "$here/SHA256SUMS" ] || fail "SHA256SUMS is missing beside unpack.sh: it comes with every part"
 mkdir -p "$to/.parts"
 to=$(cd "$to" && pwd)
 missing=
