@@ -7,6 +7,7 @@
 # make slurm             the same on a cluster
 # make report            the page of a run as far as it has come: RUN=paper
 # make publish           page, tables, figures and verdicts in one small folder: RUN=small TO=folder
+# make pack              code, packages and data for a machine without a network: TO=folder PACK_ARGS=--help
 # make snakemake-report  Snakemake's own report of the demo
 # make small-mirror      a mirror for make small from a folder of samples: FROM=folder
 # make demo-models       pretrain the demo's models again, on a GPU or the CPU
@@ -26,7 +27,7 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan study small rehearsal paper slurm report publish snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
+.PHONY: demo plan study small rehearsal paper slurm report publish pack snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
 	environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -94,6 +95,10 @@ report: environment
 
 publish: environment
 	python tools/publish_run.py --results results/$(RUN) --out $(or $(TO),$(error TO=folder is needed))
+
+# make pack TO=packed PACK_ARGS="--python 3.12 --platform x86_64 --have numpy --paths resources/downloads resources/downloads.lock"
+pack: environment
+	@python tools/pack_run.py --out $(or $(TO),$(error TO=folder is needed)) $(PACK_ARGS)
 
 snakemake-report: environment
 	snakemake --profile profiles/demo --report results/demo/report/snakemake.html all
