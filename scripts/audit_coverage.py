@@ -14,7 +14,6 @@ import csv
 from itertools import islice
 from pathlib import Path
 
-from crossalign.data.command import positive
 from crossalign.engine.programs import named_sets
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
@@ -27,7 +26,7 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="folder with tokenizer.json")
     parser.add_argument("--texts", required=True, nargs="+", metavar="LANG=FILE")
-    parser.add_argument("--lines", type=positive, default=20000, help="of each text at most (default: %(default)s)")
+    parser.add_argument("--lines", type=int, default=20000, help="of each text at most (default: %(default)s)")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=f"CSV file: {','.join(COLUMNS)}")
     return parser.parse_args()
 

@@ -17,7 +17,8 @@ HOSTILE = (
     'it\'s "a" $(touch pwned) `touch pwned`; touch pwned & touch pwned | tee pwned > pwned é漢 $HOME * ? #x %41 \\'
 )
 # Few items that need every program.
-ITEMS = ["align-predict/figure1", "adjust/table2", "adjust/figure1", "anc/figure4", "talk/figure2", "talk/figure3"]
+ITEMS = ["align-predict/figure1", "adjust/table2", "adjust/figure1", "anc/figure4"]
+ITEMS += ["talk/figure2", "talk/figure3", "talk/table3"]
 WORDS = "1\tBonjour\t_\tINTJ\t_\t_\t0\troot\t_\t_\n2\tmonde\t_\tNOUN\t_\t_\t1\tvocative\t_\t_\n\n"
 TREES = "".join(f"# sent_id = {number}\n# text = Bonjour monde\n{WORDS}" for number in range(3))
 
