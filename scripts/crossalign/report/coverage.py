@@ -13,18 +13,18 @@ from crossalign.runtime.files import read_csv
 
 # Column of coverage.csv -> its head, and the digits shown.
 NUMBERS = {
-    "unknown": ("words with an unknown piece, %", 1),
+    "unknown": ("unknown, %", 1),
     "pieces": ("pieces a word", 2),
-    "words": ("words looked at", 0),
+    "words": ("words", 0),
     "letters": ("letters", 0),
-    "lacking": ("letters it lacks", 0),
+    "lacking": ("lacking", 0),
 }
 # More unknown letters than these tell nobody anything.
 NAMED = 12
 NOTES = (
-    "Languages with the most unknown pieces stand first. A word with an unknown piece is lost to the model in whole or "
-    "in part; one of many pieces is spelt rather than known.",
-    "Letters are those that occur five times or more.",
+    "Unknown: words of the raw text with an unknown piece, which are lost to the model in whole or in part. Words of "
+    "many pieces are spelt rather than known.",
+    "Letters: those that occur five times or more; lacking: those of them that the vocabulary does not have.",
 )
 
 
@@ -46,7 +46,7 @@ def read_coverage(path: Path, link: str, config: dict) -> Coverage | None:
         for line, row in enumerate(found, start=2)
     ]
     rows.sort(key=lambda row: (-row[1]["unknown"], -row[1]["pieces"], row[0]))
-    title = f"Vocabulary of {model(bases(config, 'talk')[0])} and languages"
+    title = f"How well the vocabulary of {model(bases(config, 'talk')[0])} covers these languages"
     table = Table(
         title=title,
         stub="language",
@@ -64,7 +64,7 @@ def _cells(numbers: dict[str, float]) -> list[Cell]:
 
 def _named(letters: list[str]) -> str:
     further = len(letters) - NAMED
-    return " ".join(letters[:NAMED]) + (f" and {further} more" if further > 0 else "")
+    return " ".join(letters[:NAMED] or ["none"]) + (f" and {further} more" if further > 0 else "")
 
 
 def _number(text: str, path: Path, line: int) -> float:
