@@ -74,11 +74,11 @@ def test_the_worst_covered_language_stands_first_and_the_columns_are_sorted_in_e
     assert worst[0] == "Uyghur" and worst[3] == "Faroese"
     head = "#talk-table3-coverage thead th:nth-child"
     # Of the words 90,000 are less than 120,000, though not as text.
-    for column, rising in ((2, worst[::-1]), (4, [worst[1], "Wolof", "Uyghur", "Faroese"])):
+    for column, rising in ((2, [3, 1, 2, 0]), (4, [1, 2, 0, 3])):
         page.click(f"{head}({column}) button")
         page.click(f"{head}({column}) button")
         assert page.run(f"$('{head}({column})').getAttribute('aria-sort')") == "ascending"
-        assert page.run(labels) == rising
+        assert page.run(labels) == [worst[place] for place in rising]
     # No paper has such numbers: what is chosen for the others leaves these as they are.
     page.run("$('#talk-table3').dataset.view = 'theirs'")
     page.click(f"{head}(3) button")
