@@ -13,6 +13,7 @@ from crossalign.catalog.config import load, merge
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
 
+TURNS = ["small", "small-2"]
 JOB = re.compile(r"^(?:local)?rule (\w+):\n((?:    \S.*\n)+)", re.MULTILINE)
 
 
@@ -51,7 +52,8 @@ def dry_run(text, folder, root):
         (["config.demo.yaml"], ["all"], {}),
         (["config.demo.yaml"], ["data", "talk"], {}),
         (["config.small.yaml"], ["all"], {"seeds": [1]}),
-        (["config.small.yaml"], ["talk"], {"seeds": [1], "open_text": "wikipedia"}),
+        (["config.small.yaml"], ["talk"], {"seeds": [1, 2], "open_text": "wikipedia", "talk": {"base": TURNS}}),
+        (["config.small.yaml"], ["adjust"], {"adjust": {"seeds": [1, 2], "base": TURNS}}),
     ],
 )
 def test_every_job_reads_and_writes_what_the_catalog_says(root, tmp_path, monkeypatch, files, targets, changes):
