@@ -63,6 +63,7 @@ def make_run(folder: Path, root: Path, items: list[str] | None = None, rows: int
             write_drawing(results, item)
     write_claims(results)
     write_trained(results)
+    write_coverage(results)
     return config
 
 
@@ -131,6 +132,18 @@ def write_claims(results: Path) -> None:
                 # One claim of each paper is judged under control, too.
                 controlled = VERDICTS[0] if place == 1 else ""
                 writer.writerow(named | told | {"verdict": verdict, "controlled": controlled})
+
+
+def write_coverage(results: Path) -> None:
+    """Languages from the best covered to the worst, and one with a name meant to do harm."""
+    lacking = [chr(0x0430 + place) for place in range(14)]
+    with (results / "coverage.csv").open("w", encoding="utf-8", newline="") as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow(["language", "words", "pieces", "unknown", "letters", "lacking", "which"])
+        rows.writerow(["fo", 120000, 1.75, 0, 31, 0, ""])
+        rows.writerow(["wo", 2400, 2.5, 9.25, 33, 2, f"{NASTY} ŋ"])
+        rows.writerow([NASTY, 500, 3.125, 9.25, 40, 1, NASTY_ATTRIBUTE])
+        rows.writerow(["ug", 90000, 1.25, 53.0625, 52, len(lacking), " ".join(lacking)])
 
 
 def write_trained(results: Path) -> None:

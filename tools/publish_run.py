@@ -69,8 +69,9 @@ def models(results: Path) -> str:
 def gather(results: Path, out: Path) -> int:
     """Copy and write everything into an empty folder; says how many items there are."""
     shutil.copyfile(results / "claims.csv", out / "claims.csv")
-    if (scores := results / "scores.csv").exists():
-        shutil.copyfile(scores, out / "scores.csv")
+    for name in ("scores.csv", "coverage.csv"):
+        if (results / name).exists():
+            shutil.copyfile(results / name, out / name)
     for name in FOLDERS:
         if (results / name).exists():
             shutil.copytree(results / name, out / name, copy_function=shutil.copyfile)

@@ -10,7 +10,9 @@
     const cell = row.cells[place];
     if (!cell) return null;
     if (place === 0 || !cell.dataset.value) return place === 0 || cell.classList.contains("fact") ? cell.textContent.trim() : null;
-    const text = view === "theirs" ? cell.dataset.printed : view === "difference" ? cell.dataset.difference : cell.dataset.value;
+    // A fact that no paper has is the same in every view.
+    const alone = cell.classList.contains("fact") && !cell.dataset.printed;
+    const text = alone ? cell.dataset.value : view === "theirs" ? cell.dataset.printed : view === "difference" ? cell.dataset.difference : cell.dataset.value;
     const number = Number(text);
     return text && Number.isFinite(number) ? number : null;
   };

@@ -52,6 +52,8 @@ BAD = [
     ("align-predict.layer_sets", ["4-1"], ["runs backwards"]),
     ("align-predict.search_per_init", {}, ["search_per_init: {} names no values to try"]),
     ("align-predict.base", "mbret", ["align-predict.base", "unknown model 'mbret'", "mbert"]),
+    ("talk.base", ["mbert", "mbret"], ["talk.base", "unknown model 'mbret'", "mbert"]),
+    ("adjust.base", ["mbert", "xlmr-base"], ["adjust.base: mbert, xlmr-base take turns and must have the same"]),
     ("adjust.pool", 1000, ["adjust.pool", "250000"]),
     ("adjust.sizes.lang", "fr", ["adjust.sizes.lang", "'fr'"]),
     ("talk.folded", ["en_ewt"], ["talk.folded", "'en_ewt'"]),

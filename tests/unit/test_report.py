@@ -151,7 +151,7 @@ def test_the_page_needs_nothing_from_outside_and_holds_nothing_harmful(content, 
             assert value.startswith(("#", "data:image/svg+xml;base64,", "../", "provenance.json")), (tag, value)
         assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
     links = [attributes["href"] for tag, attributes in found if tag == "a" and attributes["href"].startswith("../")]
-    assert len(links) == 3 + 4 + 4
+    assert len(links) == 3 + 4 + 4 + 1  # of the coverage
     assert all((partial / "report" / name).resolve().is_file() for name in links)
     assert [tag for tag, _ in found].count("script") == 2
     assert "<script>alert" not in content and "<img src=x" not in content
@@ -188,6 +188,44 @@ def test_the_program_writes_the_page_and_says_what_is_in_it_even_if_nothing_is_m
     done = run_program(root, tmp_path / "no", tmp_path / "x")
     assert done.returncode == 1
     assert re.fullmatch(r"error: --results .*/no: no such folder; .*\n", done.stderr)
+
+
+def test_the_coverage_stands_below_the_unseen_languages_the_worst_first(root, tmp_path):
+    config = make_run(tmp_path, root, ["talk/table3"])
+    results = tmp_path / "results" / "demo"
+    report = gather(config, results, results / "report" / "index.html")
+    (entry,) = (entry for entry in report.entries if entry.coverage)
+    title = "How well the vocabulary of mBERT covers these languages"
+    assert (entry.name, entry.coverage.title) == ("talk/table3", title)
+    assert entry.coverage.file == "../coverage.csv" and "coverage.csv" in entry.provenance.inputs
+    text = Elements(entry.coverage.table).text
+    # Equally many words of the second and third have unknown pieces: the one of more pieces stands first.
+    places = [text.index(name) for name in ("Uyghur", NASTY, "Wolof", "Faroese")]
+    assert places == sorted(places)
+    for shown in ("53.1", "120,000", "3.12", "а б в г д е ж з и й к л and 2 more", "none"):
+        assert shown in text
+    assert page(report).count(f"{title}</h5>") == 1
+    (results / "coverage.csv").unlink()
+    early = page(gather(config, results, results / "report" / "index.html"), going=True)
+    assert "the vocabulary of mBERT" not in early
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("language,words\nug,3\n", "coverage.csv: the columns unknown, pieces, letters, lacking, which are missing"),
+        (
+            "language,words,pieces,unknown,letters,lacking,which\nug,3,,5,1,0,\n",
+            "coverage.csv, line 2: '' is no number",
+        ),
+    ],
+)
+def test_a_broken_coverage_is_named(root, tmp_path, text, message):
+    config = make_run(tmp_path, root, [])
+    results = tmp_path / "results" / "demo"
+    (results / "coverage.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=re.escape(message)):
+        gather(config, results, results / "report" / "index.html")
 
 
 def test_what_differs_from_the_papers_is_shown_by_section(tmp_path):

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from crossalign.catalog.addresses import Base
+from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.commands import prepare_options, pretrain_options
-from crossalign.catalog.config import load
+from crossalign.catalog.config import check, load
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.params import letters_option, start_option
 from crossalign.catalog.sets import DataSet, text_set
+from crossalign.catalog.stand_in import base_name
 from crossalign.catalog.targets import having
 from crossalign.catalog.trained_models import texts_of, trained_model
 from crossalign.data.conllu import read_tagged
@@ -21,8 +22,11 @@ from crossalign.data.report import Report
 from crossalign.data.text import Apart
 from crossalign.engine.tokenizer import letters_of, train_vocabulary
 from crossalign.fetch.register import read_datasets
+from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
+from crossalign.papers.common.context import Context
 from crossalign.papers.talk.tables import sources
+from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 
 TREE = """# sent_id = 1
@@ -207,10 +211,34 @@ def test_the_vocabulary_is_looked_at_on_the_text_of_every_unseen_language(small)
     assert {"open_ug", "open_fo"} <= {path.split("/")[-2] for path in job.inputs["texts"]}
     assert len(job.inputs["texts"]) == len(small["talk"]["languages"])
     assert inputs.coverage in inputs.target("talk") and inputs.coverage in inputs.target("all")
+    assert inputs.coverage in inputs.make_report().reads
     # It is no item of a paper, and fetches no model for its own sake.
     assert inputs.coverage not in inputs.target("anc") and "coverage" not in "".join(inputs.items_of("all"))
     alone = Inputs(catalog_of(load([]) | {"items": ["talk/table3"]}))
-    assert alone.coverage not in alone.target("all")
+    assert alone.coverage not in alone.target("all") and alone.coverage not in alone.make_report().reads
+
+
+@pytest.mark.parametrize("paper", ["adjust", "talk"])
+def test_two_pretrainings_take_turns_over_the_seeds(small, paper, tmp_path):
+    several = small | {paper: small[paper] | {"base": ["small", "small-2"]}}
+    check(several)
+    catalogs = [catalog_of(config) for config in (small, several)]
+    items = [item for item in catalogs[0].items if item.startswith(f"{paper}/")]
+    one, two = (catalog.runs(items) for catalog in catalogs)
+    began = {(run.seed, base_name(run)) for run in two if isinstance(run, Tuned) and run.model.startswith("small")}
+    seeds = small[paper].get("seeds") or small["seeds"]
+    assert began == {(seed, ("small-2", "small")[seed % 2]) for seed in seeds}
+    assert sum(isinstance(run, Tuned) for run in one) == sum(isinstance(run, Tuned) for run in two)
+    # Tables and figures ask for these runs and for no others.
+    results = Results(tmp_path)
+    for item in items:
+        make(item, Context(several, results))
+    assert len(results.asked) > 100 and results.asked <= two
+    inputs = Inputs(catalogs[1])
+    vocabulary = ["results/small/vocabularies/small/tokenizer.json"]
+    data = DataSet("bitext", "mix_hi", "train")
+    audit = inputs.align(data, pieces=True) if paper == "adjust" else inputs.audit_coverage()
+    assert audit.inputs["model"] == vocabulary
 
 
 def test_one_key_puts_wikipedia_in_the_place_of_open_text(small, root):

@@ -17,7 +17,7 @@ from crossalign.catalog.papers import papers
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.studied import wrong_models
 from crossalign.catalog.targets import KINDS, bases
-from crossalign.catalog.trained_models import trained_models, wrong_entries
+from crossalign.catalog.trained_models import trained_model, trained_models, wrong_entries
 from crossalign.engine.hyperparameters import limits
 from crossalign.fetch.register import read_models
 from crossalign.runtime.errors import UserError
@@ -204,6 +204,7 @@ def meaning_problems(config: dict) -> Iterator[str]:
     yield from (f"the config: the key '{paper}' is missing" for paper in config["papers"] if paper not in config)
     yield from unknown_languages(config)
     yield from unknown_models(config)
+    yield from several_vocabularies(config)
     yield from layers_beyond(config)
     yield from missing_treebanks(config)
     yield from wrong_presets(config)
@@ -279,14 +280,22 @@ def unknown_languages(config: dict) -> Iterator[str]:
 def unknown_models(config: dict) -> Iterator[str]:
     known = [*read_models(MODELS), *trained_models(config)]
     anc = config["anc"]
-    chosen = {"align-predict.base": bases(config), "adjust.base": [config["adjust"]["base"]]}
-    chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]], "talk.base": [config["talk"]["base"]]}
+    chosen = {f"{paper}.base": bases(config, paper) for paper in ("align-predict", "adjust", "talk")}
+    chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]]}
     chosen |= {f"anc.{key}": anc[key] for key in ("schemes", "known_models", "xlmr", "xglm")}
     chosen |= {"anc.second_normformer": [anc["second_normformer"]]}
     for key, names in chosen.items():
         for name in names:
             if name not in known:
                 yield f"{key}: unknown model '{name}'{suggestion(name, known)}"
+
+
+def several_vocabularies(config: dict) -> Iterator[str]:
+    """Pretrainings that take turns and cut words differently, where the pieces are linked or audited once for all."""
+    for paper in ("adjust", "talk"):
+        models = {name: trained_model(config, name) or {} for name in bases(config, paper)}
+        if len({entry.get("vocabulary", name) for name, entry in models.items()}) > 1:
+            yield f"{paper}.base: {', '.join(models)} take turns and must have the same vocabulary"
 
 
 def unknown_sets(config: dict) -> Iterator[str]:

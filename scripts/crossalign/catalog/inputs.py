@@ -16,7 +16,7 @@ from crossalign.catalog.papers import papers
 from crossalign.catalog.runs import Catalog, covers_language
 from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files, text_set
 from crossalign.catalog.studied import HUB, place_of
-from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
+from crossalign.catalog.targets import bases, evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.runtime.errors import UserError
 
@@ -25,6 +25,8 @@ PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
 TARGETS = ("all", *PAPER_TARGETS, "grid", "data", "download")
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
+# The item of unseen languages, beside which the page shows how well they are covered.
+COVERED = "talk/table3"
 VERDICTS = {"numbers": "verdicts.csv", "claims": "claims.csv", "details": "claims.json"}
 Files = dict[str, str | list[str]]
 
@@ -113,7 +115,7 @@ class Inputs:
         self.verdicts = {name: self.at(file) for name, file in VERDICTS.items()}
         self.page = {"page": self.at("report/index.html"), "provenance": self.at("report/provenance.json")}
         self.gathered = [self.at(f"{name}.{form}") for name in ("scores", "similarity") for form in ("csv", "parquet")]
-        # How well the vocabulary of `talk` covers its languages: beside the items, as no paper has such a table.
+        # How well the vocabulary of `talk` covers its languages: beside an item, as no paper has such a table.
         self.coverage = self.at("coverage.csv")
         self._jobs: dict[str, Job | None] = {}
         self._model_folders: dict[str, list[str]] = {}
@@ -210,7 +212,7 @@ class Inputs:
 
     def _covers(self, items: Iterable[str]) -> bool:
         """Whether the texts of the unseen languages are prepared and the model is there for items anyway."""
-        return "talk/table3" in items and Base(self.config["talk"]["base"]) in self.catalog.runs(items)
+        return COVERED in items and Base(bases(self.config, "talk")[0]) in self.catalog.runs(items)
 
     def fetched(self, items: Iterable[str] | None = None) -> list[str]:
         """Every file and model that items need from outside."""
@@ -352,7 +354,7 @@ class Inputs:
         rule = "align_pieces" if pieces else "align_bitext"
         inputs: Files = {"pool": self.set(data)}
         if pieces:
-            inputs["model"] = self.vocabulary_of(self.config["adjust"]["base"])
+            inputs["model"] = self.vocabulary_of(bases(self.config, "adjust")[0])
         benchmark = f"{rule}/{data.name}-{data.split}.tsv"
         return Job(rule, (self.links(data, pieces),), inputs, data, threads=2, benchmark=benchmark)
 
@@ -454,10 +456,10 @@ class Inputs:
 
     def audit_coverage(self) -> Job:
         """How well the vocabulary of the model of `talk` covers the raw text of its languages."""
-        study = self.config["talk"]
-        texts = [self.set(text_set(self.config, lang)) for lang in study["languages"]]
-        inputs: Files = {"texts": texts, "model": self.vocabulary_of(study["base"])}
-        return Job("audit_coverage", (self.coverage,), inputs, study["base"])
+        model = bases(self.config, "talk")[0]
+        texts = [self.set(text_set(self.config, lang)) for lang in self.config["talk"]["languages"]]
+        inputs: Files = {"texts": texts, "model": self.vocabulary_of(model)}
+        return Job("audit_coverage", (self.coverage,), inputs, model)
 
     def distances(self, run: Run, lang: str) -> list[str]:
         """Distances of linked words in one model: a histogram and its summary."""
@@ -542,6 +544,8 @@ class Inputs:
             "differences": tracked("docs/understand/differences.md"),
             "config": self.config_file,
         }
+        if self._covers(self.catalog.items):
+            inputs["coverage"] = self.coverage
         return Job("make_report", tuple(self.page.values()), inputs)
 
     @cached_property

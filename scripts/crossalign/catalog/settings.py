@@ -234,7 +234,7 @@ class Adjust(Section):
     """The study of cross-lingual adjustment."""
 
     languages: Some[Lang] = key("languages that mBERT is adjusted to")
-    base: Name = key("the model that is adjusted")
+    base: Name | Some[Name] = key("the model that is adjusted; of a list, the pretrainings that seeds take in turn")
     tasks: Some[Literal["nli", "ner", "qa"]] = key("tasks to fine-tune on")
     trained_on: TrainedOn
     qa: Some[Literal["xquad", "mlqa", "tydiqa"]] = key("the test sets of QA")
@@ -260,7 +260,7 @@ class Adjust(Section):
 class Talk(Section):
     """The study of unseen languages."""
 
-    base: Name = key("the model under study")
+    base: Name | Some[Name] = key("the model under study; of a list, the pretrainings that seeds take in turn")
     scope: Literal["slides", "full"] = key("what the slides show, or the whole studies behind them")
     profile_languages: Some[Lang] = key("languages that stand for easy, intermediate and hard")
     languages: Some[Lang] = key("languages that mBERT has not seen")

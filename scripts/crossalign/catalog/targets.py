@@ -65,16 +65,16 @@ def having(config: dict, key: str, task: str) -> list[str]:
     return [lang for lang in paper[key] if lang not in without]
 
 
-def bases(config: dict) -> list[str]:
-    """The model of `align-predict`, or its several pretrainings."""
-    base = config["align-predict"]["base"]
+def bases(config: dict, paper: str = "align-predict") -> list[str]:
+    """The model of a paper, or its several pretrainings."""
+    base = config[paper]["base"]
     return [base] if isinstance(base, str) else base
 
 
-def base_of(config: dict, seed: int) -> str:
-    """The model that a seed of `align-predict` starts from: the pretrainings take turns."""
-    names = bases(config)
-    return names[config["seeds"].index(seed) % len(names)] if seed in config["seeds"] else names[0]
+def base_of(config: dict, seed: int, paper: str = "align-predict") -> str:
+    """The model that a seed of a paper starts from: the pretrainings take turns."""
+    names, seeds = bases(config, paper), adjust_seeds(config) if paper == "adjust" else config["seeds"]
+    return names[seeds.index(seed) % len(names)] if seed in seeds else names[0]
 
 
 def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:

@@ -12,6 +12,7 @@ from jinja2 import TemplateError
 
 from crossalign.catalog.addresses import TASKS, Tuned
 from crossalign.catalog.checksums import known_checksums
+from crossalign.catalog.inputs import COVERED
 from crossalign.catalog.papers import STUDY, shown_papers
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
@@ -23,6 +24,7 @@ from crossalign.papers.common.table_html import render
 from crossalign.plan.measured import Measured, measured
 from crossalign.plan.outlook import Outlook, outlook
 from crossalign.report.claims import Claim, read_claims
+from crossalign.report.coverage import Coverage, read_coverage
 from crossalign.report.curves import gather_curves
 from crossalign.report.machine import commit, machine, period
 from crossalign.report.provenance import Provenance, Sources
@@ -50,7 +52,8 @@ class Picture(NamedTuple):
 class Entry:
     """One table or figure. Without `table` or `picture` it was not made yet; `left_out` says why it never will be.
 
-    `printed`: the paper has numbers to stand beside ours. `lacks`: it was made, but not from all its runs.
+    `printed`: the paper has numbers to stand beside ours. `lacks`: it was made, but not from all its runs. `coverage`
+    stands below the item of unseen languages.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Entry:
     claims: list[Claim] = field(default_factory=list)
     left_out: str = ""
     lacks: bool = False
+    coverage: Coverage | None = None
 
     @property
     def label(self) -> str:
@@ -219,11 +223,15 @@ def number(value: str) -> float | None:
         return None
 
 
+def link(path: Path, out: Path) -> str:
+    """The address of a file for a page at `out`. A leading dot keeps a colon in a name from being read as a scheme."""
+    relative = os.path.relpath(path, out.parent)
+    return relative if relative.startswith(".") else f"./{relative}"
+
+
 def content_of(kind: str, paths: dict[str, Path], out: Path) -> dict:
     """What the page shows of an item that was made, and the links to its files."""
-    relative = {form: os.path.relpath(path, out.parent) for form, path in paths.items()}
-    # The leading dot keeps a colon in a name from being read as a scheme.
-    files = {form: path if path.startswith(".") else f"./{path}" for form, path in relative.items()}
+    files = {form: link(path, out) for form, path in paths.items()}
     lacks = any(row["missing"] for row in read_csv(paths["csv"], ("missing",)) or []) if "csv" in paths else False
     if kind == "table":
         table, printed = read_table(paths["json"])
@@ -242,6 +250,8 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
     claims = [claim for claim in read_claims(verdicts or results) if claim.paper in shown]
     counts = read_verdicts(verdicts or results)
     drawn = study(config)["languages"] if STUDY in shown else config["align-predict"]["similarity_languages"]
+    table = results / "coverage.csv"
+    covered = read_coverage(table, link(table, out), config)
     entries, written = [], []
     for name, item in ITEMS.items():
         paper, _, identifier = name.partition("/")
@@ -266,6 +276,7 @@ def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None)
                 verdicts=counts.get(name, {}),
                 claims=[claim for claim in claims if name in claim.items],
                 left_out=(config.get("skip") or {}).get(name) or item.lacks(config),
+                coverage=covered if name == COVERED else None,
                 **(content_of(kind, paths, out) if made else {}),
             )
         )

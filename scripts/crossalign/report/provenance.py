@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Run, Tuned
-from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.inputs import COVERED, Inputs
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.trained_models import MONO, trained_models
 from crossalign.fetch.lock import read_lock
@@ -85,10 +85,11 @@ class Sources:
         return isinstance(run, Tuned | Adapted) or self.catalog.made_here(run.name)
 
     def inputs(self, item: str) -> list[str]:
-        """The result files that are there and that the item was rendered from."""
+        """The result files that are there and that the item, and what stands below it, was rendered from."""
         inputs = Inputs(self.catalog)
         below = f"{inputs.results}/"
-        paths = [file.removeprefix(below) for file in inputs.item_results(item) if file.startswith(below)]
+        files = [*inputs.item_results(item), *([inputs.coverage] if item == COVERED else [])]
+        paths = [file.removeprefix(below) for file in files if file.startswith(below)]
         return [path for path in paths if (self.results / path).is_file()]
 
     def settings(self, item: str, runs: Iterable[Run]) -> list[str]:

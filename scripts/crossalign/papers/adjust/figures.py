@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from crossalign.analysis.distances import common_bins
 from crossalign.catalog.addresses import Adapted, Base, Run
-from crossalign.catalog.targets import adjust_seeds
+from crossalign.catalog.targets import adjust_seeds, base_of
 from crossalign.papers.adjust.items import PAPER, adjustment, tuned
 from crossalign.papers.common.colours import PAIRS
 from crossalign.papers.common.context import Context
@@ -18,9 +18,9 @@ LABELS = {"related": "related words", "unrelated": "unrelated words"}
 def models(context: Context, lang: str, tasks: list[str]) -> dict[str, Run]:
     """The models of a column, first seed: before any task, then for each task."""
     config = context.config
-    paper, seed = config[PAPER], adjust_seeds(config)[0]
-    made = adjustment(config, lang)
-    found: dict[str, Run] = {"original": Base(paper["base"]), "adjusted": Adapted(paper["base"], made, seed)}
+    seed = adjust_seeds(config)[0]
+    base, made = base_of(config, seed, PAPER), adjustment(config, lang)
+    found: dict[str, Run] = {"original": Base(base), "adjusted": Adapted(base, made, seed)}
     for task in tasks:
         found[f"original, {TASKS[task]}"] = next(iter(tuned(config, [task], None, seeds=[seed])))
         found[f"adjusted, {TASKS[task]}"] = next(iter(tuned(config, [task], made, seeds=[seed])))

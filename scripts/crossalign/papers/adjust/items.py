@@ -1,11 +1,12 @@
 """Items of `adjust`: cross-lingual adjustment, with and without continual learning."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Tuned, continual_init
 from crossalign.catalog.items import Item, Needs, needs, no_inputs
 from crossalign.catalog.sets import pool_set
-from crossalign.catalog.targets import adjust_seeds
+from crossalign.catalog.targets import adjust_seeds, base_of
 
 PAPER = "adjust"
 # Where a config of an earlier run, of which a page is made again, lacks the key.
@@ -28,12 +29,11 @@ def tuned(
     seeds: Iterable[int] | None = None,
 ) -> Iterator[Tuned]:
     """Fine-tunings of the original model (`made` is None) or of an adjusted one, all seeds unless some are given."""
-    base = base or config[PAPER]["base"]
-    model = base if made is None else f"{base}+{made}"
     trained_on = TRAINED_ON | config[PAPER].get("trained_on", {})
     for task in tasks:
         for seed in seeds or adjust_seeds(config):
-            yield Tuned(model, f"adjust-{task}", trained_on[task], init, seed)
+            start = base or base_of(config, seed, PAPER)
+            yield Tuned(start if made is None else f"{start}+{made}", f"adjust-{task}", trained_on[task], init, seed)
 
 
 def further_scopes(config: dict) -> list[str]:
@@ -77,8 +77,8 @@ def monolingual_qa(config: dict) -> Needs:
     for lang in paper["languages"]:
         runs |= set(tuned(config, ["qa"], adjustment(config, lang)))
     for lang in paper["translated"]:
-        for model in (paper["base"], f"{paper['base']}+{adjustment(config, lang)}"):
-            runs |= {Tuned(model, "adjust-qa", f"squadmt_{lang}", "ref", seed) for seed in adjust_seeds(config)}
+        for made in (None, adjustment(config, lang)):
+            runs |= {replace(run, source=f"squadmt_{lang}") for run in tuned(config, ["qa"], made)}
     return needs(runs)
 
 
@@ -97,11 +97,11 @@ def histograms(languages: list[str] | None, tasks: list[str] | None):
     def declared(config: dict) -> Needs:
         paper, seed = config[PAPER], adjust_seeds(config)[0]
         chosen = [lang for lang in languages or paper["languages"] if lang in paper["languages"]]
-        chosen_tasks = tasks or paper["tasks"]
-        runs = {Base(paper["base"]), *tuned(config, chosen_tasks, None, seeds=[seed])}
+        chosen_tasks, base = tasks or paper["tasks"], base_of(config, seed, PAPER)
+        runs = {Base(base), *tuned(config, chosen_tasks, None, seeds=[seed])}
         for lang in chosen:
             made = adjustment(config, lang)
-            runs |= {Adapted(paper["base"], made, seed), *tuned(config, chosen_tasks, made, seeds=[seed])}
+            runs |= {Adapted(base, made, seed), *tuned(config, chosen_tasks, made, seeds=[seed])}
             runs |= set(tuned(config, chosen_tasks, made, "continual", seeds=[seed]))
         return needs(runs, [pool_set(config, lang) for lang in chosen])
 

@@ -4,7 +4,7 @@ and what another script does."""
 from collections.abc import Callable, Sequence
 
 from crossalign.catalog.sets import DataSet, text_set
-from crossalign.catalog.targets import having
+from crossalign.catalog.targets import bases, having
 from crossalign.papers.align_predict.claims import (
     LOWER,
     SOURCES,
@@ -80,7 +80,7 @@ def within_sources(evidence: Evidence) -> Group:
 
 def named(evidence: Evidence) -> dict[str, str]:
     """What this run calls the systems."""
-    return systems(evidence.config[PAPER]["base"])
+    return systems(bases(evidence.config, PAPER)[0])
 
 
 @quantity

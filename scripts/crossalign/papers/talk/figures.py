@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.targets import KINDS
+from crossalign.catalog.targets import KINDS, bases
 from crossalign.papers.align_predict.figures import correlation_figure, tuned_figure
 from crossalign.papers.common.colours import SCALING, SCRIPTS, Look
 from crossalign.papers.common.colours import SYSTEMS as SYSTEM_LOOKS
@@ -53,7 +53,7 @@ def figure2(context: Context) -> Figure:
     config = context.config
     study = config[PAPER]
     languages = study["languages"] if full(context) else study["profile_languages"]
-    names = system_names(study["base"])
+    names = system_names(bases(config, PAPER)[0])
     panels = []
     for task in ("parsing", "pos", "ner") if full(context) else ("parsing",):
         chosen = [lang for lang in languages if task in tasks_of(config, lang)]
@@ -85,7 +85,7 @@ def figure3(context: Context) -> Figure:
 
 def script_panel(context: Context, lang: str, task: str, models: tuple[str, ...], study: str) -> Panel:
     """One language and task. The baseline, and MLM on a language that mBERT knows, exist in one script only."""
-    names = system_names(context.config[PAPER]["base"])
+    names = system_names(bases(context.config, PAPER)[0])
     series = []
     for script, suffix in (("original", ""), ("latin", "+latn")):
         values = {}

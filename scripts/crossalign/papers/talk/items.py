@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.items import Item, Needs, needs, no_inputs
 from crossalign.catalog.sets import text_set
+from crossalign.catalog.targets import base_of
 from crossalign.papers.align_predict import items as align_predict
 
 PAPER = "talk"
@@ -25,12 +26,12 @@ def systems(
 ) -> Iterator[Tuned]:
     """Fine-tunings of some systems on a language, supervised; `suffix` is `+latn` for the transliterated copy."""
     text = f"{lang}{suffix}"
-    base = config[PAPER]["base"]
-    names = {"mbert": base, "mlm": f"{base}+mlm-{text}", "mono": f"mono-{text.replace('+', '.')}", "bilstm": "bilstm"}
+    names = {"mbert": "{}", "mlm": f"{{}}+mlm-{text}", "mono": f"mono-{text.replace('+', '.')}", "bilstm": "bilstm"}
     for model in models:
         for task in tasks:
             for seed in config["seeds"]:
-                yield Tuned(names[model], f"{study}{task}", train_set(config, task, lang, seed, suffix), "ref", seed)
+                name = names[model].format(base_of(config, seed, PAPER))
+                yield Tuned(name, f"{study}{task}", train_set(config, task, lang, seed, suffix), "ref", seed)
 
 
 def tasks_of(config: dict, lang: str) -> list[str]:
