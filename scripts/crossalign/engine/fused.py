@@ -74,7 +74,8 @@ def attend(qkv: np.ndarray, layout: Layout, heads: int, bias: np.ndarray = _NO_B
 
     starts = starts_of(layout)
     out = np.empty((len(qkv), qkv.shape[1] // 3), np.float32)
-    weights = np.empty(heads * int(np.square(np.diff(starts)).sum()), np.float32)
+    counts = np.diff(starts)
+    weights = np.empty(heads * int((counts * (-(-counts // 8) * 8)).sum()), np.float32)
     compiled.attend(qkv, bias, starts, heads, weights, out)
     return out, Attended(qkv, starts, heads, weights)
 
