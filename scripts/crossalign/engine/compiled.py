@@ -117,6 +117,11 @@ def _get(builder, data, place):
     return builder.load(builder.gep(data, [place]), align=4)
 
 
+@_lanes(types.void, None, types.int64, types.float32)
+def _put(builder, data, place, value):
+    builder.store(value, builder.gep(data, [place]), align=4)
+
+
 @_lanes(_FOUR, None, types.int64)
 def _four(builder, data, place):
     return builder.load(_vectors_at(builder, data, place, 4), align=4)
@@ -161,6 +166,21 @@ def _mul(builder, a, b):
 
 
 @_lanes(_EIGHT, _EIGHT, _EIGHT)
+def _div(builder, a, b):
+    return builder.fdiv(a, b)
+
+
+@_lanes(_EIGHT, _EIGHT)
+def _abs(builder, vector):
+    return _call(builder, "fabs.v8f32", _VECTOR, vector)
+
+
+@_lanes(_EIGHT, _EIGHT, _EIGHT, _EIGHT)
+def _where_positive(builder, vector, there, elsewhere):
+    return builder.select(builder.fcmp_ordered(">", vector, _constant(0)), there, elsewhere)
+
+
+@_lanes(_EIGHT, _EIGHT, _EIGHT)
 def _larger(builder, a, b):
     return _call(builder, "maximum.v8f32", _VECTOR, a, b)
 
@@ -193,56 +213,23 @@ def _exp(builder, value):
     return builder.fmul(series, builder.bitcast(bits, _VECTOR))
 
 
-@numba.njit(inline="always")
-def _exp_parts(value):
-    """exp(value) = first * 2**second, for value <= 0."""
-    value = max(value, _LEAST)
-    power = np.floor(value * _LOG2_E + _HALF)
-    rest = value - power * _LN2_HIGH - power * _LN2_LOW
-    series = _TAYLOR[0]
-    series = series * rest + _TAYLOR[1]
-    series = series * rest + _TAYLOR[2]
-    series = series * rest + _TAYLOR[3]
-    series = series * rest + _TAYLOR[4]
-    series = series * rest + _HALF
-    series = series * rest + _ONE
-    return series * rest + _ONE, np.int32(power)
-
-
-@numba.njit(inline="always")
-def _exp_row(values, count, powers, scales):
-    """values[:count] = exp(values[:count]); `powers` and `scales` are the same memory as integers and as floats."""
-    for i in range(count):
-        values[i], power = _exp_parts(values[i])
-        powers[i] = np.int32((power + np.int32(127)) << np.int32(23))
-    for i in range(count):
-        values[i] *= scales[i]
-
-
 @_kernel(_GRID, _ROW, _GRID)
 def gelu(up, bias, inner):
-    """inner = GELU(up + bias); `up` becomes its derivative."""
+    """inner = GELU(up + bias); `up` becomes its derivative. Rows have a multiple of 8 numbers."""
     tokens, width = up.shape
-    exps = np.empty(width, np.float32)
-    powers = np.empty(width, np.int32)
-    scales = powers.view(np.float32)
     for t in range(tokens):
-        x, out = up[t], inner[t]
-        for c in range(width):
-            x[c] += bias[c]
-            exps[c] = -_HALF * x[c] * x[c]
-        _exp_row(exps, width, powers, scales)
-        for c in range(width):
-            value = x[c]
-            near = _ONE / (_ONE + _TAIL_P * abs(value))
-            tail = _TAIL[0]
-            tail = tail * near + _TAIL[1]
-            tail = tail * near + _TAIL[2]
-            tail = tail * near + _TAIL[3]
-            tail = (tail * near + _TAIL[4]) * near * exps[c]
-            below = _ONE - tail if value > 0 else tail
-            out[c] = value * below
-            x[c] = below + value * _DENSITY * exps[c]
+        for c in range(0, width, 8):
+            place = t * width + c
+            x = _add(_load(up, place), _load(bias, c))
+            falling = _exp(_mul(_mul(x, x), _all(-_HALF)))
+            near = _div(_all(_ONE), _fma(_all(_TAIL_P), _abs(x), _all(_ONE)))
+            tail = _fma(_all(_TAIL[0]), near, _all(_TAIL[1]))
+            tail = _fma(tail, near, _all(_TAIL[2]))
+            tail = _fma(tail, near, _all(_TAIL[3]))
+            tail = _mul(_mul(_fma(tail, near, _all(_TAIL[4])), near), falling)
+            below = _where_positive(x, _fma(tail, _all(-_ONE), _all(_ONE)), tail)
+            _store(inner, place, _mul(x, below))
+            _store(up, place, _fma(_mul(x, _all(_DENSITY)), falling, below))
 
 
 @_kernel(_GRID, _GRID, _ROW, types.boolean)
@@ -380,15 +367,14 @@ def _longest(starts):
 
 
 @numba.njit
-def _turn(source, first, count, column, size, rows):
-    """The first columns of `rows`, from a part of `source` that is turned, and zeros up to the next multiple of 8."""
+def _turn(source, place, row, count, size, turned):
+    """turned[:size, :count] = source[:count, :size].T, and zeros up to the next multiple of 8."""
     width = filled(count)
     for c in range(size):
-        rows[c * width + count : (c + 1) * width] = 0
-    for j in range(count):
-        line = source[first + j][column : column + size]
-        for c in range(size):
-            rows[c * width + j] = line[c]
+        for j in range(count):
+            _put(turned, c * width + j, _get(source, place + j * row + c))
+        for j in range(count, width):
+            _put(turned, c * width + j, _ZERO)
 
 
 @_kernel(_GRID, _ROW, _PLACES, types.int64, _ROW, _GRID)
@@ -414,7 +400,7 @@ def attend(qkv, bias, starts, heads, weights, out):
         for h in range(heads):
             column = h * size
             query = first * width + column
-            _turn(qkv, first, count, hidden + column, size, keys)
+            _turn(qkv, query + hidden, width, count, size, keys)
             _product(qkv, query, width, keys, 0, row, size, weights, place, row, count, row)
             for i in range(place, place + count * row, row):
                 for j in range(i + count, i + row):
@@ -423,11 +409,15 @@ def attend(qkv, bias, starts, heads, weights, out):
                 for j in range(i + 8, i + row, 8):
                     most = _larger(most, _load(weights, j))
                 shift = _all(-scale * _top(most))
-                total = _all(_ZERO)
                 for j in range(i, i + row, 8):
-                    value = _exp(_fma(_load(weights, j), _all(scale), shift))
-                    _store(weights, j, value)
-                    total = _add(total, value)
+                    _store(weights, j, _fma(_load(weights, j), _all(scale), shift))
+            # In a loop of its own: within a row there is too little to do while an exponential is under way.
+            for j in range(place, place + count * row, 8):
+                _store(weights, j, _exp(_load(weights, j)))
+            for i in range(place, place + count * row, row):
+                total = _load(weights, i)
+                for j in range(i + 8, i + row, 8):
+                    total = _add(total, _load(weights, j))
                 inverse = _all(_ONE / _sum(total))
                 for j in range(i, i + row, 8):
                     _store(weights, j, _mul(_load(weights, j), inverse))
@@ -452,7 +442,7 @@ def attend_backward(grad, qkv, starts, heads, weights, dqkv, bias_grad, fresh):
             column = h * size
             query, given = first * width + column, first * hidden + column
             key, value = query + hidden, query + 2 * hidden
-            _turn(qkv, first, count, 2 * hidden + column, size, values)
+            _turn(qkv, value, width, count, size, values)
             _product(grad, given, hidden, values, 0, row, size, scores, 0, row, count, row)
             for i in range(0, count * row, row):
                 total = _all(_ZERO)

@@ -34,10 +34,11 @@ def suits(x: Tensor, layout: Layout, heads: int, width: int) -> bool:
 
 
 def serves(layer: nn.Module, x: Tensor, layout: Layout) -> bool:
-    """Whether `FusedLayer` may run this layer: a training step without dropout. Predictions would gain nothing."""
+    """Whether `FusedLayer` may run this layer: a training step without dropout, or a prediction."""
     config = layer.config
     dropout = layer.training and (config.hidden_dropout or config.attention_dropout)
-    if dropout or config.causal or ops.sink_of(layer.qkv.weight) is None:
+    plain = torch.is_grad_enabled() and ops.sink_of(layer.qkv.weight) is None
+    if dropout or config.causal or plain:
         return False
     return suits(x, layout, config.heads, config.hidden)
 
