@@ -38,7 +38,7 @@ def serves(layer: nn.Module, x: Tensor, layout: Layout) -> bool:
     config = layer.config
     dropout = layer.training and (config.hidden_dropout or config.attention_dropout)
     plain = torch.is_grad_enabled() and ops.sink_of(layer.qkv.weight) is None
-    if dropout or config.causal or plain:
+    if dropout or config.causal or plain or config.intermediate % 8:
         return False
     return suits(x, layout, config.heads, config.hidden)
 
