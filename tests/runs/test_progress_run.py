@@ -38,7 +38,7 @@ rule boil:
 """
 WRITES = "echo boiling {wildcards.n} > {log}; echo {wildcards.n} > {output}"
 # Until somebody says so, but not for ever.
-WAITS = "for i in $(seq 600); do test -e go && break; sleep 0.1; done; "
+WAITS = "for i in $(seq 3000); do test -e go && break; sleep 0.1; done; "
 
 
 @pytest.fixture
@@ -210,6 +210,32 @@ def test_a_run_that_is_interrupted(toy, start, columns):
     assert "Failed" not in begun.text and "Error" not in begun.text
     assert "Terminating processes on user request" in snakemakes_log(folder)
     assert not (folder / LOCKS).exists() and not list((folder / NOTES).glob("*.json"))
+
+
+# Snakemake has announced a job, and its process comes only after Ctrl-C.
+LATE = """
+import subprocess, time
+
+at_once = subprocess.Popen
+
+def late(command, **options):
+    time.sleep(2 if "sleep 600" in str(command) else 0)
+    return at_once(command, **options)
+
+subprocess.Popen = late
+"""
+
+
+def test_a_job_that_starts_just_after_an_interrupt_ends_too(toy, start):
+    folder = toy(f"test {{wildcards.n}} = 0 || sleep 600; {WRITES}")
+    workflow = folder / "Snakefile"
+    workflow.write_text(LATE + workflow.read_text(encoding="utf-8"), encoding="utf-8")
+    begun = start(folder, "--cores", "3")
+    begun.read(until="toy: 4 jobs")
+    wait_for(lambda: snakemakes_log(folder).count("rule boil:") == 3)
+    os.killpg(begun.process.pid, signal.SIGINT)
+    assert begun.wait() == 1
+    assert "are done and stay done.\nContinue: make toy\n" in begun.text
 
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="processes are looked up in /proc")

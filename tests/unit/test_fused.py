@@ -1,5 +1,7 @@
 """The compiled layer of small models gives what PyTorch gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -47,7 +49,8 @@ def run(layer, layout, x, grad, times=1):
         parameter.sink = Sink(torch.full_like(parameter, float("nan")))
     for _ in range(times):
         given = x.clone().requires_grad_()
-        out = layer(given, layout)
+        with torch.enable_grad():
+            out = layer(given, layout)
         out.backward(grad)
     return out.detach(), given.grad, {name: value.sink.grad.clone() for name, value in layer.named_parameters()}
 
@@ -66,6 +69,44 @@ def test_layer_equals_pytorch(monkeypatch, times):
     want = run(layer, layout, x, grad, times)
     assert len(used) == times
     torch.testing.assert_close(got, want, rtol=2e-4, atol=2e-5)
+
+
+def test_predictions_equal_pytorch(monkeypatch):
+    layer, layout, x, _ = layer_and_batch()
+    layer.eval()
+    used = []
+    monkeypatch.setattr(fused, "forward", lambda *given, whole=fused.forward: used.append(1) or whole(*given))
+    with torch.inference_mode():
+        got = layer(x, layout)
+        assert used == [1]
+        monkeypatch.setattr(fused, "_known", lambda: False)
+        torch.testing.assert_close(got, layer(x, layout), rtol=1e-4, atol=1e-5)
+    assert used == [1]
+
+
+def test_parameters_that_move_are_found_again():
+    """An optimiser takes them into its memory when training starts and gives them back in the end."""
+    layer, layout, x, grad = layer_and_batch()
+    with torch.no_grad():
+        before = layer(x, layout)
+        run(layer, layout, x, grad)
+        for parameter in layer.parameters():
+            parameter.data = 2 * parameter.data
+        after = layer(x, layout)
+        want = cpu.PostLayer.apply(x, layer.qkv.weight, layer, layout)
+    assert (after - before).abs().max() > 0.1
+    torch.testing.assert_close(after, want, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_no_number_stays_none():
+    """One such token spoils its own sentence, so that training notices, and no other."""
+    layer, layout, x, _ = layer_and_batch()
+    x[LENGTHS[0]] = float("nan")
+    with torch.no_grad():
+        out = layer(x, layout)
+    spoilt = torch.zeros(len(x), dtype=torch.bool)
+    spoilt[LENGTHS[0] : LENGTHS[0] + LENGTHS[1]] = True
+    assert torch.equal(out.isnan().any(1), spoilt)
 
 
 def test_attention_equals_pytorch():
@@ -92,7 +133,7 @@ def test_gelu_to_the_ends():
     """Also where its exponential is too small for a float."""
     from crossalign.engine import compiled
 
-    x = np.concatenate([np.linspace(-30, 30, 4001), [0.0]]).astype(np.float32)[None]
+    x = np.concatenate([np.linspace(-30, 30, 4007), [0.0]]).astype(np.float32)[None]
     bias = np.full(x.shape[1], 0.5, np.float32)
     given = torch.from_numpy(x + bias).requires_grad_()
     want = torch.nn.functional.gelu(given)
@@ -103,7 +144,7 @@ def test_gelu_to_the_ends():
     np.testing.assert_allclose(slope, given.grad.numpy(), rtol=2e-6, atol=5e-7)
 
 
-@pytest.mark.parametrize("why", ["masked", "filled", "threads", "double", "predicting", "no numba"])
+@pytest.mark.parametrize("why", ["masked", "filled", "threads", "double", "no sinks", "odd", "no numba"])
 def test_whatever_does_not_suit_takes_the_other_way(monkeypatch, why):
     layer, layout, x, _ = layer_and_batch()
     for parameter in layer.parameters():
@@ -120,8 +161,11 @@ def test_whatever_does_not_suit_takes_the_other_way(monkeypatch, why):
     elif why == "no numba":
         fused._known.cache_clear()
         monkeypatch.setattr(fused.importlib.util, "find_spec", lambda name: None)
-    with torch.set_grad_enabled(why != "predicting"):
-        assert not fused.serves(layer, x, layout)
+    elif why == "odd":
+        layer.config = replace(layer.config, intermediate=68)
+    elif why == "no sinks":
+        del layer.qkv.weight.sink
+    assert not fused.serves(layer, x, layout)
 
 
 def test_attention_of_other_layers_uses_it(monkeypatch):

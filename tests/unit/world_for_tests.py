@@ -21,7 +21,11 @@ def small_override() -> dict[str, Any]:
     return {
         "treebanks": banks,
         "pud": {"sentences": 6},
-        "wikiann": {"large": {**SPLITS, "extra": 2}, "small": {**SPLITS, "extra": 2}},
+        "wikiann": {
+            "large": {**SPLITS, "extra": 2},
+            "small": {**SPLITS, "extra": 2},
+            "counts": dict.fromkeys(full["wikiann"]["counts"], SPLITS),
+        },
         "conll2003": {"train": 12, "dev": 4, "test": 12},
         "nli": {"train": 60, "xnli": {"dev": 4, "test": 5}, "fifteen_way": {"sentences": 5}, "extension": {"rows": 6}},
         "qa": {

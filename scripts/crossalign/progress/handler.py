@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from logging import WARNING, LogRecord
 from pathlib import Path
 
+import psutil
 from snakemake.logging import DefaultFilter
+from snakemake.shell import shell
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
@@ -22,6 +24,8 @@ from crossalign.runtime import holders
 
 PROGRAM = Path(__file__).resolve().parents[2] / "early_look.py"
 TICK = 1.0
+# Seconds that jobs have to end after Ctrl-C; and how much older than it a job may be that has not heard it.
+GRACE, STARTING = 2.0, 1.0
 
 
 # No postponed annotations in this file: Snakemake makes options of the command line from these types.
@@ -38,6 +42,16 @@ class LogHandlerSettings(LogHandlerSettingsBase):
 def about_early_page(text: str) -> bool:
     """Whether Snakemake wonders at the page of a run that still goes on, which is meant to be there before its rule."""
     return "were not present when the DAG was created" in text and "report/index.html" in text
+
+
+def interrupt_late_jobs(since: float) -> None:
+    """A job whose process was started just after Ctrl-C has not heard it, and Snakemake would wait for its end."""
+    for started in list(shell._processes.values()):
+        with contextlib.suppress(psutil.Error):
+            job = psutil.Process(started.pid)
+            for process in [job, *job.children(recursive=True)]:
+                if process.create_time() > since:
+                    process.send_signal(signal.SIGINT)
 
 
 class Streams:
@@ -83,7 +97,7 @@ class LogHandler(LogHandlerBase):
         command = [sys.executable, PROGRAM, "--results", run.results, "--out", draft, "--page", run.page]
         early = EarlyLook(list(map(str, command)), draft, run.page, run.log.with_name("early_look.log"))
         self.story = Story(run, Screen(self.streams.terminal, time.monotonic, colour=not given.nocolor), early)
-        self.guard, self.ended = threading.RLock(), threading.Event()
+        self.guard, self.ended, self.interrupted = threading.RLock(), threading.Event(), 0.0
         self._hear_interrupts()
         self.ticker = threading.Thread(target=self._tick, daemon=True)
         self.ticker.start()
@@ -93,7 +107,7 @@ class LogHandler(LogHandlerBase):
         before = signal.getsignal(signal.SIGINT)
 
         def interrupt(number: int, frame: object) -> None:
-            self.story.interrupted = True
+            self.story.interrupted, self.interrupted = True, time.time()
             before(number, frame)
 
         if callable(before) and threading.current_thread() is threading.main_thread():
@@ -128,6 +142,8 @@ class LogHandler(LogHandlerBase):
         while not self.ended.wait(TICK):
             with self.guard, contextlib.suppress(Exception):  # as above
                 self.story.tick()
+            if self.interrupted and time.time() > self.interrupted + GRACE:
+                interrupt_late_jobs(self.interrupted - STARTING)
 
     def close(self) -> None:
         """Snakemake closes its loggers last of all, however a run ends; Python does so once more when it exits."""
