@@ -222,7 +222,8 @@ def test_the_vocabulary_is_looked_at_on_the_text_of_every_unseen_language(small)
 def test_two_pretrainings_take_turns_over_the_seeds(small, paper, tmp_path):
     several = small | {paper: small[paper] | {"base": ["small", "small-2"]}}
     check(several)
-    catalogs = [catalog_of(config) for config in (small, several)]
+    alone = small | {paper: small[paper] | {"base": "small"}}
+    catalogs = [catalog_of(config) for config in (alone, several)]
     items = [item for item in catalogs[0].items if item.startswith(f"{paper}/")]
     one, two = (catalog.runs(items) for catalog in catalogs)
     began = {(run.seed, base_name(run)) for run in two if isinstance(run, Tuned) and run.model.startswith("small")}
