@@ -13,9 +13,12 @@ ROW = Judged("anc-deep", "anc", "anc/figure4", "", "qualitative", FAILS)
 REASONS = {"anc/anc-*": "first", "anc/*": "second"}
 
 
-def test_the_first_pattern_that_fits_tells_why():
+def test_the_pattern_that_spells_out_most_of_a_name_tells_why():
     rows = [ROW, replace(ROW, id="cka-tuned"), replace(ROW, paper="talk")]
-    assert [claim.why for claim in explained(rows, REASONS)] == ["first", "second", ""]
+    for reasons in (REASONS, dict(reversed(REASONS.items()))):
+        assert [claim.why for claim in explained(rows, reasons)] == ["first", "second", ""]
+    assert explained(rows, {"anc/*-deep": "end", "anc/anc-*": "beginning", "anc/anc-deep": "all"})[0].why == "all"
+    assert explained(rows, {"anc/*-deep": "end", "anc/anc-*": "beginning"})[0].why == "beginning"
 
 
 @pytest.mark.parametrize(

@@ -178,15 +178,20 @@ def judge_rows(rows: Iterable[tuple[str, Mapping[str, str], Claim]], evidence: E
 
 
 def explained(judged: list[Judged], reasons: Mapping[str, str]) -> list[Judged]:
-    """Claims that do not come out with the reason that the config knows (`anc/cka-*`: a pattern may name several)."""
+    """Claims that do not come out with the reason that the config knows (`anc/cka-*`: a pattern may name several).
+
+    Of several patterns the one counts that spells out most of the name: config.json has them in another order.
+    """
     names = [f"{claim.paper}/{claim.id}" for claim in judged]
     if unknown := [pattern for pattern in reasons if not filter_names(names, pattern)]:
         raise UserError(f"config: reasons: '{unknown[0]}' is no claim; names are such as {names[0]}, as claims.csv has")
 
     def why(claim: Judged, name: str) -> str:
-        told = [reason for pattern, reason in reasons.items() if fnmatchcase(name, pattern)]
+        fitting = [pattern for pattern in reasons if fnmatchcase(name, pattern)]
         unlearnt = claim.verdict == UNCHECKED and claim.detail.startswith("not learnt")
-        return told[0] if told and (unlearnt or claim.verdict in (FAILS, UNCLEAR)) else ""
+        if not fitting or not (unlearnt or claim.verdict in (FAILS, UNCLEAR)):
+            return ""
+        return reasons[max(fitting, key=lambda pattern: len(pattern.partition("*")[0]))]
 
     return [replace(claim, why=why(claim, name)) for claim, name in zip(judged, names, strict=True)]
 
