@@ -20,7 +20,7 @@ def parse_args() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--path", required=True, help="place below the downloads folder and below any mirror")
-    parser.add_argument("--url", required=True, help="https://…, hub://datasets/<owner>/<repo>/<file>, manual:<page>")
+    parser.add_argument("--url", required=True, help="https://…, hub://datasets/…, text:https://…#…, manual:<page>")
     parser.add_argument("--mirror", default="", help="a second address of this file")
     parser.add_argument("--bytes", default="", help="its length, if known")
     parser.add_argument("--checksum", default="", help="sha256:<hex> or git:<blob id>, if published")

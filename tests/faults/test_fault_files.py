@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import logging
 import re
 import resource
 import sys
@@ -40,6 +41,11 @@ def trees(tmp_path_factory):
 @pytest.fixture
 def program(monkeypatch, capsys):
     """Run a program of the repository in this process; its exit status and what it said."""
+
+    # A test before may have left a handler whose stream is gone, and writing there would be told as an error.
+    root = logging.getLogger()
+    alive = [handler for handler in root.handlers if not getattr(getattr(handler, "stream", None), "closed", False)]
+    monkeypatch.setattr(root, "handlers", alive)
 
     def run(name, *arguments):
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])

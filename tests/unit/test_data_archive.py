@@ -207,3 +207,59 @@ def test_streams_close_what_they_stand_on(tmp_path):
         assert stream.read(10) == b"t" * 10
     descriptors = {path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink() and path.exists()}
     assert archive not in descriptors
+
+
+def ar_bytes(*members: tuple[str, bytes]) -> bytes:
+    """An `ar` archive, as Debian packages are; contents of odd length are padded."""
+    data = b"!<arch>\n"
+    for name, content in members:
+        data += f"{name:16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode() + content
+        data += b"\n" * (len(content) % 2)
+    return data
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tgz", "a.tar.xz", "a.deb"])
+def test_all_wanted_members_in_their_order(tmp_path, name):
+    files = [("./top/b.txt", b"two"), ("./top/a.txt", b"one"), ("./top/c.bin", b"no")]
+    path = tmp_path / name
+    if name.endswith("zip"):
+        make_zip(path, [(file.removeprefix("./"), content) for file, content in files])
+    else:
+        members = [
+            (special("./top", tarfile.DIRTYPE), b""),
+            *files,
+            (special("./top/l.txt", tarfile.SYMTYPE, "a"), b""),
+        ]
+        if name.endswith("deb"):
+            tar = tar_bytes(members, "w:xz")
+            path.write_bytes(ar_bytes(("debian-binary", b"2.0\nx"), ("control.tar.xz", b""), ("data.tar.xz", tar)))
+        else:
+            make_tar(path, members)
+    # Links and folders are left out.
+    assert list(archives.members(path, lambda file: file.endswith(".txt"))) == [
+        ("top/b.txt", b"two"),
+        ("top/a.txt", b"one"),
+    ]
+
+
+def test_packages_that_cannot_be_read(tmp_path):
+    path = tmp_path / "a.deb"
+    for data, message in [
+        (b"PK", "not a Debian package"),
+        (ar_bytes(("debian-binary", b"2.0\n")), "damaged or incomplete Debian package"),
+        (ar_bytes(("data.tar.zst", b"")), "data.tar.zst is packed in a way that cannot be read here"),
+        (ar_bytes(("data.tar.xz", tar_bytes([("a", b"x" * 9999)], "w:xz")[:-40])), "damaged or incomplete archive"),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(UserError, match=message):
+            list(archives.members(path, lambda file: True))
+    with pytest.raises(UserError, match="cannot read: No such file"):
+        list(archives.members(tmp_path / "b.tar.gz", lambda file: True))
+
+
+def test_a_huge_member_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "LARGEST_MEMBER", 10)
+    path = make_tar(tmp_path / "a.tar.gz", {"small": b"1234", "large": b"12345678901"})
+    assert list(archives.members(path, lambda file: file == "small")) == [("small", b"1234")]
+    with pytest.raises(UserError, match="large claims 11 bytes"):
+        list(archives.members(path, lambda file: True))

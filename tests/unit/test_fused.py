@@ -122,6 +122,16 @@ def test_attention_equals_pytorch():
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
 
 
+def test_a_sequence_without_tokens_changes_nothing():
+    results = []
+    for lengths in ([3, 2], [3, 0, 2]):
+        given = torch.arange(5 * 96.0).view(5, 96).sin().requires_grad_()
+        out = fused.FusedAttention.apply(given, Layout._of_lengths(lengths), 4)
+        out.sum().backward()
+        results.append((out.detach(), given.grad))
+    torch.testing.assert_close(*results)
+
+
 def plain(qkv, heads):
     """Attention by PyTorch's own function, sentence by sentence."""
     parts = (part.view(len(part), 3, heads, -1).permute(1, 2, 0, 3) for part in qkv.split(LENGTHS))

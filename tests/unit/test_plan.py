@@ -357,10 +357,10 @@ def test_sizes_come_from_reports_then_from_what_is_published(root, tmp_path):
 
 def test_sizes_of_the_demo_are_those_of_its_world(root, tmp_path):
     sizes = Sizes(load([root / "config.demo.yaml"]), tmp_path, root / "resources" / "sizes.tsv", root)
-    sets = {"trees/en_ewt/train": 600, "ner/wikiann_ug/test": 100, "nli/xnli_fr/dev": 500, "qa/mlqa_es_en/test": 100}
+    sets = {"trees/en_ewt/train": 2400, "ner/wikiann_ug/test": 100, "nli/xnli_fr/dev": 500, "qa/mlqa_es_en/test": 100}
     sets |= {
         "qa/squadmt_es/train": 400,
-        "parallel/xnliext/fr": 300,
+        "parallel/xnliext/fr": 600,
         "parallel/pud/en": 100,
         "text/wikipedia_wo/train": 1200,
     }

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from crossalign.data.archive import PACKED
 from crossalign.fetch.checksums import Expected, WrongContent, check, measure, parse_checksum, parse_sums
 from crossalign.fetch.lock import COLUMNS, Locked, read_lock, record
 from crossalign.fetch.register import Dataset, Model, read_datasets, read_models
@@ -57,7 +58,7 @@ def test_dataset_cells(root: Path, datasets: list[Dataset]) -> None:
             assert all(cell == cell.strip() for cell in row.values()), f"{name}: space around a cell in {row}"
     for row in datasets:
         assert row.use, row.path
-        assert re.match("https://|hub://datasets/|manual:https://", row.url), row.url
+        assert re.match("https://|hub://datasets/|text:https://|manual:https://", row.url), row.url
         assert not row.mirror or row.mirror.startswith("https://"), row.mirror
         assert row.bytes != 0, row.path
         assert LICENCE.fullmatch(row.licence), row.path
@@ -73,6 +74,24 @@ def test_what_may_change_is_pinned(datasets: list[Dataset]) -> None:
                 at = address.split("/")[5]
                 assert COMMIT.fullmatch(at) or re.fullmatch(r"r2\.[0-9]+", at), address
                 assert row.version in (at, "1.1"), row.path
+
+
+def test_running_text_is_pinned(datasets: list[Dataset]) -> None:
+    """Archives and files of running text are those of a commit, packages those of a version; the row says which."""
+    at = (
+        r"https://(?:github.com/[\w.-]+/[\w.-]+/archive|raw.githubusercontent.com/[\w.-]+/[\w.-]+)/([0-9a-f]{40})[./].+"
+    )
+    package = r"https://snapshot.debian.org/mr/binary/[\w.-]+/([^/]+)/binfiles"
+    rows = [row for row in datasets if row.texts()]
+    assert len(rows) > 200
+    for row in rows:
+        assert row.path.startswith("text/open/"), row.path
+        named = [re.fullmatch(f"{at}|{package}", text.url) for text in row.texts()]
+        assert all(named), row.path
+        assert row.version in (named[0][1], named[0][2]), row.path
+        # Of an archive of many files some are named, of a single file none.
+        for text in row.texts():
+            assert (text.files == ("*",)) != text.path.endswith(PACKED), row.path
 
 
 def test_non_commercial_data_say_so(datasets: list[Dataset]) -> None:

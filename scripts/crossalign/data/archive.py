@@ -29,6 +29,9 @@ GZ = (".gz", ".tgz")
 XZ = (".xz", ".txz")
 TAR = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 ARCHIVES = (".zip", *TAR)
+PACKED = (*ARCHIVES, ".deb")
+# `members` holds one file in memory at a time.
+LARGEST_MEMBER = 1 << 30
 
 
 @contextlib.contextmanager
@@ -77,6 +80,52 @@ def open_binary(path: str | Path, member: str | None = None) -> Iterator[BinaryI
             packed, stream = _tar_member(stream, inside, where, packed, name, opened)
             inside, where = name, f"{where}!{name}"
         yield stream
+
+
+def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """The plain files of an archive or a Debian package whose names are wanted, in its order, with their content."""
+    with contextlib.ExitStack() as opened:
+        try:
+            stream = opened.enter_context(path.open("rb"))
+        except OSError as error:
+            raise UserError(f"{path}: cannot read: {error.strerror}") from error
+        packed, inside = path.stat().st_size, path.name
+        try:
+            if path.name.lower().endswith(".zip"):
+                archive = opened.enter_context(zipfile.ZipFile(stream))
+                for info in archive.infolist():
+                    if not info.is_dir() and wanted(info.filename):
+                        _refuse_zip(info, str(path), info.filename, packed)
+                        yield info.filename, archive.read(info)
+                return
+            if path.name.lower().endswith(".deb"):
+                inside, stream = _package_data(stream, str(path))
+            tar_stream = _unpacked(stream, inside, str(path), packed, opened)
+            with tarfile.open(fileobj=tar_stream, mode="r|", bufsize=BLOCK) as tar:
+                for info in tar:
+                    name = info.name.removeprefix("./")
+                    if info.isreg() and wanted(name):
+                        if info.size > LARGEST_MEMBER:
+                            raise UserError(f"{path}: {name} claims {info.size} bytes; refused")
+                        yield name, tar.extractfile(info).read()
+        except BROKEN as error:
+            raise _damaged(str(path), error) from error
+
+
+def _package_data(stream: BinaryIO, where: str) -> tuple[str, BinaryIO]:
+    """The name and the bytes of the tar file in a Debian package, an `ar` archive, that holds what gets installed."""
+    if stream.read(8) != b"!<arch>\n":
+        raise UserError(f"{where}: not a Debian package")
+    while header := stream.read(60):
+        name, size = header[:16].decode("ascii", errors="replace").strip(" /"), header[48:58].strip()
+        if len(header) < 60 or not size.isdigit():
+            break
+        if name.startswith("data.tar"):
+            if not name.endswith(TAR):
+                raise UserError(f"{where}: {name} is packed in a way that cannot be read here ({', '.join(TAR)})")
+            return name, io.BytesIO(stream.read(int(size)))
+        stream.seek(int(size) + int(size) % 2, io.SEEK_CUR)
+    raise UserError(f"{where}: damaged or incomplete Debian package; delete the file and download it again")
 
 
 class _Bounded(io.RawIOBase):

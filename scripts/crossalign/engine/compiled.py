@@ -354,8 +354,8 @@ def _store_rows(c, place, row, count, s0, s1, s2, s3):
 
 @numba.njit(inline="always")
 def filled(count):
-    """The next multiple of 8: rows of attention's weights have so many numbers."""
-    return (count + 7) // 8 * 8
+    """The next multiple of 8, at least 8: rows of attention's weights have so many numbers."""
+    return (max(count, 1) + 7) // 8 * 8
 
 
 @numba.njit(inline="always")

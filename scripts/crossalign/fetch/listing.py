@@ -30,22 +30,20 @@ def address(row: Dataset | Model) -> str:
     return row.hub if row.hub.startswith("manual:") else f"https://huggingface.co/{kind}{row.hub}/tree/{row.revision}"
 
 
-def place(row: Dataset | Model, downloads: str | Path) -> Path:
-    """Where a person would put it: the file of a data set, or the folder of a model."""
-    by_hand = row.by_hand(downloads) if isinstance(row, Dataset) else None
-    return by_hand or Path(downloads) / row.path
+def to_bring(row: Dataset | Model, downloads: str | Path) -> list[tuple[str, Path]]:
+    """What a person would have to bring, with its place: a file, a model's folder, the archives of running text."""
+    folder = Path(downloads)
+    target = folder / row.path
+    if not isinstance(row, Dataset):
+        return [] if (target / COMPLETE).exists() else [(address(row), target)]
+    needed = [(text.url, folder / text.path) for text in row.texts()]
+    needed = needed or [(address(row), row.by_hand(downloads) or target)]
+    return [] if target.exists() else [each for each in needed if not each[1].exists()]
 
 
 def missing(rows: Iterable[Dataset | Model], downloads: str | Path) -> list[Dataset | Model]:
     """Those that are not there. A model or a labelled set is there when it is complete."""
-
-    def there(row: Dataset | Model) -> bool:
-        target = Path(downloads) / row.path
-        if not isinstance(row, Dataset):
-            return (target / COMPLETE).exists()
-        return target.exists() or place(row, downloads).exists()
-
-    return [row for row in rows if not there(row)]
+    return [row for row in rows if to_bring(row, downloads)]
 
 
 def missing_message(rows: Iterable[Dataset | Model], downloads: str | Path) -> str:
@@ -56,11 +54,11 @@ def missing_message(rows: Iterable[Dataset | Model], downloads: str | Path) -> s
     lines = [f"{len(absent)} of the files that are needed are missing under {downloads} ({total(absent)} in all):"]
     for row in absent:
         flag = f", {NON_COMMERCIAL}" if is_non_commercial(row.licence) else ""
-        url = address(row)
-        how = "by hand, because of its terms, from " if url.startswith("manual:") else "from "
         lines.append(f"  {row.path}  ({row.licence}{flag})")
-        lines.append(f"      {how}{url.removeprefix('manual:')}")
-        lines.append(f"      to   {place(row, downloads)}{'' if isinstance(row, Dataset) else '/'}")
+        for url, place in to_bring(row, downloads):
+            how = "by hand, because of its terms, from " if url.startswith("manual:") else "from "
+            lines.append(f"      {how}{url.removeprefix('manual:')}")
+            lines.append(f"      to   {place}{'' if isinstance(row, Dataset) else '/'}")
     return "\n".join(lines)
 
 

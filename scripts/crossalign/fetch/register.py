@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from crossalign.fetch.checksums import parse_checksum
+from crossalign.fetch.texts import SCHEME, TextSource, parse_texts
 from crossalign.runtime.errors import UserError
 
 OBJECTIVES = ("mlm", "clm")
@@ -35,6 +36,10 @@ class Dataset:
     def by_hand(self, downloads: str | Path) -> Path | None:
         """Where a person puts a file that must not be fetched: not its final place, which the workflow may remake."""
         return Path(downloads) / "by-hand" / self.path if self.url.startswith("manual:") else None
+
+    def texts(self) -> list[TextSource]:
+        """What running text is read from; empty for a file that is fetched as it is."""
+        return parse_texts(self.url) if self.url.startswith(SCHEME) else []
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def check_url(url: str, checksum: str | None) -> str:
     """Return an address that this project can fetch, or raise ValueError."""
     scheme, colon, rest = url.partition(":")
     if not colon or not rest:
-        raise ValueError(f"url {url!r} is not an address: write https://…, hub://datasets/… or manual:<page>")
+        raise ValueError(f"url {url!r} is not an address: write https://…, hub://datasets/…, text:… or manual:<page>")
     if re.search(r"\s", url):
         raise ValueError(f"url {url!r} must not hold spaces")
     if scheme in ("https", "http"):
@@ -88,8 +93,14 @@ def check_url(url: str, checksum: str | None) -> str:
             raise ValueError(f"url {url!r} is plain http, which needs a checksum in its row")
     elif scheme == "hub":
         split_hub(url)
+    elif url.startswith(SCHEME):
+        for source in parse_texts(url):
+            if not source.url.startswith(("https:", "http:")):
+                raise ValueError(f"url {url!r}: text comes from https://…, not from {source.url!r}")
+            check_url(source.url, None)
+            check_path(source.path)
     elif scheme != "manual":
-        raise ValueError(f"url {url!r} has the unknown scheme {scheme!r}: known are https, hub and manual")
+        raise ValueError(f"url {url!r} has the unknown scheme {scheme!r}: known are https, hub, text and manual")
     return url
 
 

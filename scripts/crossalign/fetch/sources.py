@@ -1,10 +1,11 @@
 """Get one file of the register: from the mirror, its address, or its second address, verified or locked."""
 
 import argparse
+import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure, parse_sums
 from crossalign.fetch.listing import is_non_commercial, size
@@ -12,6 +13,7 @@ from crossalign.fetch.lock import Locked, how_to_accept, read_lock, record
 from crossalign.fetch.part import Part, claim
 from crossalign.fetch.register import Dataset, split_hub
 from crossalign.fetch.retry import RetryPolicy, SourceError
+from crossalign.fetch.texts import PACKAGE_FILES, SCHEME, parse_texts
 from crossalign.runtime.errors import UserError
 
 SUMS = "SHA256SUMS"
@@ -205,7 +207,8 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
         first = row.url if by_hand is None else f"file:{by_hand}" if by_hand.exists() else None
         addresses += [address for address in (first, row.mirror) if address]
     if settings.offline:
-        addresses = [address for address in addresses if local_path(address)]
+        # Running text can be read without a network where its archive is in place already.
+        addresses = [address for address in addresses if local_path(address) or address.startswith(SCHEME)]
     problems, changed = [], False
     for address in addresses:
         try:
@@ -230,6 +233,10 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
 
 
 def _from_source(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
+    if address.startswith(SCHEME):
+        return _from_archives(row, part, address, expected, settings)
+    if address.endswith(PACKAGE_FILES):
+        address = _package_address(address, settings.policy)
     if not address.startswith("hub:"):
         return fill(part, address, expected, row.path, settings.policy, link=settings.only_mirror)
     from crossalign.fetch.hub import repository_file
@@ -238,6 +245,27 @@ def _from_source(row: Dataset, part: Part, address: str, expected: Expected, set
     if expected.bytes is not None and file.expected.bytes not in (None, expected.bytes):
         raise WrongContent(f"wrong length: expected {expected.bytes} bytes, the hub has {file.expected.bytes}")
     return fill(part, file.url, expected.also(file.expected), row.path, settings.policy, token=True)
+
+
+def _from_archives(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
+    """Write the lines that are read from archives, each of which is fetched once and kept, since it may serve many."""
+    part.restart()
+    for text in parse_texts(address):
+        # The address names a commit or a release, so it is the version, too.
+        archive = Dataset(text.path, text.url, text.url, None, None, None, row.licence, row.use)
+        for lines in text.lines(obtain(archive, settings)):
+            part.append("".join(f"{line}\n" for line in lines).encode())
+    return part.verify(expected)
+
+
+def _package_address(listing: str, policy: RetryPolicy) -> str:
+    """Where Debian's archive has a package, which it keeps under the checksum that its list names."""
+    from crossalign.fetch.transfer import fetch_text
+
+    try:
+        return urljoin(listing, f"/file/{json.loads(fetch_text(listing, policy))['result'][0]['hash']}")
+    except (ValueError, LookupError, TypeError) as error:
+        raise SourceError(f"{listing}: not a list of a package's files ({error!r})") from error
 
 
 def _locked(row: Dataset, measured: Measured) -> Locked:
