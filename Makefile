@@ -57,12 +57,16 @@ test-slow: test
 plan: environment
 	python scripts/plan.py $(CONFIGS) --targets $(TARGETS) $(PLAN_ARGS)
 
-# One job at a time on the GPU, so that each is measured alone. REHEARSAL_ARGS=--tiny tries the layouts on a laptop;
-# CONFIGS=file changes the run, such as its items or rehearsal.max_parameters.
+# First one job of each kind, each alone on the GPU to be measured, then the others, which share it.
+# REHEARSAL_ARGS=--tiny tries the layouts on a laptop; CONFIGS=file changes the run, such as its items or
+# rehearsal.max_parameters.
+REHEARSED = config.rehearsal.yaml $(CONFIGS) results/rehearsal/mirror.yaml
+
 rehearsal: environment
 	@python tools/make_rehearsal.py config.rehearsal.yaml $(CONFIGS) --out results/rehearsal/mirror $(REHEARSAL_ARGS)
-	@python scripts/run.py --after "make plan (with what was measured)" -- --profile profiles/gpu --resources gpu=1 transfers=4 \
-		--configfile config.rehearsal.yaml $(CONFIGS) results/rehearsal/mirror.yaml -- $(TARGETS)
+	@kinds=$$(python scripts/plan.py $(REHEARSED) --targets $(TARGETS) --kinds) && { [ -z "$$kinds" ] || \
+		python scripts/run.py -- --profile profiles/gpu --resources gpu=1 transfers=4 --configfile $(REHEARSED) -- $$kinds; }
+	@python scripts/run.py --after "make plan (with what was measured)" -- --profile profiles/gpu --configfile $(REHEARSED) -- $(TARGETS)
 
 paper: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/gpu $(TARGETS)

@@ -70,6 +70,11 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="instead of a plan: what the jobs of the run have taken so far, stage by stage",
     )
+    parser.add_argument(
+        "--kinds",
+        action="store_true",
+        help="instead of a plan: results for which one job of each kind has to work on a GPU, for snakemake",
+    )
     return parser.parse_args()
 
 
@@ -173,6 +178,9 @@ def main() -> None:
     datasets, models = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(config)
     choice = chosen(given, config)
     estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())
+    if given.kinds:
+        print("\n".join(estimate.one_of_each_kind()))
+        return
     named = {item for target in choice.targets for item in Inputs(catalog).items_of(target)}
     items = [item for item in catalog.items if item in named]
     print(f"Run '{config['run']}', targets: {' '.join(choice.targets)}\n")

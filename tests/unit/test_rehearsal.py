@@ -1,6 +1,7 @@
 """The rehearsal: where trainings are cut, what is extrapolated from them, and what plan and page make of it."""
 
 import json
+import os
 import time
 
 import pytest
@@ -17,7 +18,7 @@ from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.outlook import hardware_of, outlook, tells_of
-from crossalign.plan.rehearsal import Rehearsed, cut_seconds, gpu_memory, note_disk, rehearsed
+from crossalign.plan.rehearsal import Rehearsed, alone, cut_seconds, gpu_memory, note_disk, rehearsed
 from crossalign.plan.show import rehearsal, rehearsal_table
 from crossalign.runtime.errors import UserError
 
@@ -138,13 +139,76 @@ def test_outlook_by_rule(results, root):
     note_disk(results, results / "disk.json")
     found = outlook(config, results, ["NVIDIA H200"])
     (line,) = found.lines
-    assert (line.rule, line.rehearsed, line.took, line.host, line.gpu) == ("finetune", 1, 20, 4000, 9000)
+    told = (line.rule, line.rehearsed, line.measured, line.took, line.host, line.gpu)
+    assert told == ("finetune", 1, 1, 20, 4000, 9000)
     assert line.foreseen > 5 * 78 and line.foreseen != line.planned
     assert found.seconds[0] - found.seconds[1] == pytest.approx(line.foreseen - line.planned)
     assert rehearsal_table(found)[1][-2:] == ["4 GB", "9 GB"]
     told = list(rehearsal(found))
     assert all(len(row) <= 100 for row in told)
     assert "of one H200, one job at a time" in " ".join(told) and "The disk held 0 B more" in " ".join(told)
+
+
+def test_a_job_is_alone_if_others_hardly_ran_beside_it():
+    spans = {"long": (0, 100), "in its last seconds": (92, 120), "short": (120.5, 121), "late": (120.9, 130)}
+    assert alone(spans) == {"long", "short", "late"}
+    assert alone(spans | {"second": (50, 60)}) == {"short", "late"}
+    assert alone({}) == set()
+
+
+def beside(results, task, start, seconds):
+    """Another fine-tuning of the rehearsal, on the same GPU at that time."""
+    jobs = estimate(None).jobs.values()
+    alike = [job for job in jobs if job.rule == "finetune" and job.subject.task == task]
+    job = max(alike, key=lambda job: job.subject.seed)
+    file = results / "benchmarks" / job.benchmark
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"s\tmax_rss\n{seconds}\t5000\n")
+    os.utime(file, (start + seconds, start + seconds))
+    return job.name
+
+
+def test_jobs_that_shared_the_gpu_are_not_counted(results, root):
+    (first,) = rehearsed(results, list(estimate(None).jobs.values()))
+    begun = next((results / "benchmarks").rglob("*.tsv")).stat().st_mtime + 100
+    before = estimate(results).price(first)
+    others = beside(results, "ner", begun, 300), beside(results, "nli", begun + 5, 400)
+    assert {name: each.alone for name, each in rehearsed(results, list(estimate(None).jobs.values())).items()} == {
+        first: True, others[0]: False, others[1]: False
+    }  # fmt: skip
+    assert estimate(results).price(first) == before
+    (line,) = outlook(load([root / "config.rehearsal.yaml"]) | {"items": ITEMS}, results, ["NVIDIA H200"]).lines
+    assert (line.rehearsed, line.measured, line.took, line.host) == (3, 1, 20, 5000)
+
+
+def test_where_none_was_alone_all_are_counted(results):
+    begun = next((results / "benchmarks").rglob("*.tsv")).stat().st_mtime - 15
+    other = beside(results, "nli", begun, 40)
+    assert estimate(results).price(other).seconds == 40
+    assert not any(each.alone for each in rehearsed(results, list(estimate(None).jobs.values())).values())
+
+
+def test_one_job_of_each_kind_is_asked_for_by_a_result_that_stays():
+    one = estimate(None)
+    chosen = one.one_of_each_kind()
+    assert len(set(chosen)) == len(chosen) and set(chosen) <= one.jobs.keys()
+    rules = [one.jobs[name].rule for name in chosen]
+    assert not {"finetune", "finetune_random", "embed_sentences", "embed_words"} & set(rules)
+    behind, waiting = set(), list(chosen)
+    while waiting:
+        name = waiting.pop()
+        behind.add(name)
+        waiting += one.graph.needs[name]
+
+    def kinds(names):
+        jobs = [one.jobs[name] for name in names]
+        return {(job.rule, one.works.of(job).group) for job in jobs if job.gpus and job.rule != "evaluate"}
+
+    assert kinds(behind) == kinds(one.jobs)
+    on_gpu = [name for name in one.jobs if one.jobs[name].gpus]
+    assert len(chosen) < len(on_gpu) / 4
+    # Seeds differ in nothing that takes time, so the first stands for all.
+    assert all(one.jobs[name].subject.seed == 1 for name in chosen if hasattr(one.jobs[name].subject, "seed"))
 
 
 def test_memory_of_a_rule_without_records(results):

@@ -12,7 +12,7 @@ from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HOST, Price, Prices, benchmarked, read_benchmarks, read_costs
 from crossalign.plan.jobs import Machines, planned
-from crossalign.plan.rehearsal import rehearsed
+from crossalign.plan.rehearsal import measured_alone, one_of_each_kind, rehearsed
 from crossalign.plan.work import Sizes, Works
 
 
@@ -69,7 +69,8 @@ class Estimate:
         jobs = list(self.jobs.values())
         measured = benchmarked(read_benchmarks(choice.benchmarks, jobs)) if choice.benchmarks else {}
         self.measured = len(measured)
-        foreseen = {name: each.price for name, each in rehearsed(choice.rehearsal, jobs).items()}
+        ran = measured_alone(rehearsed(choice.rehearsal, jobs), self.jobs)
+        foreseen = {name: each.price for name, each in ran.items()}
         prices = Prices(table, choice.hardware, work, measured, foreseen)
         self._prices = {name: prices.of(name) for name in self.jobs}
         self._every = prices.every_job()
@@ -136,6 +137,11 @@ class Estimate:
             price = self._prices[name]
             found[price.basis] = found.get(price.basis, 0.0) + price.seconds
         return found
+
+    def one_of_each_kind(self) -> list[str]:
+        """Results to ask for so that one job of each kind works on a GPU."""
+        works = {name: self.works.of(job) for name, job in self.jobs.items()}
+        return one_of_each_kind(self.graph, lambda job: works[job.name].group, self.seconds)
 
     def critical_path(self) -> list[str]:
         """The longest chain of what is left."""

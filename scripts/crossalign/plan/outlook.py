@@ -13,17 +13,20 @@ from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.rehearsal import DISK, gpu_memory, rehearsed
+from crossalign.plan.rehearsal import DISK, gpu_memory, measured_alone, rehearsed
 from crossalign.runtime.files import read_json
 
 
 @dataclass(frozen=True)
 class Line:
-    """One rule: jobs of the real run, those rehearsed and their seconds, all as foreseen and as planned, MB at most."""
+    """One rule: jobs of the real run, those rehearsed, those measured and their seconds, all jobs as foreseen and as
+    planned, MB at most.
+    """
 
     rule: str
     jobs: int
     rehearsed: int
+    measured: int
     took: float
     foreseen: float
     planned: float
@@ -83,12 +86,14 @@ def _seconds(estimate: Estimate) -> float:
 
 
 def _lines(foreseen: Estimate, planned: Estimate, found: dict, results: Path) -> Iterator[Line]:
-    before = planned.by_rule()
+    before, counted = planned.by_rule(), measured_alone(found, foreseen.jobs)
     for rule, totals in foreseen.by_rule().items():
         ran = [each for name, each in found.items() if foreseen.jobs[name].rule == rule]
         if ran:
+            alone = [each for name, each in counted.items() if foreseen.jobs[name].rule == rule]
             yield Line(
-                rule, totals.jobs, len(ran), sum(each.seconds for each in ran), totals.alone + totals.cpu_seconds,
+                rule, totals.jobs, len(ran), len(alone), sum(each.seconds for each in alone),
+                totals.alone + totals.cpu_seconds,
                 before[rule].alone + before[rule].cpu_seconds, max(each.memory for each in ran),
                 gpu_memory(results, rule, ran),
             )  # fmt: skip

@@ -1,7 +1,8 @@
 """What a rehearsal (`make rehearsal`) tells of the real run: seconds, also of the steps that were cut, and memory.
 
 A rehearsed training does its first steps twice. Its training.json says how long a step takes the second time, and how
-many are left; so with scoring on the dev set. All other jobs are done in full.
+many are left; so with scoring on the dev set. All other jobs are done in full. One job of each kind has the GPU to
+itself; what the others take, which share it, tells nothing.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from crossalign.catalog.inputs import Job
 from crossalign.plan.costs import Price, read_benchmarks
+from crossalign.plan.jobs import Graph
 from crossalign.plan.measured import training_note
 from crossalign.runtime.files import read_json, write_json
 
@@ -23,6 +25,11 @@ from crossalign.runtime.files import read_json, write_json
 _RECORDS = {"adapt_to_text": "pretrain", "adjust_model": "adjust", "finetune_random": "finetune"}
 _RECORDS |= {"train_bilstm": "bilstm"}
 DISK = "disk.json"
+# Jobs whose results are kept, for those that leave something for one of these only.
+_AFTER = {"finetune": "evaluate", "finetune_random": "evaluate", "embed_sentences": "compare_languages"}
+_AFTER |= {"embed_words": "measure_distances"}
+# Others may take this part of a job's time, or so many seconds: Snakemake notes an end a little late.
+_BESIDE, _LATE = 0.1, 1.0
 
 
 @dataclass(frozen=True)
@@ -33,11 +40,43 @@ class Rehearsed:
     cut: float
     memory: float
     gpu: float | None = None
+    alone: bool = True
 
     @property
     def price(self) -> Price:
         """What the same job takes in the real run. While it starts and reads it leaves the card to others."""
         return Price(self.seconds + self.cut, "rehearsal", idle=self.seconds)
+
+
+def one_of_each_kind(graph: Graph, kind: Callable[[Job], Hashable], seconds: Callable[[str], float]) -> list[str]:
+    """Results for which one job of each kind has to work on a GPU, the kinds first that take most of the time."""
+    kinds: dict[Hashable, list[str]] = {}
+    for name, job in graph.jobs.items():
+        if job.gpus and job.rule != "evaluate":
+            kinds.setdefault((job.rule, kind(job)), []).append(name)
+    order = sorted(kinds.values(), key=lambda names: -sum(map(seconds, names)))
+    return list(dict.fromkeys(_kept_result(graph, min(names)) for names in order))
+
+
+def _kept_result(graph: Graph, name: str) -> str:
+    after = _AFTER.get(graph.jobs[name].rule)
+    return next((each for each in graph.dependants[name] if graph.jobs[each].rule == after), name)
+
+
+def alone(spans: Mapping[str, tuple[float, float]]) -> set[str]:
+    """Those of some jobs, by their starts and ends, beside which no others ran, or hardly."""
+
+    def beside(name: str) -> float:
+        start, end = spans[name]
+        return sum(max(0.0, min(end, other[1]) - max(start, other[0])) for each, other in spans.items() if each != name)
+
+    return {name for name, (start, end) in spans.items() if beside(name) <= max(_LATE, _BESIDE * (end - start))}
+
+
+def measured_alone(ran: Mapping[str, Rehearsed], jobs: Mapping[str, Job]) -> dict[str, Rehearsed]:
+    """Those that had a GPU to themselves, or all of a rule of which none had: several GPUs, or files without times."""
+    rules = {jobs[name].rule for name, each in ran.items() if each.alone}
+    return {name: each for name, each in ran.items() if each.alone or jobs[name].rule not in rules}
 
 
 def rehearsed(results: Path | None, jobs: Collection[Job]) -> dict[str, Rehearsed]:
@@ -48,10 +87,15 @@ def rehearsed(results: Path | None, jobs: Collection[Job]) -> dict[str, Rehearse
     named = {job.name: job for job in jobs}
     seconds = read_benchmarks(results / "benchmarks", jobs)
     notes = {name: training_note(named[name], results) for name in seconds}
+    ends = {name: (results / "benchmarks" / named[name].benchmark).stat().st_mtime for name in seconds}
+    on_gpu = alone({name: (ends[name] - took, ends[name]) for name, took in seconds.items() if named[name].gpus})
     return {
-        name: Rehearsed(took, cut_seconds(notes[name]), memory.get(name, 0.0), notes[name].get("gpu_memory"))
+        name: Rehearsed(
+            took, cut_seconds(notes[name]), memory.get(name, 0.0), notes[name].get("gpu_memory"),
+            not named[name].gpus or name in on_gpu,
+        )
         for name, took in seconds.items()
-    }
+    }  # fmt: skip
 
 
 def cut_seconds(note: Mapping) -> float:

@@ -178,8 +178,9 @@ def taken(run: str, measured: Measured) -> Iterator[str]:
 
 def rehearsal_table(outlook: Outlook) -> list[list[str]]:
     """What a rehearsal tells by rule, as cells."""
-    heads = ["rule", "jobs", "rehearsed", "took", "real run", "planned", "ratio", "memory", "GPU memory"]
-    rows = [[line.rule, f"{line.jobs:,}", f"{line.rehearsed:,}", *map(spent, (line.took, line.foreseen, line.planned)),
+    heads = ["rule", "jobs", "rehearsed", "measured", "took", "real run", "planned", "ratio", "memory", "GPU memory"]
+    rows = [[line.rule, f"{line.jobs:,}", f"{line.rehearsed:,}", f"{line.measured:,}",
+             *map(spent, (line.took, line.foreseen, line.planned)),
              f"{line.foreseen / max(line.planned, 1e-9):.2f}", readable(line.host * 1e6),
              "" if line.gpu is None else readable(line.gpu * 1e6)] for line in outlook.lines]  # fmt: skip
     return [heads, *rows]
