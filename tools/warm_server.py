@@ -41,6 +41,8 @@ THREADS = {
     f"{name}_THREADS": "1"
     for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
 }
+# pyarrow's memory manager for x86 starts a thread when it is imported, unless it is told not to.
+NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 # What shells and Snakemake change for every job, and no library looks at while it is imported.
 FREE = {"PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMPDIR", "TEMP", "CROSSALIGN_GPU_RECORDS", "CROSSALIGN_SLOTS"}
 
@@ -58,7 +60,7 @@ def become_server(listener: socket.socket, ended: int, folder: Path) -> None:
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
     os.close(nothing)
-    os.environ.update(THREADS)
+    os.environ.update(THREADS | NO_THREAD)
     server = Server(listener, ended, folder, surroundings)
     try:
         job = server.run()

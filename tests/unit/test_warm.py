@@ -308,6 +308,16 @@ def test_what_must_not_be_forked_is_not(tmp_path, trouble):
     warm.close()
 
 
+def test_the_memory_manager_of_pyarrow_starts_no_thread(tmp_path):
+    scripts = toy_scripts(tmp_path / "scripts")
+    waiter = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    wanted = "os.environ.get('JE_ARROW_MALLOC_CONF') != 'background_thread:false'"
+    (scripts / "pandas.py").write_text(f"import os, threading, time\nif {wanted}:\n    {waiter}\n")
+    warm = Warm(scripts)
+    assert warm.probe()["warm"]
+    warm.close()
+
+
 def test_a_fine_tuning_ends_with_the_same_bits(tmp_path):
     words = [f"{form}\t_\t{tag}" for form, tag in [("the", "DET"), ("dog", "NOUN"), ("of", "ADP"), ("sees", "VERB")]]
     rows = [f"1\t{words[i % 4]}\t_\t_\t0\troot\t_\t_\n2\t{words[i % 3]}\t_\t_\t1\tdep\t_\t_\n\n" for i in range(40)]
