@@ -58,7 +58,7 @@ WRITERS = 4
 # Bytes of all data of the papers, uncompressed; about.
 DATA = 2_500_000_000
 # What results take beside the mirror: prepared data, vectors of the largest model, models in training.
-BESIDE = 15 * 10**9
+BESIDE = 25 * 10**9
 
 
 def parse_args() -> argparse.Namespace:

@@ -269,6 +269,23 @@ def test_a_run_that_succeeds(told):
     ]
 
 
+def test_jobs_one_at_a_time_are_named_though_none_runs_between_them(told):
+    told.story.plan({"make_table": 4, "total": 4})
+    for number in range(4):
+        told.story.start(number, "make_table", TABLE)
+        told.time.now += 61
+        told.story.tick()
+        told.story.finish(number)
+    told.time.now += 61
+    told.story.tick()
+    lines = told.text().splitlines()
+    assert [line.partition(",")[0] for line in lines if ", " in line and " of 4" in line] == [
+        f"{done} of 4" for done in range(4)
+    ]
+    assert not any("choosing" in line for line in lines)
+    assert lines[-1] == "4 of 4: ending the run"
+
+
 def test_the_early_look_follows_items_and_stops_for_the_rules_that_end_the_run(told):
     told.story.plan({"make_table": 2, "make_verdicts": 1, "make_report": 1, "total": 4})
     assert told.look.want.call_count == 0  # the run has not written its config yet

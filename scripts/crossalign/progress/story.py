@@ -87,7 +87,8 @@ class Story:
         self.failed.discard(job)
         if self.jobs.get(job, ("",))[0] in ITEMS:
             self.early.want()
-        self.show()
+        if self.tally.running:  # else the next job is about to start, and the line that a second brings can name it
+            self.show()
 
     def fail(self, job: int, rule: str, outputs: Iterable[str], logs: Iterable[str]) -> None:
         """A job has failed. One that an interrupt has ended has not."""
@@ -146,7 +147,9 @@ class Story:
             # The job that was started last, and how many others are running.
             text = self.jobs[running[-1]][1] + (f", and {len(running) - 1} more" if len(running) > 1 else "")
         done, total = self.tally.counts
-        if total:
+        if total and done == total:
+            text = f"{done} of {total}: ending the run"
+        elif total:
             text = f"{done} of {total}, {time_left(self.tally.left(self.clock()))}: {text}"
         page = self.run.short(self.run.page) if total and self.run.page.is_file() else ""
         self.screen.show(text, done, total, page)
