@@ -264,6 +264,8 @@ def receive(source: Path) -> None:
             if not member.isfile() or ".." in path.parts or path.parts[0] not in ("results", NOTES.name):
                 raise UserError(f"--from {source}: {member.name} is no file of a run")
             path.parent.mkdir(parents=True, exist_ok=True)
+            # Not written through a link to a file elsewhere.
+            path.unlink(missing_ok=True)
             archive.extract(member, filter="data")
             moment = now if member.mtime == RETURNED else int(member.mtime) * 10**9
             os.utime(path, ns=(moment, moment))
