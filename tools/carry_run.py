@@ -3,12 +3,10 @@
 send: what the jobs behind some targets still have to read, as far as it is there. return: what was made since the last
 `receive` or `return`, weights only where jobs that read them are left. Both write part-001, part-002 …, their
 SHA256SUMS and a list of their files; receive unpacks such a folder into this project, where Snakemake then goes on with
-what is left. The code is not among it: tools/pack_run.py packs that.
+what is left. The code is not among it: tools/pack_run.py packs that. docs/use/small-run.md has the whole way.
 
 Example:
     python tools/carry_run.py send --configs config.small.yaml --targets pretrained --to there
-    python tools/carry_run.py receive --from there
-    python tools/carry_run.py return --configs config.small.yaml --to back --part 16
 """
 
 import bz2
