@@ -9,6 +9,9 @@
 # make publish           page, tables, figures and verdicts in one small folder: RUN=small TO=folder
 # make pack              code, packages and data for a machine without a network: TO=folder PACK_ARGS=--help
 # make snakemake-report  Snakemake's own report of the demo
+# make small-send        what the small run still needs for TARGETS, to be carried to another machine: TO=folder
+# make small-receive     there and back again: FROM=folder
+# make small-return      what that machine has made since: TO=folder
 # make small-mirror      a mirror for make small from a folder of samples: FROM=folder
 # make demo-models       pretrain the demo's models again, on a GPU or the CPU
 # make test              linters and all tests
@@ -27,7 +30,8 @@ TARGETS ?= all
 RUN ?= demo
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan study small rehearsal paper slurm report publish pack snakemake-report small-mirror demo-models docs test test-slow lint bench clean help \
+.PHONY: demo plan study small rehearsal paper slurm report publish pack snakemake-report small-mirror small-send small-receive \
+	small-return demo-models docs test test-slow lint bench clean help \
 	environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -89,6 +93,16 @@ study: environment
 
 small-mirror: environment
 	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml
+
+# CARRY_ARGS="--part 16" for smaller parts, CARRY_ARGS="--after folder" for what was not in an earlier folder.
+small-send: environment
+	@python tools/carry_run.py send --configs config.small.yaml --targets $(TARGETS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
+
+small-receive: environment
+	@python tools/carry_run.py receive --from $(or $(FROM),$(error FROM=folder is needed))
+
+small-return: environment
+	@python tools/carry_run.py return --configs config.small.yaml --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
 
 slurm: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/slurm $(TARGETS)

@@ -68,6 +68,11 @@ rule grid:
         list(item_files(RESULTS, "align-predict/table3").values()),
 
 
+rule pretrained:
+    input:
+        INPUTS.target("pretrained"),
+
+
 rule data:
     input:
         INPUTS.target("data"),

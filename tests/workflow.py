@@ -17,7 +17,7 @@ from tests.unit.world_for_tests import SETTINGS, small_override
 # What a copy of the workflow is made of.
 CONFIGS = ("config.yaml", "config.demo.yaml", "config.study.yaml")
 PARTS = ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "profiles", *CONFIGS, "docs")
-TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "study", "grid", "data", "download")
+TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "study", "grid", "pretrained", "data", "download")
 
 
 def copy_project(root: Path, folder: Path, **world) -> None:

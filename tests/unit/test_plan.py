@@ -79,9 +79,23 @@ def test_targets_are_rules_items_or_files():
     assert inputs.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
     assert len(inputs.items_of("talk")) == 10
     assert inputs.items_of("grid") == ["align-predict/table3"]
-    for target in ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/"):
+    wrong = ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/")
+    for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-wo/absent"):
         with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
             inputs.target(target)
+
+
+def test_pretraining_is_a_target_whole_and_model_by_model(root):
+    catalog = catalog_of(load([root / "config.small.yaml"]))
+    whole, first = planned(catalog, ["pretrained"]), "results/small/models/small-2.stage2/model.safetensors"
+    trained = {name for name, job in whole.jobs.items() if job.rule == "pretrain"}
+    assert trained == {name for name, job in planned(catalog).jobs.items() if job.rule == "pretrain"}
+    assert not any(".stage" in target for target in whole.targets)
+    part = planned(catalog, [first])
+    assert {str(job.subject.name) for job in part.jobs.values() if job.rule == "pretrain"} == {
+        "small-2.stage1", "small-2.stage2"
+    }  # fmt: skip
+    assert Inputs(catalog).items_of(first) == []
 
 
 DIAMOND = graph(

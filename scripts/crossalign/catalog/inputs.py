@@ -22,7 +22,7 @@ from crossalign.runtime.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
 PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
-TARGETS = ("all", *PAPER_TARGETS, "grid", "data", "download")
+TARGETS = ("all", *PAPER_TARGETS, "grid", "pretrained", "data", "download")
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
 # The item of unseen languages, beside which the page shows how well they are covered.
@@ -183,10 +183,15 @@ class Inputs:
     # Targets
 
     def items_of(self, target: str) -> list[str]:
-        """The chosen tables and figures behind a target: a rule's name, an item's, or a file of an item."""
+        """The chosen tables and figures behind a target: a rule's name, an item's, or a file of an item.
+
+        None of them is behind a file of a model, which is a target, too.
+        """
         items = list(self.catalog.items)
-        if target in ("all", "data", "download", self.page["page"]):
+        if target in ("all", "pretrained", "data", "download", self.page["page"]):
             return items
+        if self._is_base_model(target):
+            return []
         if target in PAPER_TARGETS:
             return [item for item in items if item.startswith(f"{PAPER_TARGETS[target]}/")]
         path = target.removeprefix(f"{self.results}/tables/").removeprefix(f"{self.results}/figures/")
@@ -195,8 +200,15 @@ class Inputs:
             return [item]
         raise UserError(
             f"unknown target '{target}': the plan knows {', '.join(TARGETS)}, and tables and figures that the config "
-            "chooses, such as align-predict/table1"
+            f"chooses, such as align-predict/table1, and base models, such as {self.results}/models/NAME/training.json"
         )
+
+    def _is_base_model(self, file: str) -> bool:
+        """Whether a file belongs to a model that is pretrained here, or to one of its stages."""
+        match file.removeprefix(f"{self.results}/").split("/"):
+            case ["models", name, _] if self.catalog.made_here(name):
+                return file in self.make_model(Base(name)).outputs
+        return False
 
     def target(self, target: str) -> list[str]:
         """The files of a target."""
@@ -205,6 +217,10 @@ class Inputs:
             return self.fetched(items)
         if target == "data":
             return self.data(items)
+        if target == "pretrained":
+            return self.pretrained(items)
+        if self._is_base_model(target):
+            return [target]
         page = [self.page["page"]] if target in ("all", self.page["page"]) else []
         page += self.gathered[:1] if target == "all" else []
         page += [self.coverage] if target in ("all", "talk") and self._covers(items) else []
@@ -239,6 +255,11 @@ class Inputs:
         vocabularies = map(self.vocabulary, self.catalog.vocabularies(items))
         models = map(self._complete, self.hub_models(items))
         return [*map(self.set, sets), *links, *vocabularies, *models]
+
+    def pretrained(self, items: Iterable[str]) -> list[str]:
+        """The models that are pretrained here for items, at their last stage."""
+        bases = sorted(run.name for run in self.catalog.runs(items) if isinstance(run, Base))
+        return [self.model(Base(name))[0] for name in bases if self.catalog.made_here(name)]
 
     # Where things lie
 

@@ -9,7 +9,7 @@ from crossalign.results import names
 from crossalign.runtime.errors import UserError
 
 Wildcards = Mapping[str, str]
-TARGETS = {"all", "align_predict", "anc", "adjust", "talk", "study", "grid", "data", "download"}
+TARGETS = {"all", "align_predict", "anc", "adjust", "talk", "study", "grid", "pretrained", "data", "download"}
 DATA = {"trees": "treebank", "ner": "NER data", "nli": "NLI data", "qa": "QA data", "bitext": "bitext", "text": "text"}
 CORPORA = {"pud": "PUD", "xnliext": "extended XNLI"}
 
