@@ -12,6 +12,7 @@ rule adjust_model:
         f"{BENCHMARKS}/adjust_model/{{base}}+{{adaptation}}-seed{{seed}}.tsv"
     wildcard_constraints:
         adaptation=r"adjust-[a-z]+-\w+-[a-z]+-[a-z]+",
+    priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
     conda:
         "../envs/torch.yaml"
     resources:

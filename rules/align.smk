@@ -10,6 +10,7 @@ rule align_bitext:
         f"{LOGS}/align_bitext/{{name}}-{{split}}.log",
     benchmark:
         f"{BENCHMARKS}/align_bitext/{{name}}-{{split}}.tsv"
+    priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
     conda:
         "../envs/data.yaml"
     threads: 2
@@ -33,6 +34,7 @@ rule align_pieces:
         f"{LOGS}/align_pieces/{{name}}-{{split}}.log",
     benchmark:
         f"{BENCHMARKS}/align_pieces/{{name}}-{{split}}.tsv"
+    priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
     conda:
         "../envs/data.yaml"
     threads: 2

@@ -30,6 +30,7 @@ rule prepare_bitext:
         f"{LOGS}/prepare_bitext/{{name}}-{{split}}.log",
     benchmark:
         f"{BENCHMARKS}/prepare_bitext/{{name}}-{{split}}.tsv"
+    priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
     conda:
         "../envs/data.yaml"
     resources:
