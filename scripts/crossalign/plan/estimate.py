@@ -140,8 +140,7 @@ class Estimate:
 
     def one_of_each_kind(self) -> list[str]:
         """Results to ask for so that one job of each kind works on a GPU."""
-        works = {name: self.works.of(job) for name, job in self.jobs.items()}
-        return one_of_each_kind(self.graph, lambda job: works[job.name].group, self.seconds)
+        return one_of_each_kind(self.graph, lambda job: self.works.of(job).group, self.seconds)
 
     def critical_path(self) -> list[str]:
         """The longest chain of what is left."""
