@@ -182,6 +182,23 @@ def test_positions_may_begin_as_waves(folder, texts):
 # ---- dev texts ------------------------------------------------------------------------------------------------------
 
 
+def test_a_model_that_has_not_left_the_plateau_says_so(folder, texts, dev, tmp_path, caplog):
+    """It does as well on shuffled words: after a few steps it does, after many it does not."""
+    fast = {"batch": 16, "learning_rate": 1e-2, "warmup": 0.1, "dropout": 0.0, "epsilon": 1e-8, "dev_every": 100}
+    some, places = {"aa": texts["aa"]}, {"dev": {"aa": dev["aa"]}}
+    early = run(folder, some, tmp_path / "early", start(folder, "pre"), places, steps=40, **fast)
+    assert early["on_plateau"] and "still on the plateau" in caplog.text
+    assert abs(early["dev_shuffled"] - early["dev"][-1]["loss"]) < 0.1
+    caplog.clear()
+    late = run(folder, some, tmp_path / "late", start(folder, "pre"), places, steps=600, **fast)
+    assert late["dev_shuffled"] > late["dev"][-1]["loss"] + 0.5
+    assert late["on_plateau"] is False and "plateau" not in caplog.text
+    assert json.loads((tmp_path / "late/training.json").read_text())["on_plateau"] is False
+    # Without text to look at nothing is known.
+    unknown = run(folder, texts, tmp_path / "unknown", steps=2)
+    assert unknown["on_plateau"] is None and unknown["dev_shuffled"] is None
+
+
 def measured(model, texts, dev, folder):
     """Dev losses of a written model, by a run of another seed: the masks are the same."""
     begun = starting_point(model, None, "post", None, {}, 7)

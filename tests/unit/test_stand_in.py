@@ -21,6 +21,7 @@ from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UN
 from crossalign.results.names import language
 from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
+from crossalign.runtime.files import write_json
 
 OWN = "not judged (model pretrained here)"
 TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
@@ -289,6 +290,15 @@ def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small
     assert f'<span class="muted small">{OUTSIDE["adjust", "xquad-mlqa"]}</span>' in shown
 
 
+def test_the_page_says_which_models_have_not_learnt(small, tmp_path):
+    config, folder = small
+    results = tmp_path / "results"
+    for name, stuck in {"scale-post": True, "small": False, "small-2": True}.items():
+        write_json(results / "models" / name / "training.json", {"on_plateau": stuck})
+    shown = banner(gather(config, results, tmp_path / "index.html"))
+    assert "Not learnt: scale-post, small-2." in shown and "What rests on them says nothing" in shown
+
+
 def test_the_page_says_which_models_are_its_own(small, root, tmp_path):
     config, folder = small
     shown = banner(gather(config, folder, tmp_path / "index.html"))
@@ -298,6 +308,7 @@ def test_the_page_says_which_models_are_its_own(small, root, tmp_path):
     assert "not judged against the papers" in shown
     assert "<code>align-predict</code>: Tweebank for LexNorm" in shown
     assert "&lt;b&gt;" in banner(gather(config | {"replaced": {"talk": ["<b>"]}}, folder, tmp_path / "index.html"))
+    assert "Not learnt" not in shown
     # Described, but behind none of the items.
     assert banner(gather(load(root, **TINY), tmp_path, tmp_path / "index.html")) == ""
     assert "Artificial languages" in banner(gather(config | {"world": "w"}, folder, tmp_path / "index.html"))

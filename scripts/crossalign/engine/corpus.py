@@ -177,6 +177,13 @@ class Corpus:
         return self._epochs[key]
 
 
+class ShuffledCorpus(Corpus):
+    """The same blocks, with the order of their tokens lost."""
+
+    def blocks(self, numbers: np.ndarray) -> np.ndarray:
+        return numpy_generator(self.seed, "order", int(numbers[0])).permuted(super().blocks(numbers), axis=1)
+
+
 def token_count(path: Path) -> int:
     """The tokens of an encoded text."""
     return path.stat().st_size // _kind(path).itemsize

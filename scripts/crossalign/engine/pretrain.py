@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
-from crossalign.engine.corpus import Blocks, Corpus, block_maker
+from crossalign.engine.corpus import Blocks, Corpus, ShuffledCorpus, block_maker
 from crossalign.engine.device import Team
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import fingerprint
@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 
 # Tokens of a text that are looked at, at most, and tokens per batch.
 _MOST, _BUDGET = 1 << 17, {"cuda": 1 << 15, "cpu": 1 << 11}
+# A model whose dev loss rises by less when the words of a block are shuffled is still on the plateau on which training
+# begins: it knows how frequent words are, at best by language.
+_PLATEAU = 0.1
 
 
 class DevLoss:
@@ -44,11 +47,17 @@ class DevLoss:
     `blocks(corpus, batch, seed)` makes the blocks as in training; the seed here is always the same.
     """
 
-    def __init__(self, files: dict[str, Path], size: int, blocks: Callable[[Corpus, int, int], Blocks]) -> None:
+    def __init__(
+        self,
+        files: dict[str, Path],
+        size: int,
+        blocks: Callable[[Corpus, int, int], Blocks],
+        kind: type[Corpus] = Corpus,
+    ) -> None:
         self.stores: dict[str, Blocks] = {}
         for name in sorted(files):
             try:
-                corpus = Corpus({name: files[name]}, size, 1.0, 0)
+                corpus = kind({name: files[name]}, size, 1.0, 0)
             except UserError as error:
                 raise UserError(f"--dev {error}") from None
             # All blocks are one batch, so that each comes once.
@@ -127,6 +136,7 @@ class Pretraining:
         self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
         self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
         self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
+        self._shuffled_dev = DevLoss(dev or {}, settings.block - 1, blocks, ShuffledCorpus)
         self._set_dropout()
         self.engine = self._make_engine()
         corpus = self.corpus
@@ -137,6 +147,12 @@ class Pretraining:
         self.saver = Saver(self.checkpoints, saving, self.progress)
         self._best: torch.Tensor | None = None
         self.tokens_per_second: float | None = None
+        self.shuffled: float | None = None
+
+    @property
+    def on_plateau(self) -> bool | None:
+        """Whether the order of words tells the model nothing yet; None without dev texts."""
+        return None if self.shuffled is None else bool(self.shuffled < self.progress.dev[-1][1] + _PLATEAU)
 
     def _set_dropout(self) -> None:
         self._config = self.encoder.config
@@ -216,6 +232,8 @@ class Pretraining:
             # Scored are the start, every so many steps, and the end, which the cut stands for.
             left = settings.steps // dev_every - 1 if self.dev else 0
             self.saver.rehearse(settings.steps, self.step, lambda: self.dev(self.engine, self.head), left)
+        elif self.dev:
+            self._measure_order()
 
     def step(self, number: int) -> None:
         """Train on one batch."""
@@ -247,6 +265,16 @@ class Pretraining:
         point = [self.progress.step, round(loss, 5), {name: round(value, 5) for name, value in each.items()}]
         self.progress.dev.append(point)
         log.info("step %d of %d: dev loss %.4f", self.progress.step, self.settings.steps, loss)
+
+    def _measure_order(self) -> None:
+        """Note the loss on the dev texts with the words of each block shuffled."""
+        self.shuffled = round(float(self._shuffled_dev(self.engine, self.head)[0]), 5)
+        log.info("dev loss with the words of each block shuffled: %.4f", self.shuffled)
+        if self.on_plateau:
+            log.warning(
+                "the order of words tells this model nothing: it is still on the plateau on which training begins, and "
+                "will not transfer; try shorter blocks first, simpler text, a smaller epsilon, no dropout or more steps"
+            )
 
     def curve(self) -> list[list[float]]:
         """The loss curve: [step, mean loss since the point before]."""

@@ -185,10 +185,17 @@ def banner(report: Report, going: bool = False) -> str:
         "artificial": artificial(report.config),
         "models": report.trained_models,
         "replaced": report.config.get("replaced") or {},
+        "stuck": stuck_models(report),
         "states": report.states,
         "now": time.strftime("%H:%M"),
     }
     return render("banner.html", going=going, **context)
+
+
+def stuck_models(report: Report) -> list[str]:
+    """The language models behind the page that have not learnt that the order of words matters."""
+    made = (pair for entry in report.entries for pair in entry.provenance.made.items())
+    return sorted({address.removeprefix("models/") for address, facts in made if facts.get("on_plateau")})
 
 
 def rehearsal(report: Report) -> dict | None:

@@ -126,6 +126,8 @@ def _plain(found: dict, run: Run) -> dict:
     for name in ("device", "recipe"):
         if isinstance(found.get(name), str):
             facts[name] = found[name]
+    if found.get("on_plateau") is True:
+        facts["on_plateau"] = True
     if isinstance(found.get("versions"), dict):
         facts["versions"] = {str(name): str(version) for name, version in sorted(found["versions"].items())}
     return facts
