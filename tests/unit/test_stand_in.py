@@ -293,7 +293,7 @@ def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small
 def test_the_page_says_which_models_have_not_learnt(small, tmp_path):
     config, folder = small
     results = tmp_path / "results"
-    for name, stuck in {"scale-post": True, "small": False, "small-2": True}.items():
+    for name, stuck in {"scale-post": True, "small": False, "small-2": True, "mono-wo": True}.items():
         write_json(results / "models" / name / "training.json", {"on_plateau": stuck})
     shown = banner(gather(config, results, tmp_path / "index.html"))
     assert "Not learnt: scale-post, small-2." in shown and "What rests on them says nothing" in shown

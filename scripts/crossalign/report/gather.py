@@ -124,6 +124,11 @@ class Report:
     outlook: Outlook | None = None
 
     @property
+    def made(self) -> dict[str, dict]:
+        """What is known of the training of each run, by its address."""
+        return {address: facts for entry in self.entries for address, facts in entry.provenance.made.items()}
+
+    @property
     def trained_models(self) -> list[str]:
         """The models behind the run's tables and figures that it pretrained itself."""
         return sorted({base_name(run) for run in catalog_of(self.config).runs()} & stand_ins(self.config))

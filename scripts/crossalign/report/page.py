@@ -121,9 +121,8 @@ def head(report: Report) -> tuple[str, str]:
 
 def devices(report: Report) -> str:
     """The kinds of device that trained, with the number of runs and their hours."""
-    made = {address: facts for entry in report.entries for address, facts in entry.provenance.made.items()}
     seconds: dict[str, list[float]] = {}
-    for facts in made.values():
+    for facts in report.made.values():
         if "device" in facts:
             seconds.setdefault(facts["device"], []).append(facts.get("seconds", 0.0))
     told = (
@@ -193,9 +192,12 @@ def banner(report: Report, going: bool = False) -> str:
 
 
 def stuck_models(report: Report) -> list[str]:
-    """The language models behind the page that have not learnt that the order of words matters."""
-    made = (pair for entry in report.entries for pair in entry.provenance.made.items())
-    return sorted({address.removeprefix("models/") for address, facts in made if facts.get("on_plateau")})
+    """Models in the place of the papers' that have not learnt that the order of words matters.
+
+    Not those of one language: that little text does not do for them is what `talk` finds.
+    """
+    made = report.made
+    return [name for name in report.trained_models if made.get(f"models/{name}", {}).get("on_plateau")]
 
 
 def rehearsal(report: Report) -> dict | None:
