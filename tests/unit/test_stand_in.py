@@ -291,7 +291,7 @@ def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small
 
 
 def test_the_page_says_which_models_have_not_learnt(small, tmp_path):
-    config, folder = small
+    config, _ = small
     results = tmp_path / "results"
     for name, stuck in {"scale-post": True, "small": False, "small-2": True, "mono-wo": True}.items():
         write_json(results / "models" / name / "training.json", {"on_plateau": stuck})
