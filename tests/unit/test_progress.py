@@ -394,7 +394,7 @@ def test_one_fact_counts_once_reasons_are_grouped_and_an_example_is_short(tmp_pa
         "Held:     1 of the 2 claims that this run can judge (anc 1)",
         "Did not:  0",
         "Why:      the page has the numbers beside each claim; 1 unclear (within the noise); 1 not run;"
-        " 1 on tasks that the models have not learnt; 2 cannot be checked here (mostly: small models)",
+        " 1 on what the models have not learnt; 2 cannot be checked here (mostly: small models)",
     ]
     claims_file(tmp_path, claim("a", "does not hold", claim="peaks at layer 5 (CKA: 78 %)", measured="9" * 500))
     told = f"Did not:  1 (anc 1), for example “peaks at layer 5”: here {'9' * 99}…"

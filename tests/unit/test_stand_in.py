@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 
 import pytest
 from tests.unit.made_results import load, make_results, merge
@@ -297,6 +298,26 @@ def test_the_page_says_which_models_have_not_learnt(small, tmp_path):
         write_json(results / "models" / name / "training.json", {"on_plateau": stuck})
     shown = banner(gather(config, results, tmp_path / "index.html"))
     assert "Not learnt: scale-post, small-2." in shown and "What rests on them says nothing" in shown
+
+
+def test_claims_on_models_that_have_not_learnt_are_not_judged(small, claims, tmp_path):
+    config, folder = small
+    results = tmp_path / "results" / "small"
+    for part in ("tables", "figures", "data", "distances"):
+        shutil.copytree(folder / part, results / part)
+    for name in ("scale-pre", "mono-wo"):
+        write_json(results / "models" / name / "training.json", {"on_plateau": True})
+    write_json(results / "models/small/training.json", {"on_plateau": False})
+    found = {(claim.paper, claim.id): claim for claim in judge_run(config, results)}
+    why = "not learnt: scale-pre still on the plateau where word order means nothing"
+    changed = {key for key in found if found[key].verdict != claims[key].verdict}
+    assert {("anc", "cka-normformer-drop"), ("anc", "anc-deep"), ("anc", "norm-transfer")} <= changed
+    assert {paper for paper, _ in changed} == {"anc"}
+    for key in changed:
+        assert found[key].verdict == UNCHECKED and found[key].detail.startswith(why) and found[key].measured
+    # The three sizes do not rest on it, and what was set is known of any model.
+    assert found["anc", "scaling-pattern"] == claims["anc", "scaling-pattern"]
+    assert not any("plateau" in claim.detail for claim in found.values() if claim.kind == "setting")
 
 
 def test_the_page_says_which_models_are_its_own(small, root, tmp_path):

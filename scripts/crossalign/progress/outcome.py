@@ -87,7 +87,7 @@ def reasons(claims: Sequence[Claim], counts: Counter[str]) -> str:
     details = [claim.detail for claim in claims if claim.verdict == UNCHECKED]
     others = [detail.removeprefix("not judged: ") for detail in details if not detail.startswith("not learnt")]
     if unlearnt := len(details) - len(others):
-        said.append(f"{unlearnt} on tasks that the models have not learnt")
+        said.append(f"{unlearnt} on what the models have not learnt")
     if others:
         mostly = Counter(others).most_common(1)[0][0]
         said.append(f"{len(others)} cannot be checked here (mostly: {short(mostly)})")
