@@ -19,7 +19,7 @@ import tarfile
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.catalog.config import load
 from crossalign.papers.all_items import catalog_of
+from crossalign.plan.costs import ENDS
 from crossalign.plan.jobs import Graph, planned
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json, sha256, write_json
@@ -43,7 +44,8 @@ ACCOUNTS = ("benchmarks", "gpus", "logs")
 FILES = "files.txt"
 # Snakemake goes by times, and clocks differ. What is sent gets one time long ago, whichever folder it comes in: nothing
 # of it is newer than what was made from it, and all that is made there is newer still. What returns gets the time at
-# which it is received, as it was made from what has been here before.
+# which it is received, as it was made from what has been here before. When jobs ended, which benchmark files tell by
+# their times, is kept beside these.
 SENT, RETURNED = 946684800, 0
 # Made by a job, and never carried: what is deleted after its last use, and what was fetched.
 PASSING = re.compile(r"embeddings/|downloads/|tuned/.+/model/")
@@ -125,7 +127,7 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool]) -> Iterat
 
 def accounts(results: Path, names: Iterable[str]) -> Iterator[str]:
     """The files that say what jobs took and told."""
-    return (str(file) for name in names for file in (results / name).rglob("*"))
+    return (str(file) for name in names for file in (results / name).rglob("*") if file.name != ENDS)
 
 
 class Parts:
@@ -200,8 +202,14 @@ def sent(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def returned(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """A file that is new wherever it comes."""
-    member.mtime = RETURNED
+    if not is_benchmark(Path(member.name)):
+        member.mtime = RETURNED
     return member
+
+
+def is_benchmark(path: Path) -> bool:
+    """Whether a file says what a job took."""
+    return path.parts[2:3] == ("benchmarks",) and path.suffix == ".tsv"
 
 
 def pack(args: Namespace) -> None:
@@ -210,7 +218,7 @@ def pack(args: Namespace) -> None:
     results = Path("results") / config["run"]
     graph = planned(catalog_of(config), args.targets if args.command == "send" else ["all"])
     note = results / "carried.json"
-    known = read_json(note) if note.exists() else {}
+    known = read_json(note) or {}
     # Jobs go on meanwhile: what is written after this moment belongs to the next time.
     times: dict[str, int] = {}
 
@@ -239,7 +247,7 @@ def pack(args: Namespace) -> None:
     parts.close()
     (args.to / FILES).write_text("".join(f"{file}\n" for file in files), encoding="utf-8")
     if args.command == "return":
-        write_json(note, known | {file: times[file] for file in files})
+        add_to(note, {file: times[file] for file in files})
     print(f"{args.to}: {len(files)} files, {len(parts.sums)} parts, {parts.bytes / 2**20:.1f} MiB")
 
 
@@ -256,6 +264,7 @@ def receive(source: Path) -> None:
         raise UserError(f"--from {source}: damaged, or of another time, are {' '.join(damaged)}; copy them again")
     now = time.time_ns()
     carried: dict[str, dict[str, int]] = {}
+    ends: dict[Path, dict[str, tuple[int, float]]] = {}
     with tarfile.open(fileobj=io.BufferedReader(Joined(parts.values())), mode="r|") as archive:
         for member in archive:
             path = Path(member.name)
@@ -265,14 +274,23 @@ def receive(source: Path) -> None:
             # Not written through a link to a file elsewhere.
             path.unlink(missing_ok=True)
             archive.extract(member, filter="data")
-            moment = now if member.mtime == RETURNED else int(member.mtime) * 10**9
+            moment = SENT * 10**9 if member.mtime == SENT else now
             os.utime(path, ns=(moment, moment))
+            if is_benchmark(path) and member.mtime not in (SENT, RETURNED):
+                folder = Path(*path.parts[:3])
+                ends.setdefault(folder, {})[str(path.relative_to(folder))] = (path.stat().st_mtime_ns, member.mtime)
             if path.parts[0] == "results":
                 carried.setdefault(path.parts[1], {})[member.name] = moment
     for run, files in carried.items():
-        note = Path("results", run, "carried.json")
-        write_json(note, (read_json(note) if note.exists() else {}) | files)
+        add_to(Path("results", run, "carried.json"), files)
+    for folder, times in ends.items():
+        add_to(folder / ENDS, times)
     print(f"received {sum(map(len, carried.values()))} files of {', '.join(sorted(carried)) or 'no run'}")
+
+
+def add_to(file: Path, found: Mapping) -> None:
+    """Add entries to a file of them."""
+    write_json(file, (read_json(file) or {}) | found)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from tests.workflow import snakemake
 
 from crossalign.catalog.config import load
 from crossalign.papers.all_items import catalog_of
+from crossalign.plan.costs import read_ends
 from crossalign.plan.jobs import planned
 
 BASE = "results/small/models/small"
@@ -122,6 +123,25 @@ def test_notes_of_snakemake_go_along(root, jobs, tmp_path):
     carry(root, tmp_path / "there", "return", "--to", tmp_path / "back")
     carry(root, tmp_path / "home", "receive", "--from", tmp_path / "back")
     assert (tmp_path / "home/.snakemake/metadata" / NOTE).read_text(encoding="utf-8") == "{}"
+
+
+def test_it_stays_known_when_jobs_ended(root, jobs, tmp_path):
+    """Also of slices on different days, whose benchmark files arrive together; but not of a job that then ran here."""
+    stages = {job.name: job for job in jobs if set(job.outputs) & {FIRST, SECOND}}
+    for moment, job in enumerate(stages.values()):
+        there, back = (tmp_path / f"{kind}{moment}" for kind in ("there", "back"))
+        file = there / "results/small/benchmarks" / job.benchmark
+        file.parent.mkdir(parents=True)
+        file.write_text("s\n100\n", encoding="utf-8")
+        os.utime(file, (1.7e9 + moment * 1000, 1.7e9 + moment * 1000))
+        carry(root, there, "return", "--to", back)
+        carry(root, tmp_path / "home", "receive", "--from", back)
+    folder = tmp_path / "home/results/small/benchmarks"
+    files = [folder / job.benchmark for job in stages.values()]
+    assert len(files) == 2 and all(abs(file.stat().st_mtime - time.time()) < 600 for file in files)
+    assert read_ends(folder, stages.values()) == dict(zip(stages, (1.7e9, 1.7e9 + 1000), strict=True))
+    os.utime(files[1], (1.8e9, 1.8e9))
+    assert read_ends(folder, stages.values()) == dict(zip(stages, (1.7e9, 1.8e9), strict=True))
 
 
 def test_parts_are_small_and_checked(root, jobs, tmp_path):

@@ -222,10 +222,10 @@ def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path)
     report = tmp_path / "results/small/data/nli/mix_en/train.report.json"
     report.parent.mkdir(parents=True)
     seconds = [plan.price(name).seconds]
-    for size in (15001, 7501):
+    for size in (30001, 15001):
         report.write_text(json.dumps({"read": size, "kept": size}))
         seconds.append(estimate(root, registers, tmp_path, ["config.small.yaml"]).price(name).seconds)
-    # 30,000 by `examples` of the config, or what is there; the start and the tests are the same.
+    # 60,000 by `examples` of the config, or what is there; the start and the tests are the same.
     assert (seconds[0] - seconds[1]) / (seconds[1] - seconds[2]) == pytest.approx(2, rel=0.01)
 
 
@@ -417,6 +417,32 @@ def test_benchmark_files_count_more_than_the_table(root, registers, tmp_path):
         assert after.price(job.name).seconds == pytest.approx(3 * before.price(job.name).seconds)
     scored = next(name for name, job in after.jobs.items() if job.rule == "evaluate")
     assert after.price(scored) == before.price(scored)
+
+
+def test_what_a_job_had_of_a_gpu_counts(root, registers, tmp_path):
+    """A training that was alone on a GPU is not taken for one of twelve that shared it."""
+    choice = {"targets": ["align-predict/table1"], "share": 12}
+    before = estimate(root, registers, tmp_path, ["config.small.yaml"], **choice)
+    base = next(name for name in before.jobs if name.endswith("models/small/model.safetensors"))
+    tuned = [name for name, job in before.jobs.items() if job.rule == "finetune"][:12]
+
+    def after(spans):
+        for name, (start, end) in spans.items():
+            write_benchmark(tmp_path / "times", before.jobs[name], end - start)
+            os.utime(tmp_path / "times" / before.jobs[name].benchmark, (BEGIN + end, BEGIN + end))
+        return estimate(root, registers, tmp_path, ["config.small.yaml"], **choice, benchmarks=tmp_path / "times")
+
+    plan = after({base: (0, 500)})
+    idle = before.price(base).idle / before.price(base).seconds
+    assert plan.price(base).seconds == 500 and plan.price(base).idle == pytest.approx(500 * idle)
+    assert plan.price(base).shared(12) > 400
+    # Twelve at a time for two minutes: ten seconds of the GPU each.
+    plan = after(dict.fromkeys(tuned, (500, 620)))
+    assert plan.price(tuned[0]).shared(12) == pytest.approx(10)
+    assert plan.totals(tuned).gpu_seconds == pytest.approx(120)
+    # Times that were lost, so that nothing is known of sharing: all files of one moment.
+    plan = after(dict.fromkeys([base, *tuned], (0, 120)))
+    assert plan.price(base) == before.price(base) and plan.measured == 0
 
 
 def measured_seconds(plan, benchmarks: Path) -> dict[str, float]:

@@ -6,7 +6,7 @@ Every row of the table says where its numbers come from: measured by us, printed
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -14,6 +14,7 @@ from statistics import median
 from crossalign.catalog.inputs import Job
 from crossalign.plan.work import Work
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import read_json
 
 HARDWARE = ("h200", "v100", "t4", "cpu")
 # Rows of this name hold for what runs on the processor beside any GPU.
@@ -21,6 +22,8 @@ HOST = "host"
 BASES = ("measured", "paper", "estimate")
 # Neurons of the model whose times on GPUs are known: mBERT and XLM-R base.
 BASE = 768
+# Beside benchmark files that were carried here: when each arrived, and when its job had ended.
+ENDS = "ends.json"
 # How much sooner trainings are done that share a card: 430 s one after another, 361 s three at a time.
 SHARING = 430 / 361
 COLUMNS = ("hardware", "rule", "task", "seconds", "host", "milliseconds", "unit", "batch", "layers", "neurons")
@@ -175,9 +178,19 @@ def _typical(prices: Sequence[Price], seconds: float) -> Price:
     return Price(seconds, prices[0].basis, idle * seconds)
 
 
-def benchmarked(seconds: Mapping[str, float]) -> dict[str, Price]:
-    """From a run whose jobs shared cards in the same way: all that others did in the meantime is in these seconds."""
-    return {name: Price(took, "benchmark", idle=took) for name, took in seconds.items()}
+def benchmarked(
+    seconds: Mapping[str, float], card: Mapping[str, float], known: Callable[[str], Price], share: int
+) -> dict[str, Price]:
+    """Prices from a run: the seconds of its jobs, and for how many of them each had a card for itself, by its part."""
+    prices = {}
+    for name, took in seconds.items():
+        idle = _typical([known(name)], took).idle
+        if share > 1 and name in card:
+            # More than that, if others had most of the card meanwhile: what its price for a share has to come to.
+            gain = 1 / min(share, SHARING)
+            idle = max(idle, (took * gain - card[name]) / (gain - 1 / share))
+        prices[name] = Price(took, "benchmark", min(idle, took))
+    return prices
 
 
 def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dict[str, float]:
@@ -195,4 +208,16 @@ def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dic
             found[job.name] = float(last[column])
         except (OSError, LookupError, TypeError, ValueError):
             continue
+    return found
+
+
+def read_ends(folder: Path, jobs: Iterable[Job]) -> dict[str, float]:
+    """When jobs with benchmark files ended: the time of the file, or of the machine from which it was carried here."""
+    carried = read_json(folder / ENDS) or {}
+    found: dict[str, float] = {}
+    for job in jobs:
+        if job.benchmark and (file := folder / job.benchmark).is_file():
+            arrived, end = carried.get(job.benchmark, (None, None))
+            stat = file.stat()
+            found[job.name] = end if arrived == stat.st_mtime_ns else stat.st_mtime
     return found

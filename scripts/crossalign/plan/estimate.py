@@ -10,8 +10,9 @@ from crossalign.catalog.addresses import Base, Run
 from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
-from crossalign.plan.costs import HOST, Price, Prices, benchmarked, read_benchmarks, read_costs
+from crossalign.plan.costs import HOST, Price, Prices, benchmarked, read_benchmarks, read_costs, read_ends
 from crossalign.plan.jobs import Machines, planned
+from crossalign.plan.measured import parts_of_gpus
 from crossalign.plan.rehearsal import measured_alone, one_of_each_kind, rehearsed
 from crossalign.plan.work import Sizes, Works
 
@@ -67,14 +68,26 @@ class Estimate:
         for rule in ("download_file", "download_labelled", "download_model"):
             table[HOST, rule, ""] = replace(table[HOST, rule, ""], milliseconds=8000 / choice.mbit)
         jobs = list(self.jobs.values())
-        measured = benchmarked(read_benchmarks(choice.benchmarks, jobs)) if choice.benchmarks else {}
-        self.measured = len(measured)
         ran = measured_alone(rehearsed(choice.rehearsal, jobs), self.jobs)
         foreseen = {name: each.price for name, each in ran.items()}
+        known = Prices(table, choice.hardware, work, foreseen)
+        took, card = self._benchmarks(choice.benchmarks)
+        self.measured = len(took)
+        measured = benchmarked(took, card, known.of, choice.share)
         prices = Prices(table, choice.hardware, work, measured, foreseen)
         self._prices = {name: prices.of(name) for name in self.jobs}
         self._every = prices.every_job()
         self.made_here = bool(catalog.config.get("world"))
+
+    def _benchmarks(self, folder: Path | None) -> tuple[dict[str, float], dict[str, float]]:
+        """The seconds that jobs took, and how much of them each had a GPU for itself.
+
+        Where that is not known, seconds of jobs that may have shared a GPU say nothing.
+        """
+        took = read_benchmarks(folder, self.jobs.values()) if folder else {}
+        card = parts_of_gpus(self.graph, took, read_ends(folder, self.jobs.values()), self.choice.gpus) if took else {}
+        told = self.choice.share == 1 or bool(card)
+        return {name: seconds for name, seconds in took.items() if told or not self.on_gpu(self.jobs[name])}, card
 
     def _ahead(self, name: str, results: Path) -> bool:
         """Whether an evaluation finds its scores: made by the fine-tuning of this run, or left by that of another."""

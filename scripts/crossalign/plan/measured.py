@@ -6,15 +6,14 @@ once share a GPU or a machine: each second is divided among them, or the sum wou
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Base, Tuned
 from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
-from crossalign.plan.costs import read_benchmarks
+from crossalign.plan.costs import read_benchmarks, read_ends
 from crossalign.plan.jobs import Graph, planned
 from crossalign.runtime.files import read_json
 
@@ -94,7 +93,7 @@ def measured(catalog: Catalog, results: Path, gpus: int = 1) -> Measured:
 def measure(graph: Graph, results: Path, gpus: int = 1) -> Measured:
     """What the jobs that have left benchmark files in `results` took; of several GPUs each runs as many of them."""
     jobs, folder = graph.jobs, results / "benchmarks"
-    seconds = read_benchmarks(folder, jobs.values())
+    seconds, ends = read_benchmarks(folder, jobs.values()), read_ends(folder, jobs.values())
     notes = {name: training_note(jobs[name], results) for name in seconds}
     devices = sorted({note["device"] for note in notes.values() if isinstance(note.get("device"), str)})
     gpu = any(device != "cpu" for device in devices)
@@ -102,9 +101,8 @@ def measure(graph: Graph, results: Path, gpus: int = 1) -> Measured:
     for name, took in seconds.items():
         job = jobs[name]
         stage = next((label for start, label in STAGES.items() if job.rule.startswith(start)), job.rule)
-        end = (folder / job.benchmark).stat().st_mtime
-        found[name] = Ran(stage, took, end, job.gpus > 0 or not gpu, _earlier(notes[name], took))
-    kept = _in_order(graph, found)
+        found[name] = Ran(stage, took, ends[name], job.gpus > 0 or not gpu, _earlier(notes[name], took))
+    kept = _in_order(graph, {name: (ran.start, ran.end) for name, ran in found.items()})
     clocks = clock((ran for ran in found.values() if ran.gpu), gpus) if kept else {}
     return Measured(
         dict(_stages(found.values(), clocks)),
@@ -137,15 +135,36 @@ def remarks(measured: Measured) -> Iterator[str]:
 
 def clock(ran: Iterable[Ran], gpus: int = 1) -> dict[str, float]:
     """Seconds by stage, each second divided among the jobs that ran in it."""
-    changes = [change for job in ran for change in ((job.start, 1, job.stage), (job.end, -1, job.stage))]
-    running, spent, before = Counter[str](), dict.fromkeys((stage for _, _, stage in changes), 0.0), 0.0
-    for now, change, stage in sorted(changes):
-        if many := running.total():
-            for each, jobs in running.items():
-                spent[each] += (now - before) * jobs * min(1.0, gpus / many)
-        running[stage] += change
-        before = now
+    jobs = list(ran)
+    spent = dict.fromkeys((job.stage for job in jobs), 0.0)
+    for job, part in zip(jobs, _parts([(job.start, job.end) for job in jobs], gpus), strict=True):
+        spent[job.stage] += part
     return spent
+
+
+def parts_of_gpus(
+    graph: Graph, seconds: Mapping[str, float], ends: Mapping[str, float], gpus: int = 1
+) -> dict[str, float]:
+    """The seconds of jobs on GPUs, each divided among those that ran in it; nothing if files have lost their times."""
+    spans = {name: (ends[name] - took, ends[name]) for name, took in seconds.items()}
+    if not _in_order(graph, spans):
+        return {}
+    names = [name for name in spans if graph.jobs[name].gpus]
+    return dict(zip(names, _parts([spans[name] for name in names], gpus), strict=True))
+
+
+def _parts(spans: Sequence[tuple[float, float]], gpus: int) -> list[float]:
+    """Of each of some spans of time the seconds that it had for itself."""
+    changes = sorted(
+        (time, began, job) for job, span in enumerate(spans) for time, began in zip(span, (1, 0), strict=True)
+    )
+    parts, running, before = [0.0] * len(spans), set[int](), 0.0
+    for now, began, job in changes:
+        for each in running:
+            parts[each] += (now - before) * min(1.0, gpus / len(running))
+        (running.add if began else running.discard)(job)
+        before = now
+    return parts
 
 
 def _stages(ran: Iterable[Ran], clocks: Mapping[str, float]) -> Iterator[tuple[str, Spent]]:
@@ -174,8 +193,8 @@ def _earlier(note: dict, took: float) -> float:
     return max(0.0, whole - took) if note.get("resumed") and isinstance(whole, int | float) else 0.0
 
 
-def _in_order(graph: Graph, found: Mapping[str, Ran]) -> bool:
+def _in_order(graph: Graph, spans: Mapping[str, tuple[float, float]]) -> bool:
     """Whether files have the times at which they were written: a copy may not, and then jobs precede what they read."""
-    pairs = [(found[need], ran) for name, ran in found.items() for need in graph.needs[name] if need in found]
-    wrong = sum(after.start < before.end - _LEEWAY for before, after in pairs)
+    pairs = [(spans[need], span) for name, span in spans.items() for need in graph.needs[name] if need in spans]
+    wrong = sum(after[0] < before[1] - _LEEWAY for before, after in pairs)
     return wrong * 10 <= len(pairs)
