@@ -41,9 +41,14 @@ class Price:
     basis: str
     idle: float = 0.0
 
+    @property
+    def busy(self) -> float:
+        """Seconds in which it has the card at work."""
+        return self.seconds - self.idle
+
     def shared(self, jobs: int) -> float:
         """Seconds of the card that the job costs where so many share it."""
-        return self.idle / jobs + (self.seconds - self.idle) / min(jobs, SHARING)
+        return self.idle / jobs + self.busy / min(jobs, SHARING)
 
 
 @dataclass(frozen=True)
@@ -127,15 +132,14 @@ class Prices:
         self._table, self._hardware, self._works = table, hardware, works
         self._groups: dict[tuple[str, str], list[Price]] = {}
         # A job unlike all that were measured: the table, corrected by what the table got wrong for others of its rule.
-        self._others: dict[str, list[tuple[float, Price]]] = {}
+        self._others: dict[str, list[tuple[Price, Price]]] = {}
         for found in measured:
             groups: dict[tuple[str, str], list[Price]] = {}
-            others: dict[str, list[tuple[float, Price]]] = {}
+            others: dict[str, list[tuple[Price, Price]]] = {}
             for name, price in found.items():
                 work = works[name]
                 groups.setdefault((work.rule, work.group), []).append(price)
-                ratio = price.seconds / max(self._known(work).seconds, 1e-3)
-                others.setdefault(work.rule, []).append((ratio, price))
+                others.setdefault(work.rule, []).append((self._known(work), price))
             self._groups = groups | self._groups
             self._others = others | self._others
 
@@ -146,7 +150,12 @@ class Prices:
             return _typical(prices, median(price.seconds for price in prices))
         known = self._known(work)
         if others := self._others.get(work.rule):
-            return _typical([price for _, price in others], known.seconds * median(ratio for ratio, _ in others))
+            # Small models leave more of the time to others than large ones: each part by its own error.
+            idle, busy = (
+                median(getattr(price, part) / max(getattr(listed, part), 1e-3) for listed, price in others)
+                for part in ("idle", "busy")
+            )
+            return Price(known.idle * idle + known.busy * busy, others[0][1].basis, known.idle * idle)
         return known
 
     def every_job(self) -> float:
