@@ -42,13 +42,13 @@ class Price:
     idle: float = 0.0
 
     @property
-    def busy(self) -> float:
-        """Seconds in which it has the card at work."""
-        return self.seconds - self.idle
+    def part_idle(self) -> float:
+        """The part of its time in which it leaves the card to others."""
+        return self.idle / max(self.seconds, 1e-9)
 
     def shared(self, jobs: int) -> float:
         """Seconds of the card that the job costs where so many share it."""
-        return self.idle / jobs + self.busy / min(jobs, SHARING)
+        return self.idle / jobs + (self.seconds - self.idle) / min(jobs, SHARING)
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,10 @@ class Prices:
             return _typical(prices, median(price.seconds for price in prices))
         known = self._known(work)
         if others := self._others.get(work.rule):
-            # Small models leave more of the time to others than large ones: each part by its own error.
-            idle, busy = (
-                median(getattr(price, part) / max(getattr(listed, part), 1e-3) for listed, price in others)
-                for part in ("idle", "busy")
-            )
-            return Price(known.idle * idle + known.busy * busy, others[0][1].basis, known.idle * idle)
+            seconds = known.seconds * median(price.seconds / max(listed.seconds, 1e-3) for listed, price in others)
+            # Small models leave more of their time to others than large ones.
+            part = known.part_idle * median(price.part_idle / max(listed.part_idle, 1e-3) for listed, price in others)
+            return Price(seconds, others[0][1].basis, seconds * min(part, 1.0))
         return known
 
     def every_job(self) -> float:
@@ -193,7 +191,7 @@ def benchmarked(
     """Prices from a run: the seconds of its jobs, and for how many of them each had a card for itself, by its part."""
     prices = {}
     for name, took in seconds.items():
-        idle = _typical([known(name)], took).idle
+        idle = took * known(name).part_idle
         if share > 1 and name in card:
             # More than that, if others had most of the card meanwhile: what its price for a share has to come to.
             gain = 1 / min(share, SHARING)
