@@ -68,6 +68,21 @@ def test_what_changes_a_hash(scripts, file, before, after, changes):
     assert (fresh() != old) == changes
 
 
+@pytest.mark.parametrize(("name", "changes"), [("gpus", False), ("files", True)])
+def test_which_gpu_a_program_takes_does_not_change_its_hash(scripts, name, changes):
+    runtime = scripts / "crossalign" / "runtime"
+    runtime.mkdir()
+    (scripts / "program.py").write_text(f"from crossalign.runtime.{name} import X\n")
+    (runtime / f"{name}.py").write_text("from crossalign.third import M\n\nX = M\n")
+    old = fresh()
+    (scripts / "crossalign" / "third.py").write_text("M = 2\n")
+    assert (fresh() != old) == changes
+
+
+def test_modules_without_a_part_in_hashes_exist(root):
+    assert all((root / "scripts" / name).is_file() for name in module.PLACEMENT)
+
+
 def test_a_hash_does_not_depend_on_the_folder(scripts, tmp_path_factory, monkeypatch):
     before = fresh()
     moved = tmp_path_factory.mktemp("elsewhere") / "moved"

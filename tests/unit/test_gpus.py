@@ -1,6 +1,7 @@
 """GPUs are taken one by one, shared when told so, and free again however their holder ends."""
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -106,6 +108,18 @@ def test_who_needs_whole_gpu_is_not_kept_waiting_by_those_who_share(tmp_path):
     os.close(sharing[1]["1"])
     assert list(try_gpus(tmp_path, names, share=2)) == []
     assert patient.attempt() and list(patient.held) == ["1"] and not patient.reserved
+
+
+def test_how_long_a_program_waited_is_told(tmp_path, caplog):
+    caplog.set_level("INFO")
+    taken = try_gpus(tmp_path, ["0"])
+    Timer(0.3, os.close, [taken["0"]]).start()
+    claim_of(tmp_path, ["0"]).wait(0.02)
+    told = re.fullmatch(r"waited ([0-9.]+) s for a GPU", caplog.messages[-1])
+    assert 0.2 <= float(told[1]) < 5
+    caplog.clear()
+    claim_of(tmp_path, ["1"]).wait(0.02)
+    assert not caplog.messages
 
 
 def mode(path):

@@ -27,6 +27,7 @@ from crossalign.plan.work import Sizes, Work, kept, model_disk, readable, tuned_
 from crossalign.report.gather import gather
 from crossalign.report.page import page
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.gpus import WAITED
 
 
 def graph(*jobs, targets=()):
@@ -624,6 +625,18 @@ def test_seconds_are_divided_among_the_jobs_that_share_them(tmp_path):
     total = found.total()
     assert (total.jobs, total.seconds, total.clock) == (5, 240, pytest.approx(200))
     assert clocks(measure(JOBS, tmp_path, gpus=2))["vectors"] == 30
+
+
+def test_seconds_of_waiting_for_a_gpu_are_no_work(tmp_path):
+    """Two jobs that start at once, one of which has to wait until the other has ended."""
+    write(tmp_path, JOBS, TIMES | {"vectors": (160, 200)})
+    assert clocks(measure(JOBS, tmp_path))["evaluation"] == 10
+    log = tmp_path / "logs" / JOBS.jobs["vectors"].benchmark.replace(".tsv", ".log")
+    log.parent.mkdir(parents=True)
+    log.write_text(f"waiting for a GPU (0): taken\n{WAITED % 20}\nworking on GPU 0\n")
+    found = measure(JOBS, tmp_path)
+    assert found.stages["vectors"].seconds == 20
+    assert clocks(found)["evaluation"] == clocks(found)["vectors"] == 20
 
 
 def test_without_a_gpu_all_jobs_share_the_machine(tmp_path):

@@ -2,7 +2,7 @@
 
 Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
 covers the syntax trees of a script and of everything in `scripts/` that it imports, without comments, docstrings and
-the examples that --help prints.
+the examples that --help prints, and without the modules that choose a GPU.
 """
 
 import ast
@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parents[2]
+# Where and when a program works, never what comes out: weeks of training are not made again for an edit of these.
+PLACEMENT = {f"crossalign/runtime/{name}.py" for name in ("gpus", "mps", "sharing")}
 
 
 @cache
@@ -29,7 +31,7 @@ def closure(script: Path) -> set[Path]:
     waiting = [script]
     while waiting:
         file = waiting.pop()
-        if file not in found:
+        if file not in found and file.relative_to(SCRIPTS).as_posix() not in PLACEMENT:
             found.add(file)
             waiting.extend(scanned(file)[1])
     return found

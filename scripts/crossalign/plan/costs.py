@@ -6,6 +6,7 @@ Every row of the table says where its numbers come from: measured by us, printed
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from crossalign.catalog.inputs import Job
 from crossalign.plan.work import Work
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_json
+from crossalign.runtime.gpus import WAITED
 
 HARDWARE = ("h200", "v100", "t4", "cpu")
 # Rows of this name hold for what runs on the processor beside any GPU.
@@ -26,6 +28,7 @@ BASE = 768
 ENDS = "ends.json"
 # How much sooner trainings are done that share a card: 430 s one after another, 361 s three at a time.
 SHARING = 430 / 361
+_WAITED = re.compile(WAITED.replace("%.1f", "([0-9.]+)"))
 COLUMNS = ("hardware", "rule", "task", "seconds", "host", "milliseconds", "unit", "batch", "layers", "neurons")
 COLUMNS += ("pieces", "basis", "source")
 
@@ -203,6 +206,7 @@ def benchmarked(
 def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dict[str, float]:
     """The seconds that jobs took earlier, by the job's name; an empty or broken file says nothing.
 
+    Seconds in which a job waited for a GPU are not among them: its log, beside the benchmarks, has their number.
     Snakemake's other columns: `max_rss` are MB of memory at most.
     """
     found: dict[str, float] = {}
@@ -215,7 +219,17 @@ def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dic
             found[job.name] = float(last[column])
         except (OSError, LookupError, TypeError, ValueError):
             continue
+        if column == "s" and job.gpus:
+            log = (folder.parent / "logs" / job.benchmark).with_suffix(".log")
+            found[job.name] = max(0.0, found[job.name] - _waited(log))
     return found
+
+
+def _waited(log: Path) -> float:
+    try:
+        return sum(map(float, _WAITED.findall(log.read_text(encoding="utf-8", errors="replace"))))
+    except OSError:
+        return 0.0
 
 
 def read_ends(folder: Path, jobs: Iterable[Job]) -> dict[str, float]:

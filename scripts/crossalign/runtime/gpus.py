@@ -61,6 +61,8 @@ ALONE = "CROSSALIGN_GPU_ALONE"
 CONTEXT = 1024.0  # MB that a program holds beside its tensors
 BACK_OFF = 5.0  # seconds
 NOT_SHARED = "taken, or wanted by a job that has it to itself"
+# In a job's log; the plan takes these seconds off what the job took (crossalign.plan.costs).
+WAITED = "waited %.1f s for a GPU"
 
 
 def claim_gpus(count: int = 1, kind: str = "", pause: float = 0.5) -> list[str]:
@@ -217,12 +219,14 @@ class Claim:
 
     def wait(self, pause: float = 0.5) -> None:
         """Until the GPUs are this program's, or places on them."""
-        waited = False
+        began = None
         while not self.attempt():
-            if not waited:
+            if began is None:
+                began = time.monotonic()
                 log.info("waiting for a GPU (%s): %s", ", ".join(self.names), self.why)
-            waited = True
             time.sleep(pause)
+        if began is not None:
+            log.info(WAITED, time.monotonic() - began)
 
     def attempt(self) -> bool:
         """Take what is wanted if it is there. Empty GPUs come first."""
