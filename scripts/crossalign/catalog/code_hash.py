@@ -7,6 +7,7 @@ the examples that --help prints, and without the modules that choose a GPU.
 
 import ast
 import hashlib
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -18,20 +19,24 @@ PLACEMENT = {f"crossalign/runtime/{name}.py" for name in ("gpus", "mps", "sharin
 @cache
 def code_hash(*scripts: str) -> str:
     """The hash of programs in `scripts/`, twelve hexadecimal digits. Name those that a program starts as well."""
-    files = sorted(set().union(*(closure(SCRIPTS / script) for script in scripts)))
+    placement = {SCRIPTS / file for file in PLACEMENT}
+    files = sorted(set().union(*(closure(SCRIPTS / script, placement) for script in scripts)))
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(SCRIPTS).as_posix()}\n{scanned(file)[0]}\n".encode())
     return digest.hexdigest()[:12]
 
 
-def closure(script: Path) -> set[Path]:
-    """The script and all of this project that it imports, directly or not, at the top or inside functions."""
+def closure(script: Path, without: Collection[Path] = ()) -> set[Path]:
+    """The script and all of this project that it imports, directly or not, at the top or inside functions.
+
+    What only modules in `without` import is not among it.
+    """
     found: set[Path] = set()
     waiting = [script]
     while waiting:
         file = waiting.pop()
-        if file not in found and file.relative_to(SCRIPTS).as_posix() not in PLACEMENT:
+        if file not in found and file not in without:
             found.add(file)
             waiting.extend(scanned(file)[1])
     return found
