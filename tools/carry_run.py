@@ -1,9 +1,10 @@
 """Carry a run between machines that never meet, such as a GPU that is lent for half an hour at a time.
 
-send: what the jobs behind some targets still have to read, as far as it is there. return: what was made since the last
-`receive` or `return`, weights only where jobs that read them are left. Both write part-001, part-002 …, their
-SHA256SUMS and a list of their files; receive unpacks such a folder into this project, where Snakemake then goes on with
-what is left. The code is not among it: tools/pack_run.py packs that. docs/use/small-run.md has the whole way.
+send: what the jobs behind some targets still have to read, as far as it is there, and targets that are done. return:
+what was made since the last `receive` or `return`, weights only where jobs that read them are left. Both write
+part-001, part-002 …, their SHA256SUMS and a list of their files; receive unpacks such a folder into this project, where
+Snakemake then goes on with what is left. The code is not among it: tools/pack_run.py packs that. docs/use/small-run.md
+has the whole way.
 
 Example:
     python tools/carry_run.py send --configs config.small.yaml --targets pretrained --to there
@@ -85,9 +86,12 @@ def record(kind: str, file: str) -> Path:
 
 
 def to_send(graph: Graph, results: Path) -> Iterator[str]:
-    """What the jobs that are left read and no other of them makes, with all that was made together with it."""
+    """What the jobs that are left read and no other of them makes, with all that was made together with it.
+
+    And targets that are there already, else they would be made again, with everything before them.
+    """
     left = graph.remaining(os.path.exists)
-    read = {file for name in left for file in graph.jobs[name].reads}
+    read = {file for name in left for file in graph.jobs[name].reads}.union(graph.targets)
     makers = {graph.maker[file] for file in read if file in graph.maker} - left
     for name in makers:
         fetched = graph.jobs[name].rule.startswith("download_")

@@ -102,6 +102,21 @@ def test_there_and_back(root, jobs, home, tmp_path):
     assert listed(back) == set()
 
 
+def test_targets_that_are_done_are_not_made_there(root, jobs, home, tmp_path):
+    """Not even if what they were made from has not gone along."""
+    other = FIRST.replace("small.stage1", "small-2.stage1")
+    make(home, next(job for job in jobs if FIRST in job.outputs))
+    date(home, time.time())
+    carry(root, home, "send", "--targets", FIRST, other, "--to", tmp_path / "sent")
+    carry(root, tmp_path / "there", "receive", "--from", tmp_path / "sent")
+    assert dry_run(root, tmp_path / "there", FIRST, other) == {"pretrain": 1}
+    # Everything is done: only results go.
+    carry(root, home, "send", "--targets", FIRST, "--to", tmp_path / "done")
+    assert listed(tmp_path / "done") and all(file.startswith(f"{BASE}.stage1/") for file in listed(tmp_path / "done"))
+    carry(root, tmp_path / "elsewhere", "receive", "--from", tmp_path / "done")
+    assert dry_run(root, tmp_path / "elsewhere", FIRST) == {}
+
+
 def test_a_job_that_runs_is_left_out(root, jobs, tmp_path):
     make(tmp_path / "there", next(job for job in jobs if SECOND in job.outputs))
     note = tmp_path / "there/.snakemake/incomplete"
