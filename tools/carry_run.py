@@ -88,10 +88,12 @@ def record(kind: str, file: str) -> Path:
 def to_send(graph: Graph, results: Path) -> Iterator[str]:
     """What the jobs that are left read and no other of them makes, with all that was made together with it.
 
-    And targets that are there already, else they would be made again, with everything before them.
+    And targets that are there already, else they would be made again, with everything before them; tables and figures
+    with what they show, as their code may be another since.
     """
     left = graph.remaining(os.path.exists)
-    read = {file for name in left for file in graph.jobs[name].reads}.union(graph.targets)
+    shown = {name for file in graph.targets if graph.jobs[name := graph.maker[file]].rule.startswith("make_")}
+    read = {file for name in left | shown for file in graph.jobs[name].reads}.union(graph.targets)
     makers = {graph.maker[file] for file in read if file in graph.maker} - left
     for name in makers:
         fetched = graph.jobs[name].rule.startswith("download_")

@@ -117,6 +117,16 @@ def test_targets_that_are_done_are_not_made_there(root, jobs, home, tmp_path):
     assert dry_run(root, tmp_path / "elsewhere", FIRST) == {}
 
 
+def test_figures_that_are_done_go_with_what_they_show(root, jobs, home, tmp_path):
+    figure = next(job for job in jobs if "results/small/figures/anc/figure3.svg" in job.outputs)
+    shown = {file for file in figure.reads if "/similarity/" in file}
+    for job in jobs:
+        if job == figure or shown & set(job.outputs):
+            make(home, job)
+    carry(root, home, "send", "--targets", figure.outputs[0], "--to", tmp_path / "sent")
+    assert listed(tmp_path / "sent") == {*figure.outputs, *shown}
+
+
 def test_a_job_that_runs_is_left_out(root, jobs, tmp_path):
     make(tmp_path / "there", next(job for job in jobs if SECOND in job.outputs))
     note = tmp_path / "there/.snakemake/incomplete"
