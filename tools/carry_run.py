@@ -39,7 +39,8 @@ from crossalign.runtime.files import read_json, sha256, write_json
 BLOCK = 900_000
 NOTES = Path(".snakemake")
 # Large, and nothing once the jobs that read them are done.
-LARGE = {"model.safetensors", "predictions.jsonl.gz"}
+WEIGHTS = "model.safetensors"
+LARGE = {WEIGHTS, "predictions.jsonl.gz"}
 # Beside what jobs make: what they took, by which the plan and the sharing of a GPU go, and what they said.
 ACCOUNTS = ("benchmarks", "gpus", "logs")
 FILES = "files.txt"
@@ -67,7 +68,13 @@ def parse_args() -> Namespace:
             "--to", type=Path, required=True, help="the folder of parts, replaced when this runs again"
         )
         command.add_argument("--part", type=float, default=60, help="the most MiB of a part (default: %(default)s)")
-        if name == "send":
+        if name == "return":
+            command.add_argument(
+                "--hold-models",
+                action="store_true",
+                help="adapted models stay, as they are large; what was made from one returns when all of it is done",
+            )
+        else:
             command.add_argument("--targets", nargs="+", default=["all"], help="as for snakemake (default: all)")
             command.add_argument(
                 "--after", type=Path, nargs="+", default=[], help="folders sent before: their files do not go again"
@@ -108,8 +115,12 @@ def carried(file: str, results: Path) -> bool:
     return path.name not in LARGE and not PASSING.match(str(path.relative_to(results)))
 
 
-def to_return(graph: Graph, results: Path, new: Callable[[str], bool]) -> Iterator[str]:
-    """The new outputs of jobs that have ended, the large ones as long as somebody has to read them."""
+def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: bool = False) -> Iterator[str]:
+    """The new outputs of jobs that have ended, the large ones as long as somebody has to read them.
+
+    If models are held, neither an adapted model that somebody has yet to read nor what was made from it: where such a
+    model is missing it is made again, and with it everything that depends on it.
+    """
 
     @cache
     def done(name: str) -> bool:
@@ -121,14 +132,24 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool]) -> Iterat
     def wanted(file: str, maker: str) -> bool:
         return any(file in graph.jobs[reader].reads and not done(reader) for reader in graph.dependants[maker])
 
+    made: dict[str, list[str]] = {}
     for name, job in graph.jobs.items():
-        made = [file for file in job.outputs if Path(file).is_relative_to(results) and Path(file).is_file()]
-        if any(record("incomplete", file).exists() for file in job.outputs):
-            continue
-        passing = (PASSING.match(str(Path(file).relative_to(results))) for file in made)
-        for file, skipped in zip(made, passing, strict=True):
-            if not skipped and new(file) and (Path(file).name not in LARGE or wanted(file, name)):
-                yield file
+        if not any(record("incomplete", file).exists() for file in job.outputs):
+            there = (file for file in job.outputs if Path(file).is_relative_to(results) and Path(file).is_file())
+            kept = (file for file in there if not PASSING.match(str(Path(file).relative_to(results))))
+            made[name] = [file for file in kept if new(file) and (Path(file).name not in LARGE or wanted(file, name))]
+    held: set[str] = set()
+    following = [name for name, files in made.items() if hold and is_adapted_model(graph.jobs[name].rule, files)]
+    while following:
+        held.add(name := following.pop())
+        following += (after for after in graph.dependants[name] if after not in held)
+    for name in made.keys() - held:
+        yield from made[name]
+
+
+def is_adapted_model(rule: str, files: Iterable[str]) -> bool:
+    """Whether these outputs are the weights of a model, which is no base model: those take too long to make again."""
+    return rule != "pretrain" and any(Path(file).name == WEIGHTS for file in files)
 
 
 def accounts(results: Path, names: Iterable[str]) -> Iterator[str]:
@@ -236,7 +257,8 @@ def pack(args: Namespace) -> None:
         found = {*to_send(graph, results), *accounts(results, ["gpus"])}
         found -= {file for folder in args.after for file in (folder / FILES).read_text("utf-8").splitlines()}
     else:
-        found = {*to_return(graph, results, new), *filter(new, accounts(results, ACCOUNTS))}
+        made = to_return(graph, results, new, args.hold_models)
+        found = {*made, *filter(new, accounts(results, ACCOUNTS))}
     files = sorted(file for file in found if Path(file).is_file() and Path(file).is_relative_to("results"))
     records = [str(path) for file in files if (path := record("metadata", file)).exists()]
     if args.to.exists() and any(

@@ -127,6 +127,32 @@ def test_figures_that_are_done_go_with_what_they_show(root, jobs, home, tmp_path
     assert listed(tmp_path / "sent") == {*figure.outputs, *shown}
 
 
+def test_adapted_models_can_stay(root, jobs, tmp_path):
+    """What was made from one returns when nobody needs it any more; else it would be made again, and all of that."""
+    there, back = tmp_path / "there", tmp_path / "back"
+    model = "results/small/models/small+mlm-wo/seed1"
+    apart = "results/small/tuned/small/pos-en_ewt/ref/seed1/scores.json"
+    readers = [job for job in jobs if f"{model}/model.safetensors" in job.reads]
+    tested = [str(Path(job.outputs[0]).parents[1] / "scores.json") for job in readers if job.rule == "finetune"]
+    assert len(tested) > 1
+
+    def learn(*scores):
+        for job in jobs:
+            if set(job.outputs) & {*scores, *(str(Path(file).with_name("training.json")) for file in scores)}:
+                make(there, job)
+
+    make(there, next(job for job in jobs if f"{model}/model.safetensors" in job.outputs))
+    learn(tested[0], apart)
+    carry(root, there, "return", "--hold-models", "--to", back)
+    assert apart in listed(back) and not any("+mlm-wo" in file for file in listed(back))
+    learn(*tested[1:])
+    for job in readers:
+        make(there, job)
+    carry(root, there, "return", "--hold-models", "--to", back)
+    assert {*tested, f"{model}/training.json"} < listed(back)
+    assert f"{model}/model.safetensors" not in listed(back)
+
+
 def test_a_job_that_runs_is_left_out(root, jobs, tmp_path):
     make(tmp_path / "there", next(job for job in jobs if SECOND in job.outputs))
     note = tmp_path / "there/.snakemake/incomplete"
