@@ -39,7 +39,7 @@ rule pretrain:
     benchmark:
         f"{BENCHMARKS}/pretrain/{{trained}}.tsv"
     wildcard_constraints:
-        trained="|".join([ONE_LANGUAGE, *map(re.escape, trained_models(config))]),
+        trained="|".join([rf"{ONE_LANGUAGE}(\.stage\d+)?", *map(re.escape, trained_models(config))]),
     conda:
         "../envs/torch.yaml"
     resources:

@@ -46,6 +46,18 @@ def test_models_of_one_language_and_of_the_papers(root):
     assert trained_vocabulary(paper, "xlmr-base") is None
 
 
+def test_models_of_one_language_have_stages(small):
+    first, last = (trained_model(small, name) for name in ("mono-ug.latn.stage1", "mono-ug.latn"))
+    assert (first["block"], last["block"], last["init"]) == (32, 128, "mono-ug.latn.stage1")
+    for entry in (first, last):
+        assert (entry["vocabulary"], texts_of(entry)) == ("mono-ug.latn", [DataSet("text", "open_ug+latn", "train")])
+    assert "--dropout 0.0 " in pretrain_options(small, "mono-wo.stage1")
+    jobs = {
+        job.subject.name: job for job in planned(catalog_of(small), ["talk"]).jobs.values() if job.rule == "pretrain"
+    }
+    assert set(jobs["mono-wo.stage1"].outputs) & set(jobs["mono-wo"].reads)
+
+
 def test_nothing_is_fetched_that_is_made_here(small):
     catalog = catalog_of(small)
     assert catalog.models() == []

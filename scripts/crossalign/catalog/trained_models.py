@@ -3,7 +3,7 @@
 A trained model may stand wherever a model of the register may. An entry is the `defaults` and what it changes.
 `mono-*` describes models of one language each (`talk`): `mono-wo` learns the text of Wolof.
 A model with `stages` is trained several times, each time from the weights of the time before: `small.stage1`,
-`small.stage2`, and last `small` are entries of their own, the later ones with `init`.
+`small.stage2`, and last `small` are entries of their own, the later ones with `init`. `mono-wo.stage1` likewise.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,8 @@ def trained_models(config: dict) -> dict[str, dict]:
     """name -> shape, texts and training of every model that is pretrained here, but for those of one language."""
     anc = config.get("anc") or {}
     fetched = {*anc["schemes"], anc["second_normformer"]} if anc.get("norm_models") == "public" else set()
-    return {name: entry for name, entry in _entries(config, "models").items() if name not in {MONO, *fetched}}
+    shared = {name: entry for name, entry in _entries(config, "models").items() if not name.startswith(MONO)}
+    return {name: entry for name, entry in shared.items() if name not in fetched}
 
 
 def trained_model(config: dict, name: str) -> dict | None:
@@ -82,10 +83,12 @@ def _stages(name: str, entry: dict) -> Iterator[tuple[str, dict]]:
 
 
 def _of_one_language(config: dict, kind: str, name: str) -> dict:
-    text = name.removeprefix("mono-").replace(".", "+")
+    language, stage, number = name.removeprefix("mono-").partition(".stage")
+    text = language.replace(".", "+")
     source = text_source(config, config["talk"]["text"].get(text.partition("+")[0], "wikipedia"))
-    entry = _entries(config, kind)[MONO] | {"text": source, "languages": [text]}
-    return entry | ({"vocabulary": name} if entry.get("vocabulary") == MONO else {})
+    entry = _entries(config, kind)[f"{MONO}{stage}{number}"] | {"text": source, "languages": [text]}
+    named = {key: entry[key].replace("*", language) for key in ("vocabulary", "init") if MONO in entry.get(key, "")}
+    return entry | named
 
 
 def texts_of(entry: dict | None, split: str = "train") -> list[DataSet]:
@@ -102,13 +105,13 @@ def wrong_entries(config: dict, languages: set[str], published: set[str]) -> Ite
     for kind, entries in (("models", models), ("vocabularies", vocabularies)):
         for name, entry in entries.items():
             place = f"pretrain.{kind}.{name}"
-            told = ("text", "languages") if name == MONO else ()
+            told = ("text", "languages") if name.startswith(MONO) else ()
             for missing in (word for word in NEEDED[kind] if entry.get(word) is None and word not in told):
                 yield f"{place}: '{missing}' is given neither here nor in pretrain.{kind}.defaults"
             for lang in entry.get("languages", ()):
                 if lang not in languages:
                     yield f"{place}.languages: unknown language '{lang}'; known are {', '.join(sorted(languages))}"
-            if name.startswith("mono-") and name != MONO:
+            if name.startswith("mono-") and not name.startswith(MONO):
                 yield f"{place}: names that begin with mono- belong to models of one language, which {MONO} describes"
     for name, entry in models.items():
         place = f"pretrain.models.{name}"
