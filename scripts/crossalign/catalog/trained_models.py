@@ -26,8 +26,8 @@ def trained_models(config: dict) -> dict[str, dict]:
     """name -> shape, texts and training of every model that is pretrained here, but for those of one language."""
     anc = config.get("anc") or {}
     fetched = {*anc["schemes"], anc["second_normformer"]} if anc.get("norm_models") == "public" else set()
-    shared = {name: entry for name, entry in _entries(config, "models").items() if not name.startswith(MONO)}
-    return {name: entry for name, entry in shared.items() if name not in fetched}
+    entries = _entries(config, "models").items()
+    return {name: entry for name, entry in entries if name not in fetched and not name.startswith(MONO)}
 
 
 def trained_model(config: dict, name: str) -> dict | None:
