@@ -122,22 +122,26 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: boo
     model is missing it is made again, and with it everything that depends on it.
     """
 
+    def readers(file: str) -> list[str]:
+        return [name for name in graph.dependants[graph.maker[file]] if file in graph.jobs[name].reads]
+
     @cache
     def done(name: str) -> bool:
-        if all(map(os.path.exists, graph.jobs[name].outputs)):
-            return True
-        # Its outputs were deleted after their last use.
-        return bool(graph.dependants[name]) and all(map(done, graph.dependants[name]))
+        return all(Path(file).exists() or deleted(file) for file in graph.jobs[name].outputs)
 
-    def wanted(file: str, maker: str) -> bool:
-        return any(file in graph.jobs[reader].reads and not done(reader) for reader in graph.dependants[maker])
+    def deleted(file: str) -> bool:
+        """Whether a missing file has had its last use; others of its job may yet have theirs."""
+        return bool(readers(file)) and all(map(done, readers(file)))
+
+    def wanted(file: str) -> bool:
+        return not all(map(done, readers(file)))
 
     made: dict[str, list[str]] = {}
     for name, job in graph.jobs.items():
         if not any(record("incomplete", file).exists() for file in job.outputs):
             there = (file for file in job.outputs if Path(file).is_relative_to(results) and Path(file).is_file())
             kept = (file for file in there if not PASSING.match(str(Path(file).relative_to(results))))
-            made[name] = [file for file in kept if new(file) and (Path(file).name not in LARGE or wanted(file, name))]
+            made[name] = [file for file in kept if new(file) and (Path(file).name not in LARGE or wanted(file))]
     held: set[str] = set()
     following = [name for name, files in made.items() if hold and is_adapted_model(graph.jobs[name].rule, files)]
     while following:
