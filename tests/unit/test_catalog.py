@@ -12,7 +12,7 @@ from crossalign.catalog.commands import prepare_options
 from crossalign.catalog.params import distance_options
 from crossalign.catalog.runs import count, kind_of
 from crossalign.catalog.sets import DataSet, parse_set, raw_files
-from crossalign.catalog.targets import evaluation_sets, training_sets
+from crossalign.catalog.targets import KINDS, evaluation_sets, training_sets
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.papers import all_of, make
 from crossalign.papers.align_predict.correlation import similarity_targets
@@ -130,6 +130,16 @@ def test_evaluation_sets_of_the_main_models(config):
     assert {data.name for data in adjusted} == {
         *("squad_en", "xquad_hi", "xquad_hi_en", "xquad_en_hi", "mlqa_hi", "mlqa_hi_en", "mlqa_en_hi")
     }
+
+
+@pytest.mark.parametrize("further", [[], ["config.demo.yaml"], ["config.small.yaml"], ["config.rehearsal.yaml"]])
+def test_models_are_tested_on_sets_of_their_task(root, further):
+    """Also where two tasks learn from sources of one name, such as the mixtures of the small run."""
+    config = load(root, "config.yaml", *further)
+    tuned = [run for run in catalog_of(config).runs() if isinstance(run, Tuned)]
+    assert tuned
+    for run in tuned:
+        assert {data.kind for data in evaluation_sets(config, run)} == {KINDS[run.task]}, run
 
 
 def test_an_adjusted_run_starts_from_the_adjustment_of_its_seed():

@@ -124,7 +124,7 @@ def _adjust_sets(config: dict, run: Tuned) -> list[DataSet]:
         else:
             sets += [data for data in _qa_sets(lang) if data.family in config["adjust"]["qa"]]
     # A config of an earlier run, of which a page is made again, lacks the key.
-    if run.source == config["adjust"].get("trained_on", {}).get("qa", "squad_en"):
+    if run.task == "qa" and run.source == config["adjust"].get("trained_on", {}).get("qa", "squad_en"):
         sets.append(DataSet("qa", "squad_en", "dev"))
     return sets
 
