@@ -27,7 +27,7 @@ ELSEWHERE = {
     },
 }
 # A finished run with real languages, whose results stand on the pages of items.
-OUTCOME = "notes/small-run/outcome"
+OUTCOME = "notes/first-small-run/outcome"
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -161,14 +161,14 @@ def cell(text: str) -> str:
 
 
 def outcome(kind: str, item: str) -> list[str]:
-    """The item as the small run made it: the picture of a figure, the rows of a table."""
+    """The item as the first small run made it: the picture of a figure, the rows of a table."""
     file = ROOT / "docs" / OUTCOME / kind / item
     if kind == "figures" and file.with_suffix(".png").is_file():
-        shown = f"![{item} in the small run](../../../{OUTCOME}/{kind}/{item}.png)"
+        shown = f"![{item} in the first small run](../../../{OUTCOME}/{kind}/{item}.png)"
     elif kind == "tables" and file.with_suffix(".html").is_file():
         table = re.search(r"<table>.*</table>", read(file.with_suffix(".html")), re.DOTALL)[0]
         shown = re.sub(r"<caption.*?</caption>|\n", "", table).replace('<span class="printed">', "<br><span>paper ")
     else:
         return []
     told = "Real languages, and small models that this workflow pretrained."
-    return ["", "## In the small run", "", f"{told} [More](../../../notes/small-run/README.md).", "", shown]
+    return ["", "## In the first small run", "", f"{told} [More](../../../notes/first-small-run/README.md).", "", shown]
