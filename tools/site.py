@@ -26,8 +26,8 @@ ELSEWHERE = {
         for file in ROOT.glob("resources/papers/*/NOTES.md")
     },
 }
-# A finished run with real languages, whose results stand on the pages of items.
-OUTCOME = "notes/first-small-run/outcome"
+# The notes on a finished run with real languages, whose results stand on the pages of items.
+RUN = "notes/first-small-run"
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -111,7 +111,7 @@ def item_pages() -> dict[str, str]:
     from crossalign.papers.all_items import ITEMS
 
     made, studies = catalog()
-    with (ROOT / "docs" / OUTCOME / "claims.csv").open(encoding="utf-8", newline="") as stream:
+    with (ROOT / "docs" / RUN / "outcome" / "claims.csv").open(encoding="utf-8", newline="") as stream:
         claims = list(csv.DictReader(stream))
     pages = {}
     for paper, (title, source) in studies.items():
@@ -162,13 +162,13 @@ def cell(text: str) -> str:
 
 def outcome(kind: str, item: str) -> list[str]:
     """The item as the first small run made it: the picture of a figure, the rows of a table."""
-    file = ROOT / "docs" / OUTCOME / kind / item
+    file = ROOT / "docs" / RUN / "outcome" / kind / item
     if kind == "figures" and file.with_suffix(".png").is_file():
-        shown = f"![{item} in the first small run](../../../{OUTCOME}/{kind}/{item}.png)"
+        shown = f"![{item} in the first small run](../../../{RUN}/outcome/{kind}/{item}.png)"
     elif kind == "tables" and file.with_suffix(".html").is_file():
         table = re.search(r"<table>.*</table>", read(file.with_suffix(".html")), re.DOTALL)[0]
         shown = re.sub(r"<caption.*?</caption>|\n", "", table).replace('<span class="printed">', "<br><span>paper ")
     else:
         return []
     told = "Real languages, and small models that this workflow pretrained."
-    return ["", "## In the first small run", "", f"{told} [More](../../../notes/first-small-run/README.md).", "", shown]
+    return ["", "## In the first small run", "", f"{told} [More](../../../{RUN}/README.md).", "", shown]
