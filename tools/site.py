@@ -27,7 +27,7 @@ ELSEWHERE = {
     },
 }
 # The notes on a finished run with real languages, whose results stand on the pages of items.
-RUN = "notes/first-small-run"
+RUN, CALLED = "notes/first-small-run", "the first small run"
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -107,7 +107,7 @@ def catalog():
 
 
 def item_pages() -> dict[str, str]:
-    """A page for each study and for each of its tables and figures, from the catalog and the small run."""
+    """A page for each study and for each of its tables and figures, from the catalog and a finished run."""
     from crossalign.papers.all_items import ITEMS
 
     made, studies = catalog()
@@ -133,14 +133,14 @@ def label(name: str) -> str:
 
 
 def item_page(item: str, title: str, claims: list[dict]) -> str:
-    """What the paper concludes from an item, how the item is made, and what the small run made of it."""
+    """What the paper concludes from an item, how the item is made, and what a finished run made of it."""
     from crossalign.plan.jobs import planned
 
     paper, _, name = item.partition("/")
     kind, ending = ("tables", "csv") if name.startswith("table") else ("figures", "svg")
     lines = [f"# {label(name)}: {title}", "", f"From the study [{paper}](index.md).", ""]
     if claims:
-        lines += ["## What the paper says", "", "| claim | where | verdict of the small run |", "|---|---|---|"]
+        lines += ["## What the paper says", "", f"| claim | where | verdict of {CALLED} |", "|---|---|---|"]
         lines += [f"| {cell(claim['claim'])} | {cell(claim['where'])} | {claim['verdict']} |" for claim in claims]
         lines += ["", "[What the verdicts mean](../../verdicts.md).", ""]
     lines += ["## How to make it", "", "```"]
@@ -161,14 +161,14 @@ def cell(text: str) -> str:
 
 
 def outcome(kind: str, item: str) -> list[str]:
-    """The item as the first small run made it: the picture of a figure, the rows of a table."""
+    """The item as the finished run made it: the picture of a figure, the rows of a table."""
     file = ROOT / "docs" / RUN / "outcome" / kind / item
     if kind == "figures" and file.with_suffix(".png").is_file():
-        shown = f"![{item} in the first small run](../../../{RUN}/outcome/{kind}/{item}.png)"
+        shown = f"![{item} in {CALLED}](../../../{RUN}/outcome/{kind}/{item}.png)"
     elif kind == "tables" and file.with_suffix(".html").is_file():
         table = re.search(r"<table>.*</table>", read(file.with_suffix(".html")), re.DOTALL)[0]
         shown = re.sub(r"<caption.*?</caption>|\n", "", table).replace('<span class="printed">', "<br><span>paper ")
     else:
         return []
     told = "Real languages, and small models that this workflow pretrained."
-    return ["", "## In the first small run", "", f"{told} [More](../../../{RUN}/README.md).", "", shown]
+    return ["", f"## In {CALLED}", "", f"{told} [More](../../../{RUN}/README.md).", "", shown]
