@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -441,6 +442,13 @@ def test_what_a_job_had_of_a_gpu_counts(root, registers, tmp_path):
     plan = after(dict.fromkeys(tuned, (500, 620)))
     assert plan.price(tuned[0]).shared(12) == pytest.approx(10)
     assert plan.totals(tuned).gpu_seconds == pytest.approx(120)
+    # What was trained on a CPU meanwhile tells nothing of a GPU.
+    note = tmp_path / before.jobs[tuned[0]].subject.path() / "training.json"
+    note.parent.mkdir(parents=True)
+    note.write_text('{"device": "cpu"}')
+    plan = after({tuned[0]: (0, 9000)})
+    assert plan.price(tuned[0]).seconds < 1000 and plan.price(base).seconds == 500 and plan.measured == 12
+    note.unlink()
     # Times that were lost, so that nothing is known of sharing: all files of one moment.
     plan = after(dict.fromkeys([base, *tuned], (0, 120)))
     assert plan.price(base) == before.price(base) and plan.measured == 0
@@ -645,6 +653,25 @@ def test_without_a_gpu_all_jobs_share_the_machine(tmp_path):
     assert clocks(found)["comparison"] == 30
     assert found.unit == "machine"
     assert "device: CPU" in next(taken("demo", found))
+
+
+def test_what_a_machine_without_a_gpu_trained_meanwhile_takes_nothing_of_the_gpu(tmp_path):
+    write(tmp_path, JOBS, TIMES | {"tuned": (100, 170), "scores": (170, 180)})
+    (tmp_path / TUNED.path() / "training.json").write_text('{"seconds": 50, "device": "cpu"}')
+    found = measure(JOBS, tmp_path)
+    assert clocks(found) == {
+        "pretraining": 100, "fine-tuning": None, "evaluation": 5, "vectors": 25, "comparison": None,
+    }  # fmt: skip
+    assert found.stages["fine-tuning"].seconds == 70
+    # Another of the same stage on the GPU, interrupted once.
+    other = Tuned("small", "pos", "en_ewt", "ref", 2)
+    both = Graph([*JOBS.jobs.values(), replace(job("finetune", "second", "model", subject=other), benchmark="b.tsv")])
+    write(tmp_path, both, {"second": (100, 160)})
+    (tmp_path / TUNED.path() / "training.json").write_text('{"seconds": 50, "device": "cpu"}')
+    (tmp_path / other.path()).mkdir(parents=True)
+    (tmp_path / other.path() / "training.json").write_text(json.dumps({"seconds": 120, "device": H200, "resumed": 1}))
+    found = measure(both, tmp_path)
+    assert (clocks(found)["fine-tuning"], found.stages["fine-tuning"].seconds) == (120, 190)
 
 
 def test_times_that_a_copy_has_lost_are_not_used(tmp_path):

@@ -101,7 +101,9 @@ def measure(graph: Graph, results: Path, gpus: int = 1) -> Measured:
     for name, took in seconds.items():
         job = jobs[name]
         stage = next((label for start, label in STAGES.items() if job.rule.startswith(start)), job.rule)
-        found[name] = Ran(stage, took, ends[name], job.gpus > 0 or not gpu, _earlier(notes[name], took))
+        # Of a run that is made on several machines, one without a GPU may train what is small.
+        on_gpu = job.gpus > 0 and notes[name].get("device") != "cpu"
+        found[name] = Ran(stage, took, ends[name], on_gpu or not gpu, _earlier(notes[name], took))
     kept = _in_order(graph, {name: (ran.start, ran.end) for name, ran in found.items()})
     clocks = clock((ran for ran in found.values() if ran.gpu), gpus) if kept else {}
     return Measured(
@@ -173,10 +175,11 @@ def _stages(ran: Iterable[Ran], clocks: Mapping[str, float]) -> Iterator[tuple[s
         stages.setdefault(job.stage, []).append(job)
     order = [*STAGES.values(), *sorted(stages)]
     for stage in sorted(stages, key=order.index):
-        took = sum(job.seconds for job in stages[stage])
-        whole = took + sum(job.earlier for job in stages[stage])
-        spent = Spent(len(stages[stage]), whole, None)
+        spent = Spent(len(stages[stage]), sum(job.seconds + job.earlier for job in stages[stage]), None)
+        timed = [job for job in stages[stage] if job.gpu]
+        took = sum(job.seconds for job in timed)
         # Interrupted attempts have left no times: they count like the others of their stage.
+        whole = took + sum(job.earlier for job in timed)
         yield stage, replace(spent, clock=clocks[stage] * whole / took) if took and stage in clocks else spent
 
 
