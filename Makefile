@@ -50,7 +50,7 @@ demo: environment
 test: export OMP_NUM_THREADS := 1
 test: dev-environment lint
 	pytest -n auto --dist loadfile --ignore tests/slurm
-	pytest tests/slurm # alone: SLURM gives a job seconds to end, which a busy machine may not keep
+	pytest -n 2 --dist loadfile tests/slurm # two at a time, as they mostly wait; SLURM gives a job few seconds to end
 
 # Also the tests that take many minutes: kills at random moments, partial re-runs at paper scale.
 test-slow: export CROSSALIGN_SLOW := 1
