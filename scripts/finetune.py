@@ -2,7 +2,8 @@ r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
 Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
-which asks to be started again. With --then the process, which has everything loaded, goes on as another program.
+which asks to be started again. With --restart-below a training that its dev set shows to have learnt nothing starts
+again with half the rate. With --then the process, which has everything loaded, goes on as another program.
 
 Example:
     python scripts/finetune.py --model resources/demo/models/mbert --task parsing --init random-1-2 --seed 1 \
@@ -14,7 +15,7 @@ import argparse
 import gc
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from crossalign.engine.hyperparameters import ContinualSettings, Settings, add_flags, folder_identity, given
@@ -32,6 +33,9 @@ from crossalign.runtime.stages import Stages
 
 log = logging.getLogger("finetune")
 stages = Stages()
+
+# How often a training that learnt nothing may start again, each time with half the rate.
+RESTARTS = 2
 
 
 def parse_args() -> argparse.Namespace:
@@ -97,29 +101,43 @@ def train(args: argparse.Namespace) -> None:
     task = task.with_labels_of(examples)
     dev = task.read(args.dev) if args.dev else []
     stages.end("read")
-    encoder, tokenizer = load_encoder(args.model, args.backend)
-    auxiliary, continual = _continual(args, encoder, tokenizer, device, settings.precision)
-    awake()
-    stages.end("load")
-    training = FineTuning(
-        encoder, tokenizer, task, examples, dev, settings, args.init, device, args.checkpoints, args.code_hash,
-        auxiliary, saving=Saving(steps=args.save_steps, rehearse=args.rehearse),
-        identity=[folder_identity(args.model), continual],
-        encode=Encoded(args.tokens, args.code_hash, args.model, {"train": args.train, "dev": args.dev}),
-    )  # fmt: skip
-    gc.enable()
-    stages.end("prepare")
-    with requeued():
-        model = training.run()
-    stages.end("train")
+    restarts: list[dict] = []
+    checkpoints = []
+    while True:
+        encoder, tokenizer = load_encoder(args.model, args.backend)
+        auxiliary, continual = _continual(args, encoder, tokenizer, device, settings.precision)
+        awake()
+        stages.end("load")
+        training = FineTuning(
+            encoder, tokenizer, task, examples, dev, settings, args.init, device, _folder(args, len(restarts)),
+            args.code_hash, auxiliary, saving=Saving(steps=args.save_steps, rehearse=args.rehearse),
+            identity=[folder_identity(args.model), continual],
+            encode=Encoded(args.tokens, args.code_hash, args.model, {"train": args.train, "dev": args.dev}),
+        )  # fmt: skip
+        checkpoints.append(training.checkpoints)
+        gc.enable()
+        stages.end("prepare")
+        with requeued():
+            model = training.run()
+        stages.end("train")
+        if not training.learnt_nothing or len(restarts) == RESTARTS:
+            break
+        score, rate = training.dev_score, settings.learning_rate
+        log.warning("dev %s %.2f at learning rate %g: nothing learnt, again with half of it", task.metric, score, rate)
+        restarts.append({"learning_rate": rate, "dev": round(score, 4), "seconds": round(training.history.seconds, 2)})
+        settings = replace(settings, learning_rate=rate / 2)
+        del encoder, auxiliary, training, model  # before the next ones need their memory
     info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
     info["backend"] = encoder.backend
     if continual:
         info["continual"] = continual
     if trials:
         info["trials"] = trials
+    if restarts:
+        info["restarts"] = restarts
     save_tuned(args.out / "model", args.model, model, task, info)
     history = training.history
+    history.seconds += sum(attempt["seconds"] for attempt in restarts)
     report = {
         **info,
         "task": task.name,
@@ -129,9 +147,17 @@ def train(args: argparse.Namespace) -> None:
         **circumstances(history, device, started),
     }
     write_json(args.out / "training.json", report)
-    training.checkpoints.remove()
+    for restart, checkpoint in enumerate(checkpoints):
+        checkpoint.remove()
+        if restart and checkpoint.path and checkpoint.path.parent.exists():
+            checkpoint.path.parent.rmdir()
     stages.end("write")
     log.info("seconds: %s", stages)
+
+
+def _folder(args: argparse.Namespace, restart: int) -> Path | None:
+    """Where an attempt keeps its checkpoints: that of one is none of another."""
+    return args.checkpoints and (args.checkpoints / f"restart{restart}" if restart else args.checkpoints)
 
 
 def _chosen(args: argparse.Namespace) -> tuple[dict, list]:

@@ -283,6 +283,7 @@ def check_tuned_model(world, out, report):
         (["--precision", "bf16"], "precision bf16 is for GPUs"),
         (["--task", "poetry"], "unknown task 'poetry'"),
         (["--warmup", "3"], "--warmup 3.0: expected a number from 0 to 1"),
+        (["--restart-below", "16", "--selection", "last"], "restart_below needs selection 'best'"),
     ],
 )
 def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys):
@@ -295,3 +296,60 @@ def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys)
     assert caught.value.code == 1
     assert f"error: {message}" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
+
+
+# ---- trainings that learn nothing ----------------------------------------------------------------------------------
+
+
+def finetuned(world, out, monkeypatch, *more):
+    """The account of a fine-tuning of fifteen steps, and how many of them this process did."""
+    import finetune
+    from crossalign.engine.steps import Engine
+
+    done, step = [], Engine.step
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "step", lambda self, *members: done.append(step(self, *members)))
+        patch.setattr(sys, "argv", [str(part) for part in command(world, out, "--epochs", 1, *more)[1:]])
+        finetune.main()
+    return json.loads((out / "training.json").read_text()), len(done)
+
+
+def test_a_training_that_learns_nothing_starts_again_with_half_the_rate(world, tmp_path, monkeypatch):
+    often, once, plain = (tmp_path / name for name in ("often", "once", "plain"))
+    report, steps = finetuned(world, often, monkeypatch, "--restart-below", 101)
+    assert steps == 45 and [one["learning_rate"] for one in report["restarts"]] == [1e-3, 5e-4]
+    assert report["settings"]["learning_rate"] == 2.5e-4 and report["steps"] == 15
+    assert not list((often / "checkpoints").iterdir())
+    # What comes out is what that rate gives, with nothing left of the attempts before.
+    finetuned(world, once, monkeypatch, "--learning-rate", 2.5e-4)
+    assert (often / "model/model.safetensors").read_bytes() == (once / "model/model.safetensors").read_bytes()
+    report, steps = finetuned(world, plain, monkeypatch, "--restart-below", 1)
+    assert steps == 15 and "restarts" not in report
+
+
+def test_killed_in_a_later_attempt_it_does_not_train_the_earlier_ones_again(world, tmp_path, monkeypatch):
+    from crossalign.engine.steps import Engine
+
+    number, step = iter(range(1, 100)), Engine.step
+
+    def killing(self, *members):
+        step(self, *members)
+        if next(number) == 20:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setattr(Engine, "step", killing)
+        finetuned(world, out, patch, "--restart-below", 101)
+    assert end.value.code == 75 and not (out / "training.json").exists()
+    report, steps = finetuned(world, out, monkeypatch, "--restart-below", 101)
+    # Five steps of the second attempt were done.
+    assert steps == 25
+    full, _ = finetuned(world, whole, monkeypatch, "--restart-below", 101)
+    assert [one["dev"] for one in report["restarts"]] == [one["dev"] for one in full["restarts"]]
+    assert (out / "model/model.safetensors").read_bytes() == (whole / "model/model.safetensors").read_bytes()
+
+
+def test_a_rehearsal_does_not_start_again(world, tmp_path, monkeypatch):
+    report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 101, "--rehearse", 3)
+    assert steps == 6 and "restarts" not in report

@@ -15,6 +15,7 @@ from crossalign.catalog.runs import count
 from crossalign.catalog.targets import evaluation_sets, trials_of
 from crossalign.engine.finetune import best_settings
 from crossalign.papers.all_items import catalog_of
+from crossalign.results.claims.tolerances import tolerance
 from crossalign.runtime.errors import UserError
 
 REF = Tuned("mbert", "ner", "wikiann_en", "ref", 3)
@@ -91,6 +92,18 @@ def test_options_of_a_trial_and_of_what_it_decides():
     assert [data.path() for data in evaluation_sets(config, trials_of(config, LOWER)[0])] == [
         "data/trees/ru_gsd/dev.conllu"
     ]
+
+
+def test_a_trial_does_not_start_again_with_another_rate():
+    config = config_with(True, finetune={"parsing": {"restart_below": 16}})
+    assert flags(config, LOWER)["--restart-below"] == "16"
+    assert "--restart-below" not in flags(config, trials_of(config, LOWER)[0])
+
+
+def test_the_small_run_starts_again_below_the_floors_of_competence(root):
+    presets = load([root / "config.small.yaml"])["finetune"]
+    floors = {name: tolerance(f"floor_{name}") for name in ("parsing", "pos", "ner")}
+    assert {name: entry["restart_below"] for name, entry in presets.items() if "restart_below" in entry} == floors
 
 
 def account(folder, name, batch, rate, scores, best, **changes):

@@ -140,7 +140,8 @@ def finetune_options(config: dict, run: Tuned) -> str:
     values = preset(config, run.preset)
     init = run.init
     if trial := trial_of(init):
-        values, init = values | {"batch": trial[0], "learning_rate": trial[1]}, trial[2]
+        # Its rate is what it is about, so it does not start again with another.
+        values, init = values | {"batch": trial[0], "learning_rate": trial[1], "restart_below": None}, trial[2]
     elif trials_of(config, run):
         values |= {"batch": None, "learning_rate": None}
     elif is_continual(init):

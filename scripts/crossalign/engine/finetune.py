@@ -124,10 +124,25 @@ class FineTuning(EpochTraining):
         """Train, or go on from a checkpoint; the model ends in the selected state, in fp32 and with its rows sliced."""
         with self.saver.running():
             self.train()
+            if self.learnt_nothing:
+                # A job that is killed in a later attempt does not have to find this out again.
+                self.saver.save(self.state())
         if self.settings.selection == "best" and self.best is not None:
             self.engine.arena.master.copy_(self.best)
         self.engine.arena.detach()
         return self.model
+
+    @property
+    def dev_score(self) -> float | None:
+        """The best score on the dev set."""
+        history = self.history
+        return None if history.best_epoch is None else history.dev[history.best_epoch][self.task.metric]
+
+    @property
+    def learnt_nothing(self) -> bool:
+        """Whether the training is to start again with a smaller rate. A rehearsal does not train long enough to say."""
+        floor = self.settings.restart_below
+        return floor is not None and not self.saver.cut and self.dev_score < floor
 
     def step(self, number: int) -> None:
         more = [] if self.auxiliary is None else [self.auxiliary.batches.at(number)]

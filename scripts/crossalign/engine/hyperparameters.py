@@ -78,6 +78,15 @@ class Settings(Training):
 
     max_length: int = setting("sub-words per input", 256, ge=8)
     examples: int | None = setting("how many of the first examples are trained on; without it: all", None, ge=1)
+    restart_below: float | None = setting(
+        "best dev score below which nothing was learnt: training starts again with half the rate, at most twice; "
+        "without it: never", None, ge=0
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.restart_below is not None and self.selection != "best":
+            raise UserError("restart_below needs selection 'best'")
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,8 @@ def _plain(found: dict, run: Run) -> dict:
             facts[name] = found[name]
     if found.get("on_plateau") is True:
         facts["on_plateau"] = True
+    if isinstance(found.get("restarts"), list):
+        facts["restarts"] = found["restarts"]
     if isinstance(found.get("versions"), dict):
         facts["versions"] = {str(name): str(version) for name, version in sorted(found["versions"].items())}
     return facts
