@@ -61,7 +61,7 @@ from crossalign.catalog.params import (
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import known_models
 from crossalign.catalog.trained_models import is_long, trained_model, trained_models, trained_vocabularies
-from crossalign.fetch.listing import licence_summary, missing, missing_message
+from crossalign.fetch.listing import licence_summary, missing_message
 from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
@@ -165,11 +165,21 @@ def needed():
     return files + [MODELS[name] for name in INPUTS.hub_models()]
 
 
+def to_fetch():
+    """The registers' rows of what jobs are going to fetch."""
+    rows = {
+        "download_file": lambda job: DATASETS[job.path],
+        "download_labelled": lambda job: hub_split(config, job.name, job.split),
+        "download_model": lambda job: MODELS[job.model],
+    }
+    return [rows[job.rule.name](job.wildcards) for job in workflow.dag.needrun_jobs() if job.rule.name in rows]
+
+
 def start_run():
     """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
     invented = config.get("world") or config.get("rehearsal")
-    if not invented and (absent := missing(needed(), DOWNLOADS)):
-        logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(absent)}")
+    if not invented and (fetched := to_fetch()):
+        logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(fetched)}")
     # A job makes the first one, since Snakemake warns of outputs that are there before their job.
     if Path(INPUTS.config_file).exists():
         write_json(INPUTS.config_file, config, sort_keys=True)

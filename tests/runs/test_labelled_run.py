@@ -1,6 +1,7 @@
 """A labelled set of the hub through the workflow: fetched, prepared, learnt from and tested on in two languages."""
 
 import json
+import re
 
 import pyarrow
 import pyarrow.parquet
@@ -21,6 +22,14 @@ def table(words, count):
     tags = [["B-KIND" if word[0] == "b" else "O" for word in row] for row in rows]
     pyarrow.parquet.write_table(pyarrow.table({"words": rows, "kinds": tags}), sink)
     return sink.getvalue().to_pybytes()
+
+
+def told(done):
+    """The licences, each with its number of files, of what a run says that it is going to fetch."""
+    found = re.search(
+        r"Licences of what is going to be downloaded:\nlicence.*\n((?:\S+ +\d+ .*\n?)+)", done.stdout + done.stderr
+    )
+    return found and " ".join(" ".join(line.split()[:2]) for line in found[1].splitlines())
 
 
 def test_a_set_of_the_hub_is_a_source_and_a_target(web, root, tmp_path, monkeypatch):
@@ -49,10 +58,18 @@ def test_a_set_of_the_hub_is_a_source_and_a_target(web, root, tmp_path, monkeypa
     scores = json.loads((tmp_path / target).read_text())
     assert sorted(scores) == ["ner/kinds_de/test", "ner/kinds_en/test"]
     assert all(values["F1"] > 90 and values["n"] == 10 for values in scores.values())
+    # What is told is what this target needs, and not all of the papers.
+    assert told(done) == "CC0-1.0 3"
     assert {row.version for row in read_lock(tmp_path / "lock.tsv").values()} == {f"main@{COMMIT}"}
     # Only the download stage asked the hub, and for tables only.
     asked = {asked.path for asked in web.asked if not asked.path.startswith(f"/api/datasets/{HUB}/revision/")}
     assert asked == {f"/datasets/{HUB}/resolve/{COMMIT}/{name}" for name in files if name.endswith(".parquet")}
+    # Nothing is fetched again because it is gone, and so nothing is told.
+    (tmp_path / "downloads").rename(tmp_path / "away")
+    (tmp_path / target).unlink()
+    done = snakemake(root, tmp_path, *flags, "--", target, config=config)
+    assert done.returncode == 0 and (tmp_path / target).exists() and told(done) is None
+    (tmp_path / "away").rename(tmp_path / "downloads")
     # Other names of the labels prepare all again, and train; nothing is fetched.
     config["datasets"]["kinds"]["labels"] = {"O": "O", "B-KIND": "B-THING"}
     again = planned(
