@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import settings
 # Times differ between machines and with what else they do; a slow example is no failure.
 settings.register_profile("workflow", deadline=None)
 settings.load_profile("workflow")
+
+# What a shell starts in the background ignores Ctrl-C, and so would the runs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,6 +10,8 @@ import pytest
 import yaml
 from tests.workflow import planned, snakemake
 
+from crossalign.catalog.config import load
+
 # One item of each paper.
 ITEMS = ["align-predict/table7", "anc/figure4", "adjust/figure1", "talk/figure2"]
 TINY = {"layers": 2, "hidden": 32, "heads": 2, "intermediate": 64, "batch": 4, "block": 32, "steps": 5}
@@ -19,7 +21,7 @@ PINCH = {
     "items": ITEMS,
     "seeds": [1],
     "align-predict": {"languages": ["en", "fr"], "sources": ["en"], "layer_pairs": ["1-2"], "layer_sets": ["1-2"]}
-    | {"similarity_languages": ["fr"]},
+    | {"similarity_languages": ["fr"], "extra_targets": [], "search_per_init": False},
     "anc": {"norm_languages": ["fr"], "sentences": 100, "seeds": [1]},
     "adjust": {"languages": ["hi"], "tasks": ["nli"], "pairs": "200", "word_pairs": 50, "pool": 400}
     | {"translated": ["hi"], "sizes": {"lang": "hi", "pairs": ["200"]}}
@@ -33,13 +35,19 @@ PINCH = {
     },
     "finetune": {
         "defaults": {"max_length": 64},
-        "pos": {"epochs": 1, "examples": 100, "selection": "last"},
+        "pos": {"epochs": 1, "examples": 100, "selection": "last", "restart_below": None},
         "unseen-parsing": {"epochs": 1, "patience": 0},
         "adjust-nli": {"epochs": 1, "examples": 100, "max_length": 64},
     },
     "mlm": {"block": 32, "epochs": 1},
     "bilstm": {"layers": 1, "hidden": 16, "characters": 8, "words": 8, "epochs": 1, "patience": 0},
 }  # fmt: skip
+
+
+def test_the_pinch_is_a_config(root, tmp_path):
+    """What is run seldom is checked always."""
+    (tmp_path / "pinch.yaml").write_text(yaml.safe_dump(PINCH), encoding="utf-8")
+    assert load([root / "config.small.yaml", tmp_path / "pinch.yaml"])["items"] == ITEMS
 
 
 @pytest.fixture(scope="module")
