@@ -15,8 +15,9 @@ from crossalign.catalog.config import load
 # One item of each paper.
 ITEMS = ["align-predict/table7", "anc/figure4", "adjust/figure1", "talk/figure2"]
 TINY = {"layers": 2, "hidden": 32, "heads": 2, "intermediate": 64, "batch": 4, "block": 32, "steps": 5}
+TINY |= {"stages": [{"text": ["mix", "open"], "block": 32, "batch": 4, "steps": 3}]}
 NORMS = ("scale-post", "scale-pre", "scale-normformer", "scale-normformer-v2")
-FEW = {"size": 500, "languages": ["fr", "wo"]}
+FEW = {"size": 1000, "languages": ["fr", "wo"], "letters": {"text": "open", "languages": ["wo"]}}
 PINCH = {
     "items": ITEMS,
     "seeds": [1],
@@ -31,7 +32,8 @@ PINCH = {
     "pretrain": {
         "vocabularies": {"small": FEW | {"lines": 300}, "small-roberta": FEW | {"lines": 300}, "mono-*": {"size": 500}},
         "models": {name: TINY | {"languages": ["fr", "wo"]} for name in ("small", *NORMS)}
-        | {"mono-*": {"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64, "block": 32, "epochs": 1}},
+        | {"mono-*": {"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64, "block": 32, "epochs": 1}
+            | {"stages": [{"block": 32, "epochs": 1}]}},
     },
     "finetune": {
         "defaults": {"max_length": 64},
@@ -97,6 +99,6 @@ def test_prepared_sets_can_move_alone(pinch, root, tmp_path):
     subprocess.run(["tar", "-C", str(elsewhere), "-xf", str(packed)], check=True)
     shutil.copy(pinch / "pinch.yaml", elsewhere)
     left = planned(run(root, elsewhere, "--dry-run"))
-    assert left["pretrain"] == 5
+    assert left["pretrain"] == 10  # five models in two stages
     moved = ("download_", "prepare_", "align_", "train_vocabulary")
     assert not [rule for rule in left if rule.startswith(moved)]
