@@ -179,6 +179,14 @@ def test_training_facts_that_are_broken_are_named_and_those_of_the_wrong_kind_le
         Sources(catalog_of(run[0]), tmp_path).of("align-predict/table6")
 
 
+def test_trainings_that_started_again_are_told(run, tmp_path):
+    address = "tuned/mbert/parsing-en_ewt/random-1-2/seed1"
+    restarts = [{"learning_rate": 2e-4, "dev": 1.6, "seconds": 9.0}]
+    write(tmp_path / address / "training.json", json.dumps({"restarts": restarts}))
+    found = Sources(catalog_of(run[0]), tmp_path).of("align-predict/table6")
+    assert found.made[address]["restarts"] == restarts
+
+
 def test_checksums_of_the_demo_world_of_the_lock_and_of_the_register(run, tmp_path):
     config = run[0]
     dev = "ud/en_ewt/dev.conllu"
