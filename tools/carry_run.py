@@ -116,10 +116,11 @@ def carried(file: str, results: Path) -> bool:
 
 
 def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: bool = False) -> Iterator[str]:
-    """The new outputs of jobs that have ended, the large ones as long as somebody has to read them.
+    """The new outputs of jobs that have ended, the large ones as long as somebody has to read them, and the accounts.
 
     If models are held, neither an adapted model that somebody has yet to read nor what was made from it: where such a
-    model is missing it is made again, and with it everything that depends on it.
+    model is missing it is made again, and with it everything that depends on it. Benchmark files wait with the outputs
+    of their jobs: to Snakemake a job whose benchmark file is older than what it reads is out of date.
     """
 
     def readers(file: str) -> list[str]:
@@ -149,6 +150,8 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: boo
         following += (after for after in graph.dependants[name] if after not in held)
     for name in made.keys() - held:
         yield from made[name]
+    waiting = {str(results / "benchmarks" / graph.jobs[name].benchmark) for name in held}
+    yield from (file for file in accounts(results, ACCOUNTS) if file not in waiting and new(file))
 
 
 def is_adapted_model(rule: str, files: Iterable[str]) -> bool:
@@ -261,8 +264,7 @@ def pack(args: Namespace) -> None:
         found = {*to_send(graph, results), *accounts(results, ["gpus"])}
         found -= {file for folder in args.after for file in (folder / FILES).read_text("utf-8").splitlines()}
     else:
-        made = to_return(graph, results, new, args.hold_models)
-        found = {*made, *filter(new, accounts(results, ACCOUNTS))}
+        found = {*to_return(graph, results, new, args.hold_models)}
     files = sorted(file for file in found if Path(file).is_file() and Path(file).is_relative_to("results"))
     records = [str(path) for file in files if (path := record("metadata", file)).exists()]
     if args.to.exists() and any(
