@@ -2,8 +2,8 @@ r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
 Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
-which asks to be started again. With --restart-below a training that its dev set shows to have learnt nothing starts
-again with half the rate. With --then the process, which has everything loaded, goes on as another program.
+which asks to be started again. With --restart-below a training that its dev set shows to have failed starts again
+with half the rate. With --then the process, which has everything loaded, goes on as another program.
 
 Example:
     python scripts/finetune.py --model resources/demo/models/mbert --task parsing --init random-1-2 --seed 1 \
@@ -34,7 +34,7 @@ from crossalign.runtime.stages import Stages
 log = logging.getLogger("finetune")
 stages = Stages()
 
-# How often a training that learnt nothing may start again, each time with half the rate.
+# How often a training that failed may start again, each time with half the rate.
 RESTARTS = 2
 
 
@@ -120,10 +120,10 @@ def train(args: argparse.Namespace) -> None:
         with requeued():
             model = training.run()
         stages.end("train")
-        if not training.learnt_nothing or len(restarts) == RESTARTS:
+        if not training.failed or len(restarts) == RESTARTS:
             break
-        score, rate = training.dev_score, settings.learning_rate
-        log.warning("dev %s %.2f at learning rate %g: nothing learnt, again with half of it", task.metric, score, rate)
+        score, rate = training.last_score, settings.learning_rate
+        log.warning("dev %s %.2f at the end, with learning rate %g: again with half of it", task.metric, score, rate)
         restarts.append({"learning_rate": rate, "dev": round(score, 4), "seconds": round(training.history.seconds, 2)})
         settings = replace(settings, learning_rate=rate / 2)
         del encoder, auxiliary, training, model  # before the next ones need their memory

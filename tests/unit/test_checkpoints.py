@@ -298,11 +298,11 @@ def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys)
     assert not (tmp_path / "model").exists()
 
 
-# ---- trainings that learn nothing ----------------------------------------------------------------------------------
+# ---- trainings that fail -------------------------------------------------------------------------------------------
 
 
 def finetuned(world, out, monkeypatch, *more):
-    """The account of a fine-tuning of fifteen steps, and how many of them this process did."""
+    """The account of a fine-tuning, by default of fifteen steps, and how many of them this process did."""
     import finetune
     from crossalign.engine.steps import Engine
 
@@ -325,6 +325,16 @@ def test_a_training_that_learns_nothing_starts_again_with_half_the_rate(world, t
     assert (often / "model/model.safetensors").read_bytes() == (once / "model/model.safetensors").read_bytes()
     report, steps = finetuned(world, plain, monkeypatch, "--restart-below", 1)
     assert steps == 15 and "restarts" not in report
+
+
+def test_a_training_that_collapses_after_its_best_epoch_starts_again(world, tmp_path, monkeypatch):
+    from crossalign.engine.finetune import FineTuning
+
+    scores = iter([80.0, 1.0, 60.0, 70.0])
+    monkeypatch.setattr(FineTuning, "_dev_scores", lambda self: {self.task.metric: next(scores)})
+    report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 16, "--epochs", 2)
+    assert steps == 60 and [one["dev"] for one in report["restarts"]] == [1.0]
+    assert [one["accuracy"] for one in report["dev"]] == [60.0, 70.0]
 
 
 def test_killed_in_a_later_attempt_it_does_not_train_the_earlier_ones_again(world, tmp_path, monkeypatch):

@@ -124,7 +124,7 @@ class FineTuning(EpochTraining):
         """Train, or go on from a checkpoint; the model ends in the selected state, in fp32 and with its rows sliced."""
         with self.saver.running():
             self.train()
-            if self.learnt_nothing:
+            if self.failed:
                 # A job that is killed in a later attempt does not have to find this out again.
                 self.saver.save(self.state())
         if self.settings.selection == "best" and self.best is not None:
@@ -133,16 +133,18 @@ class FineTuning(EpochTraining):
         return self.model
 
     @property
-    def dev_score(self) -> float | None:
-        """The best score on the dev set."""
-        history = self.history
-        return None if history.best_epoch is None else history.dev[history.best_epoch][self.task.metric]
+    def last_score(self) -> float:
+        """The score on the dev set after the last epoch."""
+        return self.history.dev[-1][self.task.metric]
 
     @property
-    def learnt_nothing(self) -> bool:
-        """Whether the training is to start again with a smaller rate. A rehearsal does not train long enough to say."""
+    def failed(self) -> bool:
+        """Whether the training is to start again with a smaller rate. A rehearsal does not train long enough to say.
+
+        Its end tells, not its best epoch: a training may collapse after it has learnt something.
+        """
         floor = self.settings.restart_below
-        return floor is not None and not self.saver.cut and self.dev_score < floor
+        return floor is not None and not self.saver.cut and self.last_score < floor
 
     def step(self, number: int) -> None:
         more = [] if self.auxiliary is None else [self.auxiliary.batches.at(number)]

@@ -79,7 +79,7 @@ class Settings(Training):
     max_length: int = setting("sub-words per input", 256, ge=8)
     examples: int | None = setting("how many of the first examples are trained on; without it: all", None, ge=1)
     restart_below: float | None = setting(
-        "best dev score below which nothing was learnt: training starts again with half the rate, at most twice; "
+        "dev score of the last epoch below which a training failed: it starts again with half the rate, at most twice; "
         "without it: never", None, ge=0
     )  # fmt: skip
 
