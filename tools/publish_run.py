@@ -1,8 +1,8 @@
 """Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
 
 Out: the page with all tables and figures that it links to, the main finding as one picture (random-init.png), all
-scores, verdicts on the claims, and how the language models that it pretrained were made, with their checksums. The
-folder is replaced as a whole.
+scores (as Parquet, a tenth of the CSV file), verdicts on the claims, and how the language models that it pretrained
+were made, with their checksums. The folder is replaced as a whole.
 
 Example:
     python tools/publish_run.py --results results/demo --out published
@@ -69,7 +69,7 @@ def models(results: Path) -> str:
 def gather(results: Path, out: Path) -> int:
     """Copy and write everything into an empty folder; says how many items there are."""
     shutil.copyfile(results / "claims.csv", out / "claims.csv")
-    for name in ("scores.csv", "coverage.csv"):
+    for name in ("scores.parquet", "coverage.csv"):
         if (results / name).exists():
             shutil.copyfile(results / name, out / name)
     for name in FOLDERS:
