@@ -51,6 +51,7 @@ from crossalign.catalog.params import (
     named_sets,
     named_texts,
     parent,
+    prepare_code,
     program,
     start_option,
     task_code,
@@ -210,6 +211,11 @@ def prepare_options_at(kind, wildcards):
     return prepare_options(config, DataSet(kind, wildcards.name, wildcards.get("split", "train")))
 
 
+def prepare_code_at(kind, script, wildcards):
+    """What makes a prepared set out of date besides its files and options."""
+    return prepare_code(script, DataSet(kind, wildcards.name, wildcards.get("split", "train")))
+
+
 def prepares(kind, usual, tables):
     """The params of a job that prepares a set: the program of its kind, or that of tables for a set of `datasets`."""
 
@@ -218,6 +224,8 @@ def prepares(kind, usual, tables):
 
     return {
         "program": lambda wildcards, output: program(script(wildcards))(wildcards, output),
-        "code_hash": lambda wildcards: code(script(wildcards))(wildcards),
+        "code_hash": lambda wildcards: (
+            code(tables)(wildcards) if script(wildcards) == tables else prepare_code_at(kind, usual, wildcards)
+        ),
         "options": partial(prepare_options_at, kind),
     }

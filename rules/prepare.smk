@@ -38,7 +38,7 @@ rule prepare_bitext:
         runtime=times_attempt(120),
     params:
         program=program("prepare_bitext.py"),
-        code_hash=code("prepare_bitext.py"),
+        code_hash=partial(prepare_code_at, "bitext", "prepare_bitext.py"),
         options=partial(prepare_options_at, "bitext"),
     shell:
         "{params.program} --source {input.source:q} --out {output.data:q} --report {output.report:q}"
@@ -61,7 +61,7 @@ rule prepare_text:
         runtime=times_attempt(240),
     params:
         program=program("prepare_text.py"),
-        code_hash=code("prepare_text.py"),
+        code_hash=partial(prepare_code_at, "text", "prepare_text.py"),
         options=partial(prepare_options_at, "text"),
         apart=lambda wildcards, input: options(apart=list(input.get("apart", []))),
     shell:

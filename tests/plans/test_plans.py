@@ -4,6 +4,7 @@ import resource
 
 import pytest
 import yaml
+from tests.reruns import make_outputs, project
 from tests.workflow import planned, snakemake
 
 from crossalign.papers.all_items import catalog_of
@@ -71,3 +72,24 @@ def test_norm_schemes_can_be_pretrained(root, tmp_path):
     norms = sorted(line.split("--norm ")[1].split()[0] for line in commands)
     assert norms == ["normformer", "normformer", "post", "pre"]
     assert len({line.split("--seed ")[1].split()[0] for line in commands if "--norm normformer" in line}) == 2
+
+
+def test_another_order_of_a_mixture_prepares_it_again(root, tmp_path):
+    """Trainings may read its first examples only, and Snakemake sees that other files are read, not their order."""
+    folder = project(root, tmp_path / "project", {}, "config.small.yaml")
+    sets = ["results/small/data/qa/mix_en/train.jsonl", "results/small/data/qa/xquad_es/test.jsonl"]
+
+    def run(*arguments):
+        settings = ["--cores", "1", "--quiet", "rules", "--configfile", str(folder / "config.small.yaml")]
+        return snakemake(folder, folder, *settings, *arguments, "--", *sets)
+
+    assert planned(run("--touch"))["prepare_qa"] == 2
+    make_outputs(folder)
+    assert planned(run("--dry-run")) == {}
+    register = folder / "resources/mixtures.tsv"
+    lines = register.read_text(encoding="utf-8").splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("qa/mix_en\t"))
+    assert lines[first + 1].startswith("qa/mix_en\t")
+    lines[first : first + 2] = reversed(lines[first : first + 2])
+    register.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert planned(run("--dry-run")) == {"prepare_qa": 1}

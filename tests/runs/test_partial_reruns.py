@@ -1,14 +1,12 @@
 """docs/use/partial-reruns.md holds at paper scale: what runs again after a change, by dry run."""
 
-import base64
 import os
 import re
-import time
 
 import pytest
 import yaml
 from tests.recipes import apply, recipes_of
-from tests.reruns import as_before, cases, edit, project, run, stated, table, would_run
+from tests.reruns import as_before, cases, edit, make_outputs, project, run, stated, table, would_run
 
 from crossalign.catalog.config import load
 from crossalign.papers.all_items import catalog_of
@@ -47,15 +45,7 @@ def paper(root, tmp_path_factory):
     # There is no output yet: touching puts the jobs on record and is done in seconds.
     done = run(folder, "--touch", "--cores", "4000")
     assert done.returncode == 0, done.stdout + done.stderr
-    records, now = folder / ".snakemake" / "metadata", time.time()
-    for record in (file for file in records.rglob("*") if file.is_file()):
-        # A long name is spread over folders that begin with @.
-        key = record.relative_to(records).as_posix().replace("@", "").replace("/", "")
-        output = folder / base64.urlsafe_b64decode(key).decode()
-        if not GONE.search(output.as_posix()):
-            output.parent.mkdir(parents=True, exist_ok=True)
-            output.touch()
-            os.utime(output, (now, now))
+    make_outputs(folder, GONE)
     assert sum(1 for file in folder.glob("results/paper/**/*") if file.is_file()) > 1000
     assert would_run(folder) == {}
     return folder

@@ -3,6 +3,7 @@
 Functions that return a function are for a rule's `params:` and `resources:`; Snakemake calls what they return.
 """
 
+import hashlib
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from crossalign.catalog.commands import continual_options, forced, options
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sets import MIXED, DataSet, mixture
 from crossalign.catalog.targets import adjust_seeds
 from crossalign.tasks import file_of
 
@@ -27,6 +29,18 @@ def times_attempt(number: int) -> Callable[..., int]:
 def code(*scripts: str) -> Callable[..., str]:
     """The hash of programs. Computed for rules that have jobs only: each submitted job plans the workflow again."""
     return lambda wildcards: code_hash(*scripts)
+
+
+def prepare_code(script: str, data: DataSet) -> str:
+    """The hash of a program that prepares a set and, of a mixture, of the order of its files.
+
+    Snakemake sees that other files are read, but not that they are read in another order, and trainings may read the
+    first examples only.
+    """
+    if data.family not in MIXED:
+        return code_hash(script)
+    order = "\n".join(mixture(f"{data.kind}/{data.plain}"))
+    return f"{code_hash(script)}-{hashlib.sha256(order.encode()).hexdigest()[:12]}"
 
 
 def task_code(script: str, run_of: Callable[[Any], Tuned]) -> Callable[..., str]:

@@ -155,6 +155,7 @@ def raw_files(data: DataSet) -> list[str]:
 # with parallel lines the English one comes first.
 MIXTURES = Path(__file__).resolve().parents[3] / "resources" / "mixtures.tsv"
 COLUMNS = ["set", "path"]
+MIXED = ("mix", "open")  # families of such sets
 
 
 def mixture(name: str) -> tuple[str, ...]:
