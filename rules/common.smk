@@ -206,21 +206,26 @@ def start_run():
             raise WorkflowError(str(error)) from None
 
 
+def set_at(kind, wildcards):
+    """The set that a job prepares."""
+    return DataSet(kind, wildcards.name, wildcards.get("split", "train"))
+
+
 def prepare_options_at(kind, wildcards):
     """The options of the program that prepares a set."""
-    return prepare_options(config, DataSet(kind, wildcards.name, wildcards.get("split", "train")))
+    return prepare_options(config, set_at(kind, wildcards))
 
 
 def prepare_code_at(kind, script, wildcards):
     """What makes a prepared set out of date besides its files and options."""
-    return prepare_code(script, DataSet(kind, wildcards.name, wildcards.get("split", "train")))
+    return prepare_code(script, set_at(kind, wildcards))
 
 
 def prepares(kind, usual, tables):
     """The params of a job that prepares a set: the program of its kind, or that of tables for a set of `datasets`."""
 
     def script(wildcards):
-        return tables if labelled(config, DataSet(kind, wildcards.name, wildcards.split)) else usual
+        return tables if labelled(config, set_at(kind, wildcards)) else usual
 
     return {
         "program": lambda wildcards, output: program(script(wildcards))(wildcards, output),

@@ -16,7 +16,7 @@ from crossalign.catalog.commands import continual_options, forced, options
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
-from crossalign.catalog.sets import MIXED, DataSet, mixture
+from crossalign.catalog.sets import MIXED, DataSet, raw_files
 from crossalign.catalog.targets import adjust_seeds
 from crossalign.tasks import file_of
 
@@ -39,7 +39,7 @@ def prepare_code(script: str, data: DataSet) -> str:
     """
     if data.family not in MIXED:
         return code_hash(script)
-    order = "\n".join(mixture(f"{data.kind}/{data.plain}"))
+    order = "\n".join(raw_files(data))
     return f"{code_hash(script)}-{hashlib.sha256(order.encode()).hexdigest()[:12]}"
 
 
