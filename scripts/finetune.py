@@ -94,6 +94,8 @@ def train(args: argparse.Namespace) -> None:
     )
     if settings.selection == "best" and args.dev is None:
         raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
+    if settings.restart_below is not None and args.dev is None:
+        raise UserError("--restart-below needs a development set: give --dev FILE")
     stages.end("start")
     gc.disable()  # until training: of the many small objects that are read none can go yet
     task = get_task(args.task)

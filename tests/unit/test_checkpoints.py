@@ -283,7 +283,6 @@ def check_tuned_model(world, out, report):
         (["--precision", "bf16"], "precision bf16 is for GPUs"),
         (["--task", "poetry"], "unknown task 'poetry'"),
         (["--warmup", "3"], "--warmup 3.0: expected a number from 0 to 1"),
-        (["--restart-below", "16", "--selection", "last"], "restart_below needs selection 'best'"),
     ],
 )
 def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys):
@@ -335,6 +334,24 @@ def test_a_training_that_collapses_after_its_best_epoch_starts_again(world, tmp_
     report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 16, "--epochs", 2)
     assert steps == 60 and [one["dev"] for one in report["restarts"]] == [1.0]
     assert [one["accuracy"] for one in report["dev"]] == [60.0, 70.0]
+
+
+def test_one_that_keeps_its_last_epoch_starts_again_too(world, tmp_path, monkeypatch):
+    once = tmp_path / "once"
+    report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 101, "--selection", "last")
+    assert steps == 45 and len(report["restarts"]) == 2
+    finetuned(world, once, monkeypatch, "--learning-rate", 2.5e-4, "--selection", "last")
+    assert (tmp_path / "model/model.safetensors").read_bytes() == (once / "model/model.safetensors").read_bytes()
+
+
+def test_without_a_dev_set_nobody_knows_whether_it_failed(world, tmp_path, monkeypatch):
+    import finetune
+
+    words = [str(part) for part in command(world, tmp_path, "--restart-below", 16, "--selection", "last")[1:]]
+    place = words.index("--dev")
+    monkeypatch.setattr(sys, "argv", words[:place] + words[place + 2 :])
+    with pytest.raises(UserError, match="--restart-below needs a development set: give --dev FILE"):
+        finetune.main()
 
 
 def test_killed_in_a_later_attempt_it_does_not_train_the_earlier_ones_again(world, tmp_path, monkeypatch):

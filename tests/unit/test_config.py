@@ -60,7 +60,6 @@ BAD = [
     ("talk.profile_languages", ["sd"], ["talk.treebanks", "'sd'"]),
     ("finetune.pos.epochs", DELETE, ["finetune.pos: 'epochs' is given neither here nor in finetune.defaults"]),
     ("finetune.adjust-nli.patience", 3, ["finetune.adjust-nli.patience", "selection: best"]),
-    ("finetune.adjust-nli.restart_below", 34, ["finetune.adjust-nli.restart_below", "selection: best"]),
     ("finetune.chess", {"batch": 1}, ["finetune: unknown key 'chess'", "a name is a task (parsing, pos"]),
     ("finetune.adjsut-ner", {}, ["finetune: unknown key 'adjsut-ner'; did you mean 'adjust-ner'"]),
     # What cannot be quoted away.

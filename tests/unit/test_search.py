@@ -12,7 +12,7 @@ from crossalign.catalog.addresses import Tuned, trial_init, trial_of
 from crossalign.catalog.commands import finetune_options
 from crossalign.catalog.config import check, load, merge
 from crossalign.catalog.runs import count
-from crossalign.catalog.targets import evaluation_sets, trials_of
+from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.engine.finetune import best_settings
 from crossalign.papers.all_items import catalog_of
 from crossalign.results.claims.tolerances import tolerance
@@ -104,7 +104,23 @@ def test_the_small_run_starts_again_below_the_floors_of_competence(root):
     presets = load([root / "config.small.yaml"])["finetune"]
     floors = {name: tolerance(f"floor_{name}") for name in ("parsing", "pos", "ner")}
     floors["unseen-parsing"] = floors["parsing"]
+    floors["adjust-qa"] = tolerance("floor_qa")
+    # Who guesses reaches the floor of NLI itself, give or take a point.
+    floors["adjust-nli"] = 40
+    assert tolerance("floor_nli") < 34
     assert {name: entry["restart_below"] for name, entry in presets.items() if "restart_below" in entry} == floors
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "dev"),
+    [("nli", "mix_en", "nli/xnli_en"), ("nli", "multinli_en", "nli/xnli_en"), ("qa", "mix_en", "qa/squad_en"),
+     ("qa", "squad_en", "qa/squad_en"), ("ner", "wikiann_en", "ner/wikiann_en")],
+)  # fmt: skip
+def test_what_may_start_again_is_given_a_dev_set(task, source, dev):
+    run = Tuned("mbert", f"adjust-{task}", source, "ref", 1)
+    assert training_sets(load([]), run).keys() == {"train"}
+    found = training_sets(config_with(None, finetune={f"adjust-{task}": {"restart_below": 30}}), run)
+    assert found["dev"].path() == f"data/{dev}/dev.jsonl"
 
 
 def account(folder, name, batch, rate, scores, best, **changes):

@@ -356,8 +356,6 @@ def wrong_presets(config: dict) -> Iterator[str]:
                 yield f"finetune.{name}: '{key}' is given neither here nor in finetune.defaults"
         if preset.get("patience") and preset.get("selection") == "last":
             yield f"finetune.{name}.patience: early stopping needs 'selection: best'"
-        if preset.get("restart_below") is not None and preset.get("selection") == "last":
-            yield f"finetune.{name}.restart_below: it goes by dev scores and needs 'selection: best'"
         if search and name in ("parsing", "pos", "ner") and preset.get("selection") == "last":
             yield f"finetune.{name}.selection: align-predict.search_per_init chooses by dev scores and needs 'best'"
 

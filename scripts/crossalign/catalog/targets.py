@@ -14,13 +14,17 @@ from crossalign.tasks import declared
 
 KINDS = {name: task.data for name, task in declared().items()}
 
+# Sets of `anc` and `adjust` that are trained on alone, and what their models are developed on.
+_DEV = {("nli", "multinli_en"): "xnli_en", ("nli", "mix_en"): "xnli_en", ("qa", "mix_en"): "squad_en"}
+
 
 def training_sets(config: dict, run: Tuned) -> dict[str, DataSet]:
-    """The training set and, where the preset selects the best epoch, the dev set."""
+    """The training set and, where the preset selects the best epoch or starts again after a bad one, the dev set."""
     kind = KINDS[run.task]
     sets = {"train": DataSet(kind, run.source, "train")}
-    if preset(config, run.preset)["selection"] == "best":
-        sets["dev"] = DataSet(kind, run.source, "dev")
+    values = preset(config, run.preset)
+    if values["selection"] == "best" or values.get("restart_below") is not None:
+        sets["dev"] = DataSet(kind, _DEV.get((kind, run.source), run.source), "dev")
     return sets
 
 

@@ -83,11 +83,6 @@ class Settings(Training):
         "without it: never", None, ge=0
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.restart_below is not None and self.selection != "best":
-            raise UserError("restart_below needs selection 'best'")
-
 
 @dataclass(frozen=True)
 class Sizes(Checked):
