@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 
 import pytest
@@ -298,6 +299,25 @@ def test_the_page_says_which_models_have_not_learnt(small, tmp_path):
         write_json(results / "models" / name / "training.json", {"on_plateau": stuck})
     shown = banner(gather(config, results, tmp_path / "index.html"))
     assert "Not learnt: scale-post, small-2." in shown and "What rests on them says nothing" in shown
+
+
+def test_the_page_says_which_fine_tunings_have_learnt_nothing(small, tmp_path):
+    config, _ = small
+    results = tmp_path / "results"
+    losses = {
+        "small/adjust-nli-mix_en/ref/seed1": [1.11, 1.10],  # guesses
+        "small/pos-en_ewt/random-1-2/seed1": [2.0, 0.9, 2.1],  # collapsed
+        "small-2/pos-en_ewt/random-1-2/seed2": [2.0, 0.9, 0.5],
+        "small/ner-wikiann_en/grid-32-2e-4-random-1-4/seed1": [1.6, 1.56, 1.55],  # a trial may fail
+        "small/parsing-en_ewt/ref/seed1": [3.0],  # one epoch tells nothing
+        "small-2+adjust-hi-10k-avg-all/adjust-nli-mix_en/continual/seed2": [1.2, 1.1],
+    }
+    for name, loss in losses.items():
+        write_json(results / "tuned" / name / "training.json", {"loss": loss})
+    shown = banner(gather(config, results, tmp_path / "index.html"))
+    assert "2 fine-tunings learnt nothing" in shown
+    told = re.findall(r"<li><code>tuned/([^<]*)</code></li>", shown)
+    assert told == ["small/adjust-nli-mix_en/ref/seed1", "small/pos-en_ewt/random-1-2/seed1"]
 
 
 def test_claims_on_models_that_have_not_learnt_are_not_judged(small, claims, tmp_path):

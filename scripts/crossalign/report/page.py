@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from crossalign.catalog.addresses import parse, trial_of
 from crossalign.catalog.papers import STUDY, papers
 from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.studied import studied
@@ -185,6 +186,7 @@ def banner(report: Report, going: bool = False) -> str:
         "models": report.trained_models,
         "replaced": report.config.get("replaced") or {},
         "stuck": stuck_models(report),
+        "failed": failed_tunings(report),
         "states": report.states,
         "now": time.strftime("%H:%M"),
     }
@@ -198,6 +200,12 @@ def stuck_models(report: Report) -> list[str]:
     """
     made = report.made
     return [name for name in report.trained_models if made.get(f"models/{name}", {}).get("on_plateau")]
+
+
+def failed_tunings(report: Report) -> list[str]:
+    """Fine-tunings that learnt nothing. Not trials of a search, which are there to tell."""
+    failed = [address for address, facts in report.made.items() if facts.get("learnt_nothing")]
+    return sorted(address for address in failed if not trial_of(parse(address).init))
 
 
 def rehearsal(report: Report) -> dict | None:
