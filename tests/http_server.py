@@ -186,8 +186,9 @@ class _Handler(BaseHTTPRequestHandler):
             pieces = [pieces[0][at : at + step] for at in range(0, len(pieces[0]), step)]
         try:
             for piece in pieces:
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if resource.chunked else piece)
+                # Counted first: a client that has everything may look before this thread goes on.
                 asked.sent += len(piece)
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if resource.chunked else piece)
                 if pause:
                     time.sleep(pause)
             if resource.chunked and cut is None:
