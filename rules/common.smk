@@ -229,8 +229,6 @@ def prepares(kind, usual, tables):
 
     return {
         "program": lambda wildcards, output: program(script(wildcards))(wildcards, output),
-        "code_hash": lambda wildcards: (
-            code(tables)(wildcards) if script(wildcards) == tables else prepare_code_at(kind, usual, wildcards)
-        ),
+        "code_hash": lambda wildcards: prepare_code_at(kind, script(wildcards), wildcards),
         "options": partial(prepare_options_at, kind),
     }

@@ -92,10 +92,7 @@ def train(args: argparse.Namespace) -> None:
     settings = Settings(
         **given(args, Settings) | chosen, seed=args.seed, precision=choose_precision(args.precision, device)
     )
-    if settings.selection == "best" and args.dev is None:
-        raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
-    if settings.restart_below is not None and args.dev is None:
-        raise UserError("--restart-below needs a development set: give --dev FILE")
+    settings.check_dev(args.dev)
     stages.end("start")
     gc.disable()  # until training: of the many small objects that are read none can go yet
     task = get_task(args.task)

@@ -350,7 +350,7 @@ def test_without_a_dev_set_nobody_knows_whether_it_failed(world, tmp_path, monke
     words = [str(part) for part in command(world, tmp_path, "--restart-below", 16, "--selection", "last")[1:]]
     place = words.index("--dev")
     monkeypatch.setattr(sys, "argv", words[:place] + words[place + 2 :])
-    with pytest.raises(UserError, match="--restart-below needs a development set: give --dev FILE"):
+    with pytest.raises(UserError, match="restart_below needs a development set: give --dev FILE"):
         finetune.main()
 
 

@@ -344,9 +344,11 @@ def test_bad_settings(change, message):
         Settings(**change)
 
 
-def test_selection_best_needs_a_dev_set():
+def test_what_goes_by_dev_scores_needs_a_dev_set():
     with pytest.raises(UserError, match="selection 'best' needs a development set"):
         FineTuning(toy_encoder(), None, ToyTask(), toy_records(), [], Settings(selection="best"))
+    with pytest.raises(UserError, match="restart_below needs a development set"):
+        FineTuning(toy_encoder(), None, ToyTask(), toy_records(), [], Settings(selection="last", restart_below=16))
 
 
 class Scripted(ToyTask):

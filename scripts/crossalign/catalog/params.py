@@ -16,7 +16,7 @@ from crossalign.catalog.commands import continual_options, forced, options
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
-from crossalign.catalog.sets import MIXED, DataSet, raw_files
+from crossalign.catalog.sets import DataSet, mixed_files
 from crossalign.catalog.targets import adjust_seeds
 from crossalign.tasks import file_of
 
@@ -37,9 +37,9 @@ def prepare_code(script: str, data: DataSet) -> str:
     Snakemake sees that other files are read, but not that they are read in another order, and trainings may read the
     first examples only.
     """
-    if data.family not in MIXED:
+    if not (files := mixed_files(f"{data.kind}/{data.plain}")):
         return code_hash(script)
-    order = "\n".join(raw_files(data))
+    order = "\n".join(files)
     return f"{code_hash(script)}-{hashlib.sha256(order.encode()).hexdigest()[:12]}"
 
 

@@ -155,15 +155,18 @@ def raw_files(data: DataSet) -> list[str]:
 # with parallel lines the English one comes first.
 MIXTURES = Path(__file__).resolve().parents[3] / "resources" / "mixtures.tsv"
 COLUMNS = ["set", "path"]
-MIXED = ("mix", "open")  # families of such sets
 
 
 def mixture(name: str) -> tuple[str, ...]:
     """The register's paths of the files behind a set, `text/mix_wo`."""
-    try:
-        return _mixtures(MIXTURES)[name]
-    except KeyError:
-        raise UserError(f"{MIXTURES}: no files are listed for the set '{name}'") from None
+    if not (files := mixed_files(name)):
+        raise UserError(f"{MIXTURES}: no files are listed for the set '{name}'")
+    return files
+
+
+def mixed_files(name: str) -> tuple[str, ...]:
+    """The same of any set; none if it is no mixture."""
+    return _mixtures(MIXTURES).get(name, ())
 
 
 @cache

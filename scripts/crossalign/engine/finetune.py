@@ -76,8 +76,7 @@ class FineTuning(EpochTraining):
         self.dev_store = make_store(encoder, self.dev_examples, task.fields)
         if len(store) == 0:
             raise UserError("the training set has no examples")
-        if settings.selection == "best" and len(self.dev_store) == 0:
-            raise UserError("selection 'best' needs a development set; give --dev or use --selection last")
+        settings.check_dev(len(self.dev_store))
         known = [init, task.name, list(task.labels), identity, encoder.backend]
         arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))

@@ -83,6 +83,13 @@ class Settings(Training):
         "without it: never", None, ge=0
     )  # fmt: skip
 
+    def check_dev(self, found: object) -> None:
+        """Refuse settings that go by dev scores where there is no dev set, or an empty one."""
+        if not found and self.selection == "best":
+            raise UserError("selection 'best' needs a development set: give --dev FILE or --selection last")
+        if not found and self.restart_below is not None:
+            raise UserError("restart_below needs a development set: give --dev FILE")
+
 
 @dataclass(frozen=True)
 class Sizes(Checked):
