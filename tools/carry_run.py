@@ -20,7 +20,7 @@ import tarfile
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -49,6 +49,8 @@ FILES = "files.txt"
 # which it is received, as it was made from what has been here before. When jobs ended, which benchmark files tell by
 # their times, is kept beside these.
 SENT, RETURNED = 946684800, 0
+# Goes along: the jobs that are done where the parts come from, one in a line.
+ELSEWHERE = "done_elsewhere.txt"
 # Made by a job, and never carried: what is deleted after its last use, and what was fetched.
 PASSING = re.compile(r"embeddings/|downloads/|tuned/.+/model/")
 
@@ -115,27 +117,38 @@ def carried(file: str, results: Path) -> bool:
     return path.name not in LARGE and not PASSING.match(str(path.relative_to(results)))
 
 
-def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: bool = False) -> Iterator[str]:
-    """The new outputs of jobs that have ended, the large ones as long as somebody has to read them, and the accounts.
+def users(graph: Graph, file: str) -> list[str]:
+    """The jobs that read a file."""
+    return [name for name in graph.dependants[graph.maker[file]] if file in graph.jobs[name].reads]
 
-    If models are held, neither an adapted model that somebody has yet to read nor what was made from it: where such a
-    model is missing it is made again, and with it everything that depends on it. Benchmark files wait with the outputs
-    of their jobs: to Snakemake a job whose benchmark file is older than what it reads is out of date.
-    """
 
-    def readers(file: str) -> list[str]:
-        return [name for name in graph.dependants[graph.maker[file]] if file in graph.jobs[name].reads]
+def done_jobs(graph: Graph, elsewhere: Collection[str] = ()) -> set[str]:
+    """The jobs whose outputs are here or have had their last use, and those that are done elsewhere."""
 
     @cache
     def done(name: str) -> bool:
-        return all(Path(file).exists() or deleted(file) for file in graph.jobs[name].outputs)
+        return name in elsewhere or all(Path(file).exists() or deleted(file) for file in graph.jobs[name].outputs)
 
     def deleted(file: str) -> bool:
         """Whether a missing file has had its last use; others of its job may yet have theirs."""
-        return bool(readers(file)) and all(map(done, readers(file)))
+        return bool(readers := users(graph, file)) and all(map(done, readers))
+
+    return set(filter(done, graph.jobs))
+
+
+def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: bool = False) -> tuple[set[str], set[str]]:
+    """The new outputs of jobs that have ended, the large ones as long as somebody has to read them, and the accounts.
+
+    Also those that have to wait. If models are held, neither an adapted model that somebody has yet to read returns nor
+    what was made from it: where such a model is missing it is made again, and with it everything that depends on it.
+    Benchmark files wait with the outputs of their jobs: to Snakemake a job whose benchmark file is older than what it
+    reads is out of date.
+    """
+    note = results / ELSEWHERE
+    done = done_jobs(graph, set(note.read_text(encoding="utf-8").splitlines()) if note.exists() else ())
 
     def wanted(file: str) -> bool:
-        return not all(map(done, readers(file)))
+        return not done.issuperset(users(graph, file))
 
     made: dict[str, list[str]] = {}
     for name, job in graph.jobs.items():
@@ -148,10 +161,10 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: boo
     while following:
         held.add(name := following.pop())
         following += (after for after in graph.dependants[name] if after not in held)
-    for name in made.keys() - held:
-        yield from made[name]
-    waiting = {str(results / "benchmarks" / graph.jobs[name].benchmark) for name in held}
-    yield from (file for file in accounts(results, ACCOUNTS) if file not in waiting and new(file))
+    timed = {str(results / "benchmarks" / graph.jobs[name].benchmark) for name in held}
+    found = {file for name in made.keys() - held for file in made[name]}
+    found.update(file for file in accounts(results, ACCOUNTS) if file not in timed and new(file))
+    return found, {file for name in held for file in made.get(name, ())}
 
 
 def is_adapted_model(rule: str, files: Iterable[str]) -> bool:
@@ -250,7 +263,8 @@ def pack(args: Namespace) -> None:
     """Write the parts of what is to be sent or returned."""
     config = load(args.configs)
     results = Path("results") / config["run"]
-    graph = planned(catalog_of(config), args.targets if args.command == "send" else ["all"])
+    catalog = catalog_of(config)
+    graph = planned(catalog, args.targets if args.command == "send" else ["all"])
     note = results / "carried.json"
     known = read_json(note) or {}
     # Jobs go on meanwhile: what is written after this moment belongs to the next time.
@@ -260,11 +274,13 @@ def pack(args: Namespace) -> None:
         times[file] = Path(file).stat().st_mtime_ns
         return known.get(file) != times[file]
 
+    elsewhere, waiting = b"", set()
     if args.command == "send":
+        elsewhere = "".join(f"{name}\n" for name in sorted(done_jobs(planned(catalog)))).encode()
         found = {*to_send(graph, results), *accounts(results, ["gpus"])}
         found -= {file for folder in args.after for file in (folder / FILES).read_text("utf-8").splitlines()}
     else:
-        found = {*to_return(graph, results, new, args.hold_models)}
+        found, waiting = to_return(graph, results, new, args.hold_models)
     files = sorted(file for file in found if Path(file).is_file() and Path(file).is_relative_to("results"))
     records = [str(path) for file in files if (path := record("metadata", file)).exists()]
     if args.to.exists() and any(
@@ -278,11 +294,17 @@ def pack(args: Namespace) -> None:
     with tarfile.open(fileobj=parts, mode="w|", dereference=True) as archive:
         for file in (*files, *records):
             archive.add(file, filter=sent if args.command == "send" else returned)
+        if elsewhere:
+            member = tarfile.TarInfo(str(results / ELSEWHERE))
+            member.size, member.mtime = len(elsewhere), SENT
+            archive.addfile(member, io.BytesIO(elsewhere))
     parts.close()
     (args.to / FILES).write_text("".join(f"{file}\n" for file in files), encoding="utf-8")
     if args.command == "return":
         add_to(note, {file: times[file] for file in files})
     print(f"{args.to}: {len(files)} files, {len(parts.sums)} parts, {parts.bytes / 2**20:.1f} MiB")
+    if waiting:
+        print(f"{len(waiting)} more wait: they are adapted models that are read again, or were made from one")
 
 
 def receive(source: Path) -> None:

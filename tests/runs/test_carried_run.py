@@ -162,6 +162,29 @@ def test_adapted_models_can_stay(root, jobs, tmp_path):
     assert f"{model}/model.safetensors" not in listed(back)
 
 
+def test_what_is_done_at_home_holds_no_model(root, jobs, home, tmp_path):
+    """A result that is repeated returns although other uses of the model that it was made from are not known there."""
+    there, sent, back = (tmp_path / name for name in ("there", "sent", "back"))
+    model = "results/small/models/small+mlm-wo/seed1/model.safetensors"
+    maker = next(job for job in jobs if model in job.outputs)
+    readers = [job for job in jobs if model in job.reads]
+    tested = next(job for job in readers if job.rule == "evaluate")
+    tuned = next(job for job in readers if job.rule == "finetune" and set(job.outputs) & set(tested.reads))
+    scores = next(file for file in tested.outputs if file.endswith("/scores.json"))
+    for job in readers:
+        if job not in (tested, tuned):
+            make(home, job)
+    carry(root, home, "send", "--targets", "talk", "--to", sent)
+    carry(root, there, "receive", "--from", sent)
+    for job in (maker, tuned):
+        make(there, job)
+    assert " more wait: " in carry(root, there, "return", "--hold-models", "--to", back)
+    assert not any("+mlm-wo" in file for file in listed(back))
+    make(there, tested)
+    assert " more wait: " not in carry(root, there, "return", "--hold-models", "--to", back)
+    assert scores in listed(back) and model not in listed(back)
+
+
 def test_a_job_that_runs_is_left_out(root, jobs, tmp_path):
     make(tmp_path / "there", next(job for job in jobs if SECOND in job.outputs))
     note = tmp_path / "there/.snakemake/incomplete"
