@@ -131,7 +131,9 @@ def done_jobs(graph: Graph, elsewhere: Collection[str] = ()) -> set[str]:
 
     def deleted(file: str) -> bool:
         """Whether a missing file has had its last use; others of its job may yet have theirs."""
-        return bool(readers := users(graph, file)) and all(map(done, readers))
+        readers = users(graph, file)
+        # A large one that nobody reads was not carried.
+        return bool(readers or Path(file).name in LARGE) and all(map(done, readers))
 
     return set(filter(done, graph.jobs))
 
