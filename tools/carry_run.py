@@ -49,8 +49,9 @@ FILES = "files.txt"
 # which it is received, as it was made from what has been here before. When jobs ended, which benchmark files tell by
 # their times, is kept beside these.
 SENT, RETURNED = 946684800, 0
-# Goes along: the jobs that are done where the parts come from, one in a line.
-ELSEWHERE = "done_elsewhere.txt"
+# Goes along: what there is where the parts come from, or was until its last use; one file in a line. Nothing of it is
+# returned: what has been made from it there would count as older than its input.
+ELSEWHERE = "there_already.txt"
 # Made by a job, and never carried: what is deleted after its last use, and what was fetched.
 PASSING = re.compile(r"embeddings/|downloads/|tuned/.+/model/")
 
@@ -123,19 +124,25 @@ def users(graph: Graph, file: str) -> list[str]:
 
 
 def done_jobs(graph: Graph, elsewhere: Collection[str] = ()) -> set[str]:
-    """The jobs whose outputs are here or have had their last use, and those that are done elsewhere."""
+    """The jobs whose outputs are here or elsewhere, or have had their last use."""
 
     @cache
     def done(name: str) -> bool:
-        return name in elsewhere or all(Path(file).exists() or deleted(file) for file in graph.jobs[name].outputs)
+        return all(file in elsewhere or Path(file).exists() or used(file) for file in graph.jobs[name].outputs)
 
-    def deleted(file: str) -> bool:
+    def used(file: str) -> bool:
         """Whether a missing file has had its last use; others of its job may yet have theirs."""
         readers = users(graph, file)
         # A large one that nobody reads was not carried.
         return bool(readers or Path(file).name in LARGE) and all(map(done, readers))
 
     return set(filter(done, graph.jobs))
+
+
+def present(graph: Graph) -> set[str]:
+    """The outputs that are here, and those of finished jobs that are not any more."""
+    done = done_jobs(graph)
+    return {file for name, job in graph.jobs.items() for file in job.outputs if name in done or Path(file).exists()}
 
 
 def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: bool = False) -> tuple[set[str], set[str]]:
@@ -147,7 +154,8 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: boo
     reads is out of date.
     """
     note = results / ELSEWHERE
-    done = done_jobs(graph, set(note.read_text(encoding="utf-8").splitlines()) if note.exists() else ())
+    elsewhere = set(note.read_text(encoding="utf-8").splitlines()) if note.exists() else set()
+    done = done_jobs(graph, elsewhere)
 
     def wanted(file: str) -> bool:
         return not done.issuperset(users(graph, file))
@@ -157,7 +165,8 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: boo
         if not any(record("incomplete", file).exists() for file in job.outputs):
             there = (file for file in job.outputs if Path(file).is_relative_to(results) and Path(file).is_file())
             kept = (file for file in there if not PASSING.match(str(Path(file).relative_to(results))))
-            made[name] = [file for file in kept if new(file) and (Path(file).name not in LARGE or wanted(file))]
+            fresh = (file for file in kept if file not in elsewhere and new(file))
+            made[name] = [file for file in fresh if Path(file).name not in LARGE or wanted(file)]
     held: set[str] = set()
     following = [name for name, files in made.items() if hold and is_adapted_model(graph.jobs[name].rule, files)]
     while following:
@@ -278,7 +287,7 @@ def pack(args: Namespace) -> None:
 
     elsewhere, waiting = b"", set()
     if args.command == "send":
-        elsewhere = "".join(f"{name}\n" for name in sorted(done_jobs(planned(catalog)))).encode()
+        elsewhere = "".join(f"{file}\n" for file in sorted(present(planned(catalog)))).encode()
         found = {*to_send(graph, results), *accounts(results, ["gpus"])}
         found -= {file for folder in args.after for file in (folder / FILES).read_text("utf-8").splitlines()}
     else:

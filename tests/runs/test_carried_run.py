@@ -177,6 +177,10 @@ def test_what_is_done_at_home_holds_no_model(root, jobs, home, tmp_path):
     # Large, read by no table, and so never carried here.
     for file in (home / "results/small/tuned/small+mlm-wo").glob("**/predictions.jsonl.gz"):
         file.unlink()
+    # The model was deleted, but not what was noted beside it: returned anew, it would make everything else run again.
+    make(home, maker)
+    (home / model).unlink()
+    date(home, time.time() - 60)
     carry(root, home, "send", "--targets", "talk", "--to", sent)
     carry(root, there, "receive", "--from", sent)
     for job in (maker, tuned):
@@ -185,7 +189,10 @@ def test_what_is_done_at_home_holds_no_model(root, jobs, home, tmp_path):
     assert not any("+mlm-wo" in file for file in listed(back))
     make(there, tested)
     assert " more wait: " not in carry(root, there, "return", "--hold-models", "--to", back)
-    assert scores in listed(back) and model not in listed(back)
+    assert scores in listed(back) and not any(file.startswith("results/small/models/") for file in listed(back))
+    carry(root, home, "receive", "--from", back)
+    others = (file for job in readers if job.rule == "evaluate" and job != tested for file in job.outputs)
+    assert dry_run(root, home, *(file for file in others if file.endswith("/scores.json"))) == {}
 
 
 def test_a_job_that_runs_is_left_out(root, jobs, tmp_path):
