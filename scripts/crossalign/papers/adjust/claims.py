@@ -89,7 +89,7 @@ def monolingual(evidence: Evidence) -> Group:
 @quantity
 def extended_metrics(evidence: Evidence, *tasks: str) -> list[str]:
     """The scores of table 9 that are judged."""
-    metrics = {"nli": "accuracy", "ner": ner_metric(T9)(evidence), "qa": "F1"}
+    metrics = {"nli": "accuracy", "ner": ner_metric()(evidence), "qa": "F1"}
     return [metrics[task] for task in tasks]
 
 
@@ -255,7 +255,7 @@ CLAIMS = {
             ("es", "vi"),
             ("ru", "hi"),
             NLI=NLI_BEFORE,
-            NER=cells(T3, ["language"], model="original", metric=ner_metric(T3)),
+            NER=cells(T3, ["language"], model="original", metric=ner_metric()),
         ),
     ),
     "qa-deteriorations": on_qa(
