@@ -13,6 +13,7 @@ Example:
 import bz2
 import hashlib
 import io
+import json
 import os
 import re
 import sys
@@ -49,9 +50,9 @@ FILES = "files.txt"
 # which it is received, as it was made from what has been here before. When jobs ended, which benchmark files tell by
 # their times, is kept beside these.
 SENT, RETURNED = 946684800, 0
-# Goes along: what there is where the parts come from, or was until its last use; one file in a line. Nothing of it is
-# returned: what has been made from it there would count as older than its input.
-ELSEWHERE = "there_already.txt"
+# Goes along: what stays where the parts come from, or was there until its last use, and by which settings it was made.
+# Made again by the same ones it is not returned: what was made from it before would count as older than its input.
+ELSEWHERE = "elsewhere.json"
 # Made by a job, and never carried: what is deleted after its last use, and what was fetched.
 PASSING = re.compile(r"embeddings/|downloads/|tuned/.+/model/")
 
@@ -139,10 +140,17 @@ def done_jobs(graph: Graph, elsewhere: Collection[str] = ()) -> set[str]:
     return set(filter(done, graph.jobs))
 
 
-def present(graph: Graph) -> set[str]:
-    """The outputs that are here, and those of finished jobs that are not any more."""
+def present(graph: Graph) -> dict[str, str]:
+    """The outputs that are here, and those of finished jobs that are not any more, with their settings."""
     done = done_jobs(graph)
-    return {file for name, job in graph.jobs.items() for file in job.outputs if name in done or Path(file).exists()}
+    files = (file for name, job in graph.jobs.items() for file in job.outputs if name in done or Path(file).exists())
+    return {file: settings(file) for file in files}
+
+
+def settings(file: str) -> str:
+    """A hash of the settings and the code by which a file was made, as far as Snakemake has noted them."""
+    note = read_json(record("metadata", file)) or {}
+    return hashlib.sha256(str(note["params"]).encode()).hexdigest() if note.get("params") else ""
 
 
 def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: bool = False) -> tuple[set[str], set[str]]:
@@ -153,9 +161,12 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: boo
     Benchmark files wait with the outputs of their jobs: to Snakemake a job whose benchmark file is older than what it
     reads is out of date.
     """
-    note = results / ELSEWHERE
-    elsewhere = set(note.read_text(encoding="utf-8").splitlines()) if note.exists() else set()
+    elsewhere = read_json(results / ELSEWHERE) or {}
     done = done_jobs(graph, elsewhere)
+
+    def again(file: str) -> bool:
+        """Whether a file is elsewhere as it is here; without notes Snakemake takes settings for the same, too."""
+        return file in elsewhere and elsewhere[file] in ("", settings(file))
 
     def wanted(file: str) -> bool:
         return not done.issuperset(users(graph, file))
@@ -165,7 +176,7 @@ def to_return(graph: Graph, results: Path, new: Callable[[str], bool], hold: boo
         if not any(record("incomplete", file).exists() for file in job.outputs):
             there = (file for file in job.outputs if Path(file).is_relative_to(results) and Path(file).is_file())
             kept = (file for file in there if not PASSING.match(str(Path(file).relative_to(results))))
-            fresh = (file for file in kept if file not in elsewhere and new(file))
+            fresh = (file for file in kept if new(file) and not again(file))
             made[name] = [file for file in fresh if Path(file).name not in LARGE or wanted(file)]
     held: set[str] = set()
     following = [name for name, files in made.items() if hold and is_adapted_model(graph.jobs[name].rule, files)]
@@ -287,8 +298,9 @@ def pack(args: Namespace) -> None:
 
     elsewhere, waiting = b"", set()
     if args.command == "send":
-        elsewhere = "".join(f"{file}\n" for file in sorted(present(planned(catalog)))).encode()
         found = {*to_send(graph, results), *accounts(results, ["gpus"])}
+        stays = {file: how for file, how in present(planned(catalog)).items() if file not in found}
+        elsewhere = json.dumps(stays, sort_keys=True).encode()
         found -= {file for folder in args.after for file in (folder / FILES).read_text("utf-8").splitlines()}
     else:
         found, waiting = to_return(graph, results, new, args.hold_models)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,11 @@ def test_figures_that_are_done_go_with_what_they_show(root, jobs, home, tmp_path
             make(home, job)
     carry(root, home, "send", "--targets", figure.outputs[0], "--to", tmp_path / "sent")
     assert listed(tmp_path / "sent") == {*figure.outputs, *shown}
+    # Made again there, as its code is another, it returns.
+    carry(root, tmp_path / "there", "receive", "--from", tmp_path / "sent")
+    make(tmp_path / "there", figure)
+    carry(root, tmp_path / "there", "return", "--to", tmp_path / "back")
+    assert listed(tmp_path / "back") == set(figure.outputs)
 
 
 def test_adapted_models_can_stay(root, jobs, tmp_path):
@@ -193,6 +199,24 @@ def test_what_is_done_at_home_holds_no_model(root, jobs, home, tmp_path):
     carry(root, home, "receive", "--from", back)
     others = (file for job in readers if job.rule == "evaluate" and job != tested for file in job.outputs)
     assert dry_run(root, home, *(file for file in others if file.endswith("/scores.json"))) == {}
+
+
+@pytest.mark.parametrize(("settings", "returns"), [("1e-4", False), ("2e-4", True)])
+def test_what_is_made_again_returns_if_by_other_settings(root, jobs, home, tmp_path, settings, returns):
+    there, sent, back = (tmp_path / name for name in ("there", "sent", "back"))
+    model = "results/small/models/small+mlm-wo/seed1/training.json"
+    maker = next(job for job in jobs if model in job.outputs)
+    note = Path(".snakemake/metadata", urlsafe_b64encode(model.encode()).decode())
+    make(home, maker)
+    (home / note).parent.mkdir(parents=True)
+    (home / note).write_text('{"params": ["1e-4"]}', encoding="utf-8")
+    carry(root, home, "send", "--targets", "anc", "--to", sent)
+    carry(root, there, "receive", "--from", sent)
+    make(there, maker)
+    (there / note).parent.mkdir(parents=True, exist_ok=True)
+    (there / note).write_text(f'{{"params": ["{settings}"]}}', encoding="utf-8")
+    carry(root, there, "return", "--to", back)
+    assert (model in listed(back)) == returns
 
 
 def test_a_job_that_runs_is_left_out(root, jobs, tmp_path):
