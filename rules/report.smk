@@ -30,6 +30,7 @@ rule make_verdicts:
     params:
         program=program("make_verdicts.py"),
         code_hash=claims_code("make_verdicts.py"),
+        reasons=config.get("reasons") or {},
         results=lambda wildcards, input: parent(input.config),
     shell:
         "{params.program} --config {input.config:q} --results {params.results:q} --out {output.numbers:q}"
@@ -54,6 +55,8 @@ rule make_report:
     params:
         program=program("make_report.py"),
         code_hash=code("make_report.py"),
+        # What the page alone shows of the config.
+        shown={name: config.get(name) or {} for name in ("skip", "replaced")},
         results=lambda wildcards, input: parent(input.config),
     shell:
         "{params.program} --config {input.config:q} --results {params.results:q} --out {output.page:q} > {log:q} 2>&1"

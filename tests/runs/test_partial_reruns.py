@@ -22,6 +22,8 @@ CASES = [
     ("a docstring", "`scripts/finetune.py`", "nothing"),
     ("a value read off a figure", "`resources/papers/anc/figure_readings.csv`", f"9 `make_figure`, {END}"),
     ("code of tables", "`scripts/crossalign/papers/common/table.py`", f"23 `make_table`, 24 `make_figure`, {END}"),
+    ("why a claim fails", "`reasons: {anc/anc-deep: its layers are flat}`", END),
+    ("why an item is left out", "`skip: {align-predict/table3: its language has no test set}`", "1 `make_report`"),
     (
         "directions of SVCCA",
         "`similarity: {svcca_directions: 30}`",
