@@ -27,7 +27,7 @@ ELSEWHERE = {
     },
 }
 # The notes on a finished run with real languages, whose results stand on the pages of items.
-RUN, CALLED = "notes/first-small-run", "the first small run"
+RUN, CALLED = "notes/small-run", "the small run"
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 

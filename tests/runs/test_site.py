@@ -36,7 +36,7 @@ def test_there_is_a_page_for_each_item_with_its_jobs(site):
     table = (site / "understand/studies/align-predict/table1.html").read_text(encoding="utf-8")
     assert "<td>315</td>" in table and "-15.77" in table
     figure = (site / "understand/studies/anc/figure3.html").read_text(encoding="utf-8")
-    assert "notes/first-small-run/outcome/figures/anc/figure3.png" in figure
+    assert "notes/small-run/outcome/figures/anc/figure3.png" in figure
 
 
 def test_documents_outside_docs_are_pages(site):
