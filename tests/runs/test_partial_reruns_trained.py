@@ -17,7 +17,7 @@ DRAWN = dict.fromkeys(("make_table", "make_figure", "gather_results", "make_verd
 TRAINED = {"finetune": 1, "finetune_random": 1, "evaluate": 2} | COMPARED | DRAWN
 CASES = [
     ("code of the training loop", "scripts/crossalign/engine/steps.py", TRAINED),
-    ("a hyper-parameter", {"finetune": {"ner": {"epochs": 1}}}, TRAINED),
+    ("a hyper-parameter", {"finetune": {"ner": {"epochs": 2}}}, TRAINED),
     ("one more seed", {"seeds": [1, 2]}, TRAINED),
     (
         "one more language",
