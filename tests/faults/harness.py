@@ -22,7 +22,10 @@ SMALL = {
     "align-predict": {"languages": ["en", "ru"], "extra_targets": [], "sources": ["en"], "layer_pairs": ["1-2"]}
     | {"layer_sets": ["1-2"], "own_treebanks": {}, "similarity_languages": ["ru"]},
 }
-SIZES = {"train": 160, "dev": 6, "test": 6, "extra": 2}
+SPLITS = {"train": 160, "dev": 6, "test": 6}
+SIZES = SPLITS | {"extra": 2}
+# The sources have sizes of their own.
+WIKIANN = {"large": SIZES, "small": SIZES, "counts": {"en": SPLITS, "ru": SPLITS}}
 TARGETS = ("align_predict", "results/demo/verdicts.csv")
 # What tells of times and interruptions, and nothing else, may differ between two runs.
 ACCOUNTS = ("logs", "benchmarks", "checkpoints", "tokens", "ahead")
@@ -33,7 +36,7 @@ NUMBERS = itertools.count()
 
 def make_project(root: Path, folder: Path) -> None:
     """A copy of the workflow, with a tiny world and with checkpoints every tenth of a second instead of 5 minutes."""
-    copy_project(root, folder, wikiann={"large": SIZES, "small": SIZES})
+    copy_project(root, folder, wikiann=WIKIANN)
     (folder / "config.small.json").write_text(json.dumps(SMALL), encoding="utf-8")
     module = folder / "scripts" / "crossalign" / "engine" / "checkpoints.py"
     text = module.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.faults.harness import ACCOUNTS, SIZES, SMALL, content, differing
+from tests.faults.harness import ACCOUNTS, SMALL, WIKIANN, content, differing
 from tests.reruns import cases, edit, project, run, would_run
 from tests.workflow import planned, shrink_world
 
@@ -59,7 +59,7 @@ DIFFERENT = {
 def finished(root, tmp_path_factory):
     """A project after one complete run: a model as it is and one with random layers, tested and compared."""
     folder = project(root, tmp_path_factory.mktemp("trained") / "project", SMALL, "config.demo.yaml")
-    shrink_world(folder, wikiann={"large": SIZES, "small": SIZES})
+    shrink_world(folder, wikiann=WIKIANN)
     done = run(folder, warm=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert would_run(folder) == {}
