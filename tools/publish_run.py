@@ -74,7 +74,9 @@ def gather(results: Path, out: Path) -> int:
             shutil.copyfile(results / name, out / name)
     for name in FOLDERS:
         if (results / name).exists():
-            shutil.copytree(results / name, out / name, copy_function=shutil.copyfile)
+            # The page holds what tables have as JSON.
+            page_only = shutil.ignore_patterns("table*.json")
+            shutil.copytree(results / name, out / name, copy_function=shutil.copyfile, ignore=page_only)
     (out / "models.csv").write_text(models(results), encoding="utf-8")
     if (table := results / "tables/align-predict/table1.csv").exists():
         draw_random_init(table, out / "random-init.png")

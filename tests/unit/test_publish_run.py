@@ -18,6 +18,7 @@ def results(tmp_path):
         "coverage.csv": "language\n",
         "tables/anc/table1.csv": "a\n",
         "tables/anc/table1.tex": "tex",
+        "tables/anc/table1.json": "{}",
         "figures/anc/figure1.png": "png",
         "figures/anc/figure1.csv": "b\n",
         "figures/anc/figure1.svg": "svg",
