@@ -75,6 +75,24 @@ def test_one_of_several_outputs_is_missed_only_where_it_is_read():
     assert jobs.remaining(("model",).__contains__) == {"model", "best"}
 
 
+def test_a_table_that_the_config_asks_more_of_is_made_again():
+    """As with one seed more. Neither a config nor predictions that did not come home with their scores count as more."""
+    jobs = Graph(
+        [
+            Job("write_config", ("config",)),
+            Job("evaluate", ("first", "predictions")),
+            Job("evaluate", ("second",)),
+            Job("make_table", ("table",), {"files": ["first", "predictions", "second", "config"]}),
+            Job("make_report", ("page",), {"files": ["table"]}),
+        ],
+        ["table", "page"],
+    )
+    there = {"first", "second", "table", "page"}
+    assert jobs.remaining(there.__contains__) == set()
+    more = {jobs.maker[file] for file in ("predictions", "second", "config", "table", "page")}
+    assert jobs.remaining((there - {"second"}).__contains__) == more
+
+
 def test_targets_are_rules_items_or_files():
     inputs = Inputs(catalog_of(load([])))
     assert inputs.items_of("anc/figure4") == ["anc/figure4"]
@@ -208,9 +226,9 @@ def test_sharing_cards_shortens_the_small_run(root, registers, tmp_path):
     assert chain <= many.wall_time() < shared.wall_time()
 
 
-def test_the_small_run_takes_two_hours_of_a_card(root, registers, tmp_path):
+def test_the_small_run_takes_little_more_than_two_hours_of_a_card(root, registers, tmp_path):
     plan = estimate(root, registers, tmp_path, ["config.small.yaml"], share=12, cores=16)  # as in profiles/small
-    assert plan.totals().gpu_seconds <= 2 * 3600
+    assert plan.totals().gpu_seconds <= 2.25 * 3600
 
 
 def test_the_small_run_depends_on_its_models_and_sets(root, registers, tmp_path):

@@ -36,10 +36,14 @@ class Graph:
         """The jobs that would run, as far as existing files tell.
 
         As Snakemake sees it: a target that is missing is made; what a running job reads is made where it is missing;
-        what depends on a running job is made again. A missing file that no running job reads is not missed.
+        what depends on a running job is made again. A missing file that no running job reads is not missed, unless a
+        table or figure that is there shows a result of which nothing is: the config asks for more than it did.
         """
         there = {file: exists(file) for file in self.maker}
-        queue = list(dict.fromkeys(self.maker[file] for file in self.targets if not there[file]))
+        begun = {name for name, job in self.jobs.items() if any(there[file] for file in job.outputs)}
+        missing = (self.maker[file] for file in self.targets if not there[file])
+        grown = (name for name in self._shown & begun if not begun.issuperset(self._results(name)))
+        queue = sorted({*missing, *grown})
         found = set(queue)
         while queue:
             name = queue.pop()
@@ -48,6 +52,15 @@ class Graph:
             found |= new
             queue += sorted(new)
         return found
+
+    @cached_property
+    def _shown(self) -> set[str]:
+        """The tables and figures."""
+        return {name for name, job in self.jobs.items() if job.rule in ("make_table", "make_figure")}
+
+    def _results(self, name: str) -> Iterable[str]:
+        """The jobs whose results a table or figure shows; the config is none."""
+        return (need for need in self.needs[name] if self.jobs[need].rule != "write_config")
 
     def _triggered(self, name: str, there: dict[str, bool]) -> Iterable[str]:
         # Another config makes nothing again by itself: params tell which of its keys matter.
