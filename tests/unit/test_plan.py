@@ -76,7 +76,7 @@ def test_one_of_several_outputs_is_missed_only_where_it_is_read():
 
 
 def test_a_table_that_the_config_asks_more_of_is_made_again():
-    """As with one seed more. Neither a config nor predictions that did not come home with their scores count as more."""
+    """As with one seed more. A config is no result, and predictions need not come home with their scores."""
     jobs = Graph(
         [
             Job("write_config", ("config",)),
