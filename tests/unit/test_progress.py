@@ -324,7 +324,7 @@ def test_a_failure_shows_rule_words_and_log_and_is_none_if_another_attempt_mends
         told.story.sentence("Trying to restart job 7.", False)
         told.story.start(7, "make_table", TABLE)
         told.story.finish(7)
-        end = ["  It is started again.", "Done in 0 seconds: 1 jobs.", "Next:     make plan"]
+        end = ["  It is started again.", "Done in 0 seconds: 1 job.", "Next:     make plan"]
     else:
         told.story.error("RuleException", 'RuleException:\nCalledProcessError in file "x", line 3:\nCommand …')
         told.story.sentence("Exiting because a job execution failed. Look above for error messages", True)

@@ -181,7 +181,7 @@ class Story:
             self.screen.say(f"Snakemake's log: {self.run.short(self.run.log)}")
             self.screen.say(f"Try again: {self.run.again}")
             return
-        self.screen.say("Nothing is left to do." if self.nothing else f"Done in {took}: {total} jobs.", GREEN)
+        self.screen.say("Nothing is left to do." if self.nothing else f"Done in {took}: {plural(total, 'job')}.", GREEN)
         self._outcome()
 
     def _last_page(self) -> None:
