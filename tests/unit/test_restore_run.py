@@ -70,11 +70,20 @@ def test_scores_are_those_of_the_files(root, again):
 
 
 def test_further_seeds_are_added(root, tmp_path):
-    more = root / "docs/notes/small-run/more-seeds/scores.parquet"
-    done = restore(root, tmp_path / "five", "--more", more)
+    """With them the tables have the paper's five seeds, as they stand beside the notes."""
+    notes = root / "docs/notes/small-run/more-seeds"
+    done = restore(root, tmp_path / "five", "--more", notes / "scores.parquet")
     assert done.returncode == 0, done.stderr
-    addresses = set(pd.read_parquet(more)["address"])
+    addresses = set(pd.read_parquet(notes / "scores.parquet")["address"])
     assert addresses and all((tmp_path / "five" / address / "scores.json").is_file() for address in addresses)
+    items = [f"adjust/table{number}" for number in range(2, 8)]
+    command = ["--config", tmp_path / "five/config.json", "--results", tmp_path / "five", "--out", tmp_path / "made"]
+    make = [sys.executable, "scripts/make_table.py", "--item", *items, *command]
+    subprocess.run(make, cwd=root, check=True, capture_output=True)
+    for item in items:
+        made, printed = (place / f"{item}.csv" for place in (tmp_path / "made", notes / "tables"))
+        assert made.read_text(encoding="utf-8") == printed.read_text(encoding="utf-8")
+        assert set(pd.read_csv(made)["n"].dropna()) == {5}
 
 
 def test_what_cannot_be_laid_out_is_said(root, tmp_path):
