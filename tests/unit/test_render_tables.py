@@ -22,7 +22,7 @@ from crossalign.papers.adjust.arms import Mark, mark_note, marks
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, SETS, Cell, Column, Row, Table, number, write_csv
-from crossalign.papers.common.table_html import fragment, shown
+from crossalign.papers.common.table_html import html_page, shown
 from crossalign.papers.common.table_latex import document, tex
 from crossalign.results.published import published
 from crossalign.results.reading import Results
@@ -93,10 +93,12 @@ def test_tables_of_finished_runs(item, made):
     for cell in table.cells():
         assert cell.verdict.label in ("", *LABELS)
         assert bool(cell.verdict.label) == (cell.printed is not None)
-    html = fragment(table)
+    html = html_page(table)
     cells = [tag for tag, _ in Elements(html).found if tag == "td"]
     assert len(cells) == len(table.rows) * len(table.columns)
     assert '</span><span class="printed' not in html, "without a style, ours and theirs would be one number"
+    assert html.startswith("<!doctype html>") and ".item .printed {" in html, "it opens by itself"
+    assert ("what the paper printed" in html) == any(cell.printed for cell in table.cells())
     check_latex(document(table), len(table.columns))
 
 
@@ -110,7 +112,7 @@ def test_tables_without_results_say_not_run(item, made, tmp_path):
     if runs:
         stems = {address.rpartition("/seed")[0] for address in table.missing}
         assert {run.path().rpartition("/seed")[0] for run in runs} <= stems
-        assert "Not run:" in fragment(table) and "Not run:" in document(table)
+        assert "Not run:" in html_page(table) and "Not run:" in document(table)
 
 
 def test_scores_and_differences_by_hand(tables, score):
@@ -247,7 +249,7 @@ def test_partial_results_show_their_count(made, tmp_path):
     assert (cell.value.n, cell.value.std, table.count_shown(cell)) == (1, None, "1/2")
     assert "1 of 2 runs" in cell.verdict.reason
     assert table.missing == ["tuned/mbert/parsing-en_ewt/random-1-2/seed2"]
-    assert 'class="n">n=1/2<' in fragment(table) and r"\runs{1/2}" in document(table)
+    assert 'class="n">n=1/2<' in html_page(table) and r"\runs{1/2}" in document(table)
 
 
 def test_csv_is_tidy(tables, tmp_path):
@@ -267,7 +269,7 @@ def nasty_table():
 
 
 def test_names_stay_text():
-    html = Elements(fragment(nasty_table()))
+    html = Elements(html_page(nasty_table()))
     assert "script" not in dict(html.found) and html.text.count(NASTY) >= 6
     assert NASTY in [attributes.get("data-printed") for _, attributes in html.found]
     check_latex(document(nasty_table()), 2)

@@ -525,7 +525,8 @@ class Inputs:
         """A table or figure."""
         inputs = {"results": self.item_results(item), "printed": self.printed_numbers(item), "config": self.config_file}
         if item_kind(item) == "table":
-            inputs["templates"] = [tracked(f"resources/report/{name}") for name in ("table.html", "table_file.html")]
+            templates = ("table.html", "table_file.html", "table.css")
+            inputs["templates"] = [tracked(f"resources/report/{name}") for name in templates]
         return Job(f"make_{item_kind(item)}", tuple(item_files(self.results, item).values()), inputs, item)
 
     def gather_results(self) -> Job:

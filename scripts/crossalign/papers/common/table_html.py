@@ -1,4 +1,4 @@
-"""A table as people see it: as data (JSON), from which the page shows it, and as an HTML fragment by the same template.
+"""A table as people see it: as data (JSON), from which the page shows it, and as an HTML file by the same template.
 
 Every text enters a template as text: autoescape is on, and nothing of a result is ever taken for markup.
 """
@@ -111,15 +111,15 @@ def hint(cell: Cell) -> str:
     return "; ".join(parts)
 
 
-def fragment(table: Table) -> str:
-    """A `figure` with caption, table, legend of colours, notes, and what was not run."""
-    return render("table_file.html", table=layout(table))
+def html_page(table: Table) -> str:
+    """A small page: caption, table, legend of colours, notes, and what was not run."""
+    return render("table_file.html", table=layout(table), printed=any(cell.printed for cell in table.cells()))
 
 
 def write_html(table: Table, path: str | Path) -> None:
-    """Write the fragment."""
+    """Write the small page."""
     with write_atomic(path) as stream:
-        stream.write(fragment(table))
+        stream.write(html_page(table))
 
 
 def write_data(table: Table, path: str | Path) -> None:
