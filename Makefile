@@ -75,12 +75,12 @@ rehearsal: environment
 paper: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/gpu $(TARGETS)
 
-# make small TARGETS=data needs no GPU at all.
+# make small TARGETS=data needs no GPU at all. CONFIGS=file changes the run, here and where it is carried.
 small: environment
 	@mkdir -p results/small
 	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
 	@python scripts/run.py --warm --after "make publish RUN={run} TO=folder" \
-		-- --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(SMALL_ARGS) -- $(TARGETS)
+		-- --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(CONFIGS) $(SMALL_ARGS) -- $(TARGETS)
 
 # The file that it prints names the models: results/<run>/models.yaml
 RESOLVE = python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or owner/name" is needed)) --configs config.study.yaml \
@@ -96,13 +96,13 @@ small-mirror: environment
 
 # CARRY_ARGS="--part 16" for smaller parts, CARRY_ARGS="--after folder" for what was not in an earlier folder.
 small-send: environment
-	@python tools/carry_run.py send --configs config.small.yaml --targets $(TARGETS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
+	@python tools/carry_run.py send --configs config.small.yaml $(CONFIGS) --targets $(TARGETS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
 
 small-receive: environment
 	@python tools/carry_run.py receive --from $(or $(FROM),$(error FROM=folder is needed))
 
 small-return: environment
-	@python tools/carry_run.py return --configs config.small.yaml --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
+	@python tools/carry_run.py return --configs config.small.yaml $(CONFIGS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
 
 slurm: environment
 	@python scripts/run.py --after "make publish RUN={run} TO=folder" -- --profile profiles/slurm $(TARGETS)
