@@ -27,7 +27,7 @@ from crossalign.papers.common.table_latex import document, tex
 from crossalign.results.published import published
 from crossalign.results.reading import Results
 from crossalign.results.values import Value
-from crossalign.results.verdict import JUDGED, LABELS
+from crossalign.results.verdict import JUDGED, LABELS, Verdict
 from crossalign.tasks.predictions import write_predictions
 
 # A study has tests of its own.
@@ -275,6 +275,19 @@ def test_names_stay_text():
     check_latex(document(nasty_table()), 2)
     assert tex("50% & $x_1$ [a] é ə") == r"50\% \& $\mathdollar$x\_1$\mathdollar$ {[}a{]} é ?"
     assert tex("a\nb\x00c") == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("not judged (artificial languages)", "what the paper printed; not judged (artificial languages)."),
+        ("close", "what the paper printed."),
+    ],
+)
+def test_a_table_file_says_that_its_languages_or_models_are_not_the_papers(label, told):
+    cell = Cell({"a": "b"}, Value(1.0), printed=published("adjust/table2").printed(0), verdict=Verdict(label))
+    table = Table("x/table1", "title", "stub", [Column("c")], [Row("r", [cell])], [], PAIRS)
+    assert told in html_page(table)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
 
 from crossalign.papers.common.table import Cell, Table, plain
+from crossalign.results.verdict import STAND_INS
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -113,7 +114,10 @@ def hint(cell: Cell) -> str:
 
 def html_page(table: Table) -> str:
     """A small page: caption, table, legend of colours, notes, and what was not run."""
-    return render("table_file.html", table=layout(table), printed=any(cell.printed for cell in table.cells()))
+    labels = [cell.verdict.label for cell in table.cells() if cell.printed]
+    # It may be opened far from the page, whose banner says whether languages or models are the papers'.
+    apart = next((label for label in STAND_INS if label in labels), None)
+    return render("table_file.html", table=layout(table), printed=bool(labels), apart=apart)
 
 
 def write_html(table: Table, path: str | Path) -> None:
