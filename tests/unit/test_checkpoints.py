@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load
-from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
+from tests.engine_toys import ToyTask, all_values, die_at, same, toy_encoder, toy_records
 
 from crossalign.engine.batches import Store, Stream
 from crossalign.engine.checkpoints import REQUEUE, Checkpoints, InterruptedTraining, Saver, Saving, requeued
@@ -161,6 +161,46 @@ def test_any_interruption_ends_with_the_same_bits(tmp_path, auxiliary):
         assert again.history.loss == whole.history.loss
         assert again.history.dev == whole.history.dev
         assert same(all_values(again.model), all_values(whole.model)), at
+
+
+def test_a_batch_that_was_split_for_memory_stays_split(tmp_path, monkeypatch):
+    """Else a training that is resumed would add its gradients up in another order."""
+    monkeypatch.setattr("crossalign.engine.steps.restart_if_crowded", lambda: None)
+
+    def hungry(folder):
+        run = tuning(folder, ToyTask(), 1)
+        plain = run.engine._run
+
+        def once(members):
+            if int(run.engine.step_number) == 3 and run.engine.micro == 1:
+                raise torch.OutOfMemoryError("no memory")
+            plain(members)
+
+        run.engine._run = once
+        return run
+
+    whole = hungry(None)
+    whole.run()
+    die_at(hungry(tmp_path), 6)
+    again = tuning(tmp_path, ToyTask(), 1)
+    again.run()
+    assert again.history.resumed == 1 and again.engine.micro == whole.engine.micro == 2
+    assert same(all_values(again.model), all_values(whole.model))
+
+
+def test_a_corrected_dev_set_does_not_continue(tmp_path):
+    """Its words are the same, its labels are not: scores of before would choose the epoch."""
+    with pytest.raises(KeyboardInterrupt):
+        tuning(tmp_path, Dying(10), 1).run()
+
+    class Corrected(ToyTask):
+        def examples(self, records, tokenizer, max_length, training=False):
+            examples = super().examples(records, tokenizer, max_length, training)
+            return examples if training else [{**one, "labels": [0] * len(one["labels"])} for one in examples]
+
+    other = tuning(tmp_path, Corrected(), 1)
+    other.run()
+    assert other.history.resumed == 0
 
 
 def test_other_settings_do_not_continue(tmp_path, caplog):

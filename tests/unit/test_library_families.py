@@ -301,6 +301,26 @@ def test_a_task_is_learnt_and_its_model_comes_back(folder, tmp_path, task, famil
     assert same(all_values(encoder), all_values(again.encoder))
 
 
+@pytest.mark.parametrize("backend", ["own", "library"])
+def test_words_that_random_all_never_met_come_back_as_drawn(folder, tmp_path, backend):
+    """And not as pretrained: a tuned model's file has the words of its training only."""
+    run = tuning(folder("bert"), "pos", backend, epochs=1, init="random-all")
+    model = run.run()
+    save_tuned(tmp_path, folder("bert"), model, run.task, {"init": "random-all", "seed": 1})
+    pretrained = load_weights(folder("bert"), backend=backend).word.weight.clone()
+    restore_vocabulary(model.encoder, random_start(folder("bert"), backend).word.weight.detach())
+    again = load_tuned_model(tmp_path, folder("bert"), run.task)
+    assert same(all_values(again), all_values(model))
+    assert not (again.encoder.word.weight == pretrained).all(1).any()
+    assert same(all_values(load_tuned_encoder(tmp_path, folder("bert"))), all_values(model.encoder))
+
+
+def random_start(folder, backend):
+    encoder = load_weights(folder, backend=backend)
+    random_init(encoder, "random-all", 1)
+    return encoder
+
+
 KILLED = {"modernbert": "pos", "gpt2": "nli", "t5": "ner"}
 REST = [pytest.param("pos", family, marks=MINUTES) for family in ROWS if family not in KILLED]
 
@@ -368,6 +388,74 @@ def test_no_family_looks_at_numbers_within_a_step(folder, family):
         if packs:
             states.append(encoder._row(ids, input_ids=ids))
     assert {state.shape for state in states} == {(30, 32)}
+
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 64}
+HEADS = {"num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 80}
+GROUPS = ["q", "k", "v", "post_attention", "intermediate", "output"]
+XLM = {"emb_dim": 32, "n_layers": 3, "n_heads": 4, "vocab_size": 64}
+GPT_NEO = SIZES | HEADS | {"num_layers": 3, "num_heads": 4, "attention_types": [[["global", "local", "global"], 1]]}
+
+
+def other_family(folder, name, settings):
+    import transformers
+
+    transformers.AutoModel.from_config(getattr(transformers, f"{name}Config")(**settings)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("XLM", XLM, "the layers of models of type 'xlm' lie in 4 rows"),
+        ("IBert", SIZES | HEADS, "'ibert' have no plain table of words"),
+    ],
+)
+def test_families_that_are_refused(tmp_path, name, settings, message):
+    """RANDOM-INIT of the first row alone would draw attention and leave the rest of a layer as it was."""
+    with pytest.raises(UserError, match=message):
+        load_weights(other_family(tmp_path, name, settings), backend="library")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        (
+            "SqueezeBert",
+            SIZES | HEADS | {"embedding_size": 32} | {f"{group}_groups": 1 for group in GROUPS},
+            "'squeezebert' cannot be looked into: their states of 3 layers are seen 0 times",
+        ),
+        ("XLNet", {"d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 48, "vocab_size": 64}, "'xlnet' cannot be"),
+    ],
+)
+def test_families_whose_layers_cannot_be_seen_give_no_vectors(tmp_path, name, settings, message):
+    encoder = load_weights(other_family(tmp_path, name, settings), backend="library").eval()
+    with pytest.raises(UserError, match=message):
+        packed(encoder, sentences(64))
+
+
+@pytest.mark.parametrize("name", ["FNet", "CodeGen"])
+def test_families_without_heads_or_padding_are_served(tmp_path, name):
+    shape = {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 80, "rotary_dim": 4, "vocab_size": 64}
+    settings = shape if name == "CodeGen" else SIZES | {"intermediate_size": 48}
+    encoder = load_weights(other_family(tmp_path, name, settings), backend="library")
+    assert encoder.config.layers == 3
+
+
+def test_a_mask_of_fixed_width_takes_no_long_row(tmp_path):
+    """GPT-Neo would fail once a batch has more tokens than the model has positions."""
+    encoder = load_weights(other_family(tmp_path, "GPTNeo", GPT_NEO), backend="library").eval()
+    assert encoder.config.causal and not encoder.packs
+    texts = [torch.arange(20)] * 4
+    ids, places = torch.cat(texts), torch.arange(20).repeat(4)
+    layout = Layout(4, 64, torch.tensor([20] * 4), filled=True)
+    real = layout.mask.view(-1).nonzero()[:, 0]
+    layout.cells = torch.zeros(4 * 64, dtype=torch.long)
+    layout.cells[real], layout.rows = torch.arange(80), torch.cat([real, torch.zeros(48, dtype=torch.long)])
+    more = torch.zeros(48, dtype=torch.long)
+    with torch.no_grad():
+        states = encoder.packed(torch.cat([ids, more]), torch.cat([places, more]), None, layout)
+    torch.testing.assert_close(states[:20], states[60:80])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -106,6 +106,10 @@ class Store(Packed):
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def contents(self) -> list[np.ndarray]:
+        """All that tells these examples from others, labels included."""
+        return [self.ids, self.lengths, *(self.values[name] for name in sorted(self.values))]
+
     def remap(self, mapping: np.ndarray) -> None:
         """Replace token ids, for a sliced vocabulary."""
         self.ids = mapping[self.ids]

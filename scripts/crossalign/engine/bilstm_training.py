@@ -134,7 +134,7 @@ class WordTraining(EpochTraining):
         self.epoch_steps = self.passes * len(self.stream)
         words = [lexicon.words, lexicon.characters, lexicon.forms]
         known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
-        arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
+        arrays = [array for each in (store, self.dev_store) for array in each.contents()]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
         steps = settings.epochs * self.epoch_steps
         self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)

@@ -20,7 +20,7 @@ from crossalign.engine.heads import adopt_pooler
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Loss, Part
-from crossalign.engine.random_init import random_init
+from crossalign.engine.random_init import ALL, random_init
 from crossalign.engine.seeds import derive, torch_seeded
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import TaskModel, make_store, predict_all
@@ -67,7 +67,7 @@ class FineTuning(EpochTraining):
         random_init(encoder, init, settings.seed)
         with torch_seeded(settings.seed, "head"):
             head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
-        if init != "random-all":
+        if init != ALL:
             adopt_pooler(head, encoder.pretrained)
         length = min(settings.max_length, encoder.config.max_length)
         examples = encode("train", task, train, tokenizer, length, True)
@@ -78,7 +78,7 @@ class FineTuning(EpochTraining):
             raise UserError("the training set has no examples")
         settings.check_dev(len(self.dev_store))
         known = [init, task.name, list(task.labels), identity, encoder.backend]
-        arrays = [store.ids, store.lengths, *(store.values[name] for name in sorted(store.values)), self.dev_store.ids]
+        arrays = [array for each in (store, self.dev_store) for array in each.contents()]
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
         self._slice(encoder)
         self.model = TaskModel(encoder, head).to(self.device).train()

@@ -42,7 +42,6 @@ class LibraryConfig:
     vocab_size: int
     hidden: int
     layers: int
-    heads: int
     max_length: int
     hidden_dropout: float
     initializer_range: float
@@ -121,7 +120,10 @@ class LibraryEncoder(BaseEncoder):
 
         def note(layer: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
             nonlocal seen
-            see(seen, pack(args[0] if args else kwargs["hidden_states"]))
+            state = args[0] if args else kwargs["hidden_states"]
+            if state.shape[:2] != inputs["input_ids"].shape:
+                raise self.unseen(f"come as {tuple(state.shape)} instead of sequences, tokens, neurons")
+            see(seen, pack(state))
             seen += 1
 
         if see is not None:
@@ -131,10 +133,17 @@ class LibraryEncoder(BaseEncoder):
         try:
             # The weights' own types decide the precision.
             with torch.autocast(ids.device.type, enabled=False):
-                return pack(self.model(**inputs).last_hidden_state)
+                last = pack(self.model(**inputs).last_hidden_state)
         finally:
             for handle in handles:
                 handle.remove()
+        if see is not None and seen != self.config.layers:
+            raise self.unseen(f"of {self.config.layers} layers are seen {seen} times")
+        return last
+
+    def unseen(self, why: str) -> UserError:
+        """What to say where states between the layers cannot be had."""
+        return UserError(f"models of type '{self.config.family}' cannot be looked into: their states {why}")
 
     @cached_property
     def packs(self) -> bool:
@@ -144,6 +153,9 @@ class LibraryEncoder(BaseEncoder):
         Not asked within a CUDA graph, since a step first runs outside.
         """
         if not self.config.causal or not {"position_ids", "inputs_embeds"} <= _arguments(self.model.forward):
+            return False
+        # GPT-Neo keeps a mask that is as wide as the longest sequence.
+        if any(table.dim() > 2 and table.shape[-1] == table.shape[-2] for table in self.model.buffers()):
             return False
         weight = self.word.weight
         places = torch.tensor([0, 1, 2, 0, 1, 2, 3], device=weight.device)
@@ -249,8 +261,13 @@ def find_layers(model: PreTrainedModel) -> nn.ModuleList:
     """The layers of a model, as many as it says it has."""
     depth = model.config.num_hidden_layers
     for module in model.modules():
-        if isinstance(module, nn.ModuleList) and len(module) == depth:
-            return module
+        rows = [part for part in module.children() if isinstance(part, nn.ModuleList) and len(part) == depth]
+        if len(rows) > 1:
+            raise UserError(
+                f"the layers of models of type '{model.config.model_type}' lie in {len(rows)} rows, not in one"
+            )
+        if rows:
+            return rows[0]
     groups = getattr(getattr(model, "encoder", None), "albert_layer_groups", None)
     if groups is None:
         raise UserError(f"models of type '{model.config.model_type}' have no row of {depth} layers that could be seen")
@@ -376,8 +393,10 @@ def is_masked(config: PreTrainedConfig) -> bool:
 
 def shape_of(model: PreTrainedModel, raw: dict[str, Any]) -> LibraryConfig:
     config = model.config
-    vocabulary = model.get_input_embeddings().num_embeddings
-    pad = config.pad_token_id
+    words = model.get_input_embeddings()
+    if not isinstance(words, nn.Embedding):
+        raise UserError(f"models of type '{config.model_type}' have no plain table of words")
+    vocabulary, pad = words.num_embeddings, getattr(config, "pad_token_id", None)
     longest = getattr(config, "max_position_embeddings", None) or _LONGEST
     for name, module in model.named_modules():
         # RoBERTa and its kin: positions start behind the padding index.
@@ -388,7 +407,6 @@ def shape_of(model: PreTrainedModel, raw: dict[str, Any]) -> LibraryConfig:
         vocab_size=vocabulary,
         hidden=config.hidden_size,
         layers=config.num_hidden_layers,
-        heads=config.num_attention_heads,
         max_length=longest,
         hidden_dropout=float(dropouts[0]) if dropouts else _DROPOUT,
         initializer_range=getattr(config, "initializer_range", None) or 0.02,

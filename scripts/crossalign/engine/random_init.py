@@ -13,12 +13,15 @@ from crossalign.engine.seeds import derive
 from crossalign.engine.shape import EncoderConfig
 from crossalign.runtime.errors import UserError
 
+# All layers and, which no other init draws, the embeddings.
+ALL = "random-all"
+
 
 def parse_init(text: str, layers: int) -> tuple[list[int], bool]:
     """Layers (1-based) to draw anew, and whether the embeddings are: `ref`, `random-3`, `random-1-4`, `random-all`."""
     if text == "ref":
         return [], False
-    if text == "random-all":
+    if text == ALL:
         return list(range(1, layers + 1)), True
     match = re.fullmatch(r"random-(\d+)(?:-(\d+))?", text)
     if match is None:

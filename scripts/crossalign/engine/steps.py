@@ -264,6 +264,8 @@ class Engine:
             "generator": self._generator_state(),
             "step": self.step_number,
             "losses": self.losses,
+            # Into how many pieces a batch is split, which a lack of memory has decided.
+            "micro": torch.tensor(self.micro),
         }
 
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -271,4 +273,5 @@ class Engine:
         self.arena.load_state(state)
         self.step_number.copy_(state["step"])
         self.losses.copy_(state["losses"])
+        self.micro = int(state["micro"])
         self._set_generator_state(state["generator"].cpu())

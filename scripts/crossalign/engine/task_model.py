@@ -19,6 +19,7 @@ from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_weights
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.parts import run_encoder
+from crossalign.engine.random_init import ALL, random_init
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -161,7 +162,7 @@ def read_info(folder: str | Path, base: str | Path) -> dict[str, Any]:
 def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskModel:
     """Only the weights of a tuned model, laid over its base model."""
     info, tensors = read_info(folder, base), _read(Path(folder))
-    encoder = load_weights(base, backend=info["backend"])
+    encoder = _start(info, base)
     task.causal = encoder.config.causal
     model = TaskModel(encoder, task.make_head(encoder.config.hidden, encoder.config.hidden_dropout))
     _overlay(model, tensors, Path(folder))
@@ -171,9 +172,17 @@ def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskMod
 def load_tuned_encoder(folder: str | Path, base: str | Path) -> BaseEncoder:
     """Only the encoder of a tuned model, for embeddings."""
     info, tensors = read_info(folder, base), _read(Path(folder))
-    model = TaskModel(load_weights(base, backend=info["backend"]), torch.nn.Identity())
+    model = TaskModel(_start(info, base), torch.nn.Identity())
     _overlay(model, {name: value for name, value in tensors.items() if name.startswith("encoder.")}, Path(folder))
     return model.encoder.eval()
+
+
+def _start(info: dict[str, Any], base: str | Path) -> BaseEncoder:
+    """What training began with, where its file is silent: words that it did not meet are drawn anew as well."""
+    encoder = load_weights(base, backend=info["backend"])
+    if info.get("init") == ALL:
+        random_init(encoder, ALL, info["seed"])
+    return encoder
 
 
 @contextlib.contextmanager
