@@ -15,13 +15,17 @@ from tests.engine_toys import CONFIG
 from tests.pretrain_toys import make_text, make_texts, make_tokenizer, same, settings, start, values
 
 from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saving
-from crossalign.engine.corpus import encode_texts
+from crossalign.engine.corpus import FILLER, encode_texts
+from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import load_encoder, load_head, load_weights
-from crossalign.engine.lm_heads import MaskedHead, masked_loss
+from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.lm_heads import MaskedHead, _Gradients, masked_loss, word_loss
+from crossalign.engine.parts import run_encoder
 from crossalign.engine.pretrain import Pretraining
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
+from crossalign.tasks import get_task
 
 CPU = torch.device("cpu")
 
@@ -133,6 +137,52 @@ def test_the_library_computes_the_same_scores(folder, texts, tmp_path, norm, fam
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
 
 
+def test_line_by_line_the_loss_is_the_librarys(folder, texts, tmp_path):
+    """Its model gets the same lines padded, as its own script pads them."""
+    import transformers
+
+    run(folder, texts, tmp_path / "m")
+    begun = starting_point(tmp_path / "m", None, "post", None, {}, 1)
+    files = encode_texts(texts, begun.tokenizer, tmp_path)
+    how = settings(line_by_line=True, batch=6, block=12, dropout=0.0)
+    training = Pretraining(begun.encoder, begun.head, begun.tokenizer, files, how)
+    members = training.store.members(0)
+    ids, places, truth = training.store.rows(members)
+    real, labels = ids != FILLER, np.full(ids.shape, -100)
+    rows, columns = np.nonzero(truth >= 0)
+    labels[rows, places[rows, columns]] = truth[rows, columns]
+    assert not real.all() and (labels >= 0).any()
+    batch, states = run_encoder(begun.encoder, training.store, members, CPU)
+    ours = masked_loss(begun.head, states, begun.encoder.word.weight, batch["places"], batch["truth"])
+    theirs = transformers.BertForMaskedLM.from_pretrained(tmp_path / "m").eval()
+    padded, labels = torch.from_numpy(np.where(real, ids, 0)), torch.from_numpy(labels)
+    expected = theirs(padded, attention_mask=torch.from_numpy(real).long(), labels=labels).loss
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_line_by_line_an_epoch_is_every_line_once(folder, texts, dev, tmp_path, monkeypatch):
+    how = {"line_by_line": True, "selection": "best", "batch": 8, "steps": 1}
+    places = {"epochs": 2, "dev": dev, "checkpoints": tmp_path / "c", "saving": Saving(steps=40)}
+    report = run(folder, texts, tmp_path / "whole", places=places, **how)
+    assert report["settings"]["steps"] == 2 * (300 + 200) / 8
+    assert report["tokens_seen"] < report["settings"]["steps"] * 8 * 16
+    assert report["dev_shuffled"] > 0 and {"aa", "zz"} == report["dev"][-1]["texts"].keys()
+    plain, count = Engine.step, [0]
+
+    def step(self, *members):
+        plain(self, *members)
+        count[0] += 1
+        if count[0] == 60:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Engine, "step", step)
+    with pytest.raises(InterruptedTraining):
+        run(folder, texts, tmp_path / "parts", places=places, **how)
+    assert run(folder, texts, tmp_path / "parts", places=places, **how)["resumed"] == 1
+    assert same(tmp_path / "whole", tmp_path / "parts")
+
+
 def test_going_on_from_a_model_keeps_its_head_and_shape(folder, texts, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     run(folder, texts, first)
@@ -164,6 +214,28 @@ def test_loss_counts_only_the_hidden_places():
     expected = torch.nn.functional.cross_entropy(torch.cat(scores), torch.tensor([7, 8, 9]))
     torch.testing.assert_close(masked_loss(head, states, words, places, truth), expected)
     assert masked_loss(head, states, words, places, torch.full((2, 2), -100)) == 0
+
+
+def test_a_dev_loss_computes_no_gradients(monkeypatch):
+    """Of a large table they would take more time and memory than the loss."""
+    added = []
+    monkeypatch.setattr(_Gradients, "add", lambda *parts: added.append(parts))
+    words, bias = torch.nn.Parameter(torch.randn(60, 16)), torch.nn.Parameter(torch.zeros(60))
+    with torch.no_grad():
+        word_loss(torch.randn(5, 16), words, bias, torch.arange(5))
+    assert not added and words.requires_grad
+
+
+@pytest.mark.parametrize("norm", ["post", "pre", "normformer"])
+def test_pairs_of_texts_fit_a_model_with_one_kind_of_segment(folder, texts, tmp_path, norm):
+    """A vocabulary of BERT's kind numbers them, whatever model it is given to."""
+    run(folder, texts, tmp_path / "m", start(folder, norm), steps=1)
+    encoder, tokenizer = load_encoder(tmp_path / "m")
+    records = [{"id": "1", "premise": "abc", "hypothesis": "abd", "label": "neutral"}] * 4
+    how = Settings(epochs=1, batch=2, selection="last", max_length=16)
+    tuning = FineTuning(encoder, tokenizer, get_task("nli"), records, [], how)
+    assert tuning.train_store.types.max() == 1
+    assert torch.isfinite(tuning.engine.losses).all() and tuning.run() is not None
 
 
 def test_positions_may_begin_as_waves(folder, texts):

@@ -7,7 +7,17 @@ import pytest
 from tests.pretrain_toys import make_text, make_tokenizer
 
 from crossalign.engine.batches import IGNORE
-from crossalign.engine.corpus import Corpus, MaskedBlocks, encode_texts, lines_of, token_type
+from crossalign.engine.corpus import (
+    FILLER,
+    CausalBlocks,
+    Corpus,
+    MaskedBlocks,
+    corpus_maker,
+    encode_texts,
+    line_count,
+    lines_of,
+    token_type,
+)
 from crossalign.engine.pretrain_job import read_tokenizer
 from crossalign.engine.programs import named_files
 from crossalign.engine.tokens import Specials
@@ -186,3 +196,96 @@ def test_going_back_gives_the_same(two):
     first = corpus.blocks(np.arange(50))
     corpus.blocks(np.arange(200_000, 200_050))
     assert np.array_equal(first, corpus.blocks(np.arange(50)))
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """300 lines of up to 20 letters, some of them longer than a block, and their tokenizer."""
+    texts = {"aa": [make_text(tmp_path / "aa.txt", 1, 250)], "bb": [make_text(tmp_path / "bb.txt", 2, 50)]}
+    make_tokenizer(tmp_path / "t.json", texts, size=40)
+    tokenizer = read_tokenizer(tmp_path / "t.json")
+    return texts, tokenizer, encode_texts(texts, tokenizer, tmp_path / "tokens")
+
+
+def line_blocks(lines, block, batch, shuffled=False):
+    _, tokenizer, files = lines
+    corpus = corpus_maker(tokenizer, True)(files, block - 1, 1.0, 1, shuffled)
+    special = {Specials.of(tokenizer).cls, Specials.of(tokenizer).sep, Specials.of(tokenizer).pad}
+    cls, mask = Specials.of(tokenizer).cls, tokenizer.token_to_id("[MASK]")
+    return MaskedBlocks(corpus, batch, 1, cls, mask, special, tokenizer.get_vocab_size())
+
+
+@pytest.mark.parametrize("block", [8, 16, 128])
+def test_each_line_comes_once_an_epoch_as_the_tokenizer_cuts_it(lines, block):
+    texts, tokenizer, files = lines
+    store = line_blocks(lines, block, 10)
+    tokenizer.enable_truncation(block)
+    wanted = {name: Counter(tuple(tokenizer.encode(line).ids) for line in lines_of(texts[name][0])) for name in texts}
+    lengths = {len(line) for counts in wanted.values() for line in counts}
+    assert block == 128 or max(lengths) == block, "some lines are cut"
+    draws = np.arange(4000)
+    drawn, ordinals = store.corpus.drawn(draws)
+    # With exponent 1 each line has the same chance, in whatever text it stands.
+    assert abs((drawn == 0).mean() - 250 / 300) < 0.02
+    rows = store.corpus.blocks(draws)
+    for text, (name, count) in enumerate([("aa", 250), ("bb", 50)]):
+        for epoch in range(2):
+            mine = rows[(drawn == text) & (ordinals // count == epoch)]
+            assert Counter((Specials.of(tokenizer).cls, *row[row != FILLER].tolist()) for row in mine) == wanted[name]
+    every = [len(line) for counts in wanted.values() for line in counts.elements()]
+    assert store.mean_length() == pytest.approx(np.mean(every))
+    assert line_count(files["aa"], tokenizer) == 250
+
+
+def test_a_share_of_each_line_is_hidden(lines):
+    store = line_blocks(lines, 16, 100)
+    special = store.special.nonzero()[0]
+    hidden = words = 0
+    for step in range(60):
+        members = store.members(step)
+        ids, places, truth = store.rows(members)
+        plain = np.concatenate([np.full((100, 1), store.start), store.corpus.blocks(members)], axis=1)
+        real = truth != IGNORE
+        rows = np.arange(100)[:, None]
+        assert np.array_equal(plain[rows, places][real], truth[real]) and not np.isin(truth, special).any()
+        assert (places[~real] == 0).all() and all(len(set(row[row > 0])) == (row > 0).sum() for row in places)
+        assert np.array_equal(ids == FILLER, plain == FILLER)
+        assert np.array_equal(store.targets[members], real.sum(1))
+        hidden, words = hidden + real.sum(), words + (~np.isin(plain, [*special, FILLER])).sum()
+    assert hidden / words == pytest.approx(0.15, abs=0.004)
+
+
+def test_lines_of_a_batch_are_packed(lines):
+    store = line_blocks(lines, 100, 10)
+    members = store.members(3)
+    ids, places, truth = store.rows(members)
+    lengths = (ids != FILLER).sum(1)
+    assert len(set(lengths)) > 2
+    for part, shape in ((members, store.exact_shape(members)), (members[:4], store.static_shape(members[:4], 5))):
+        views = store.views(store.assemble(part, shape), shape)
+        real, count = int(lengths[: len(part)].sum()), len(part)
+        assert views["ids"][:real].tolist() == [number for row in ids[:count] for number in row if number != FILLER]
+        assert views["positions"][:real].tolist() == [place for n in lengths[:count] for place in range(n)]
+        grid = views["ids"][views["cells"]].reshape(shape.batch, shape.length)
+        for row in range(count):
+            assert grid[row, : lengths[row]].tolist() == ids[row, : lengths[row]].tolist()
+        assert views["lengths"].tolist() == [*lengths[:count], *[0] * (shape.batch - count)]
+        # Targets are looked up in the grid, so none may lie beyond its width.
+        assert views["places"].max() < shape.length and np.array_equal(views["truth"][:count], truth[:count])
+
+
+def test_shuffled_lines_keep_their_words_and_ends(lines):
+    plain, shuffled = (line_blocks(lines, 128, 10, shuffled=way).corpus.blocks(np.arange(20)) for way in (False, True))
+    assert np.array_equal(np.sort(plain, axis=1), np.sort(shuffled, axis=1)) and not np.array_equal(plain, shuffled)
+    ends = Specials.of(lines[1]).sep
+    assert np.array_equal(plain == FILLER, shuffled == FILLER) and np.array_equal(plain == ends, shuffled == ends)
+
+
+def test_causal_lines_predict_the_next_word_only(lines):
+    _, tokenizer, files = lines
+    store = CausalBlocks(corpus_maker(tokenizer, True)(files, 127, 1.0, 1), 10, 1, 2)
+    ids, places, truth = store.rows(store.members(0))
+    lengths = (ids != FILLER).sum(1)
+    assert np.array_equal((truth != IGNORE).sum(1), lengths - 1) and places.max() == lengths.max() - 2
+    for row, length in enumerate(lengths):
+        assert truth[row, : length - 1].tolist() == ids[row, 1:length].tolist()

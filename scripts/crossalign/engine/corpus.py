@@ -1,4 +1,5 @@
-"""Running text as blocks of tokens, and blocks as batches: with some tokens hidden, or with the next to predict.
+"""Text as blocks of tokens, cut from running text or one for each line, and blocks as batches: with some tokens
+hidden, or with the next to predict.
 
 Texts are encoded once into files of plain integers, which are mapped, not read; sentences end with the separator.
 Which block comes when, and what is hidden in it, depends on the seed and the step alone, so training goes on exactly
@@ -8,6 +9,7 @@ where it stopped.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossalign.engine.batches import IGNORE, Packed, Shape
+from crossalign.engine.batches import IGNORE, Packed, Shape, round_up, static_tokens
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.tokenizer import mask_token
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 # Sentences encoded at a time, and draws of languages that are made at a time.
 _LINES = 4096
 _DRAWS = 1 << 16
+# What follows a line in a block that it does not fill.
+FILLER = -1
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -88,16 +92,24 @@ class Corpus:
     A text of share q of all tokens is drawn with probability proportional to q ** exponent. Each text is gone through
     in epochs: its tokens, taken as a ring and entered at a new place, are cut into blocks and the blocks shuffled. So
     within an epoch nothing comes twice, and less than one block is left out, another stretch each time.
+
+    `shuffled`: the order of the tokens of a block is lost.
     """
 
-    def __init__(self, files: dict[str, Path], size: int, exponent: float, seed: int) -> None:
+    full = True
+
+    def __init__(self, files: dict[str, Path], size: int, exponent: float, seed: int, shuffled: bool = False) -> None:
         if not files:
             raise UserError("there is no text to train on; give --texts NAME=FILE")
-        self.size, self.seed = size, seed
+        self.size, self.seed, self.shuffled = size, seed, shuffled
         self.names = sorted(files)
-        self.tokens = [_mapped(name, files[name], size) for name in self.names]
+        self.tokens = [mapped(files[name]) for name in self.names]
         self.counts = np.array([len(tokens) for tokens in self.tokens], dtype=np.int64)
-        weights = (self.counts / self.counts.sum()) ** exponent
+        # Blocks of an epoch.
+        self.examples = self._examples()
+        # How much of a text there is counts by its tokens, or by its lines, which differ in length.
+        sizes = self.counts if self.full else self.examples
+        weights = (sizes / sizes.sum()) ** exponent
         self.shares = weights / weights.sum()
         self._bounds = np.cumsum(self.shares)[:-1]
         self._draws: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -111,7 +123,7 @@ class Corpus:
         for text in np.unique(texts):
             rows = np.flatnonzero(texts == text)
             result[rows] = self._read(int(text), ordinals[rows])
-        return result
+        return self._shuffle(result, int(numbers[0])) if self.shuffled else result
 
     def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each draw the number of its text, and how often that text was drawn before."""
@@ -157,15 +169,33 @@ class Corpus:
         uniform = numpy_generator(self.seed, "texts", chunk).random(_DRAWS)
         return np.searchsorted(self._bounds, uniform, side="right")
 
+    def mean_length(self) -> float:
+        """Tokens of a block without its start, on average over an epoch."""
+        return self.size
+
+    def _examples(self) -> np.ndarray:
+        for name, count in zip(self.names, self.counts, strict=True):
+            if count < self.size:
+                raise UserError(f"text '{name}' has {count} tokens, less than one block of {self.size}; give more text")
+        return self.counts // self.size
+
     def _read(self, text: int, ordinals: np.ndarray) -> np.ndarray:
-        per_epoch = self.counts[text] // self.size
-        starts = np.empty(len(ordinals), dtype=np.int64)
+        firsts, numbers = self._drawn_blocks(text, ordinals)
+        places = (firsts[:, None] + numbers[:, None] * self.size + np.arange(self.size)) % self.counts[text]
+        return self.tokens[text][places]
+
+    def _shuffle(self, blocks: np.ndarray, number: int) -> np.ndarray:
+        return numpy_generator(self.seed, "order", number).permuted(blocks, axis=1)
+
+    def _drawn_blocks(self, text: int, ordinals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the epochs of these draws enter the text, and the numbers of their blocks."""
+        per_epoch = int(self.examples[text])
+        firsts, numbers = np.empty((2, len(ordinals)), dtype=np.int64)
         for epoch in np.unique(ordinals // per_epoch):
             rows = np.flatnonzero(ordinals // per_epoch == epoch)
-            first, order = self._epoch(text, int(epoch), int(per_epoch))
-            starts[rows] = first + order[ordinals[rows] % per_epoch] * self.size
-        places = (starts[:, None] + np.arange(self.size)) % self.counts[text]
-        return self.tokens[text][places]
+            firsts[rows], order = self._epoch(text, int(epoch), per_epoch)
+            numbers[rows] = order[ordinals[rows] % per_epoch]
+        return firsts, numbers
 
     def _epoch(self, text: int, epoch: int, blocks: int) -> tuple[int, np.ndarray]:
         key = (text, epoch)
@@ -177,11 +207,51 @@ class Corpus:
         return self._epochs[key]
 
 
-class ShuffledCorpus(Corpus):
-    """The same blocks, with the order of their tokens lost."""
+class Lines(Corpus):
+    """A block for each line: its tokens, cut if there are too many, the separator, and filler.
 
-    def blocks(self, numbers: np.ndarray) -> np.ndarray:
-        return numpy_generator(self.seed, "order", int(numbers[0])).permuted(super().blocks(numbers), axis=1)
+    So do language-modelling scripts read a text line by line. Within an epoch each line comes once.
+    """
+
+    full = False
+
+    def __init__(
+        self, files: dict[str, Path], size: int, exponent: float, seed: int, shuffled: bool = False, *, end: int
+    ) -> None:
+        self.end = end
+        super().__init__(files, size, exponent, seed, shuffled)
+
+    def mean_length(self) -> float:
+        spans = [np.diff(ends, prepend=-1).clip(max=self.size) for ends in self._ends]
+        return float(sum(span.sum() for span in spans) / self.examples.sum())
+
+    def _examples(self) -> np.ndarray:
+        self._ends = [np.flatnonzero(tokens == self.end) for tokens in self.tokens]
+        return np.array([len(ends) for ends in self._ends], dtype=np.int64)
+
+    def _read(self, text: int, ordinals: np.ndarray) -> np.ndarray:
+        ends, (_, numbers) = self._ends[text], self._drawn_blocks(text, ordinals)
+        starts = np.where(numbers > 0, ends[numbers - 1] + 1, 0)
+        lengths = np.minimum(ends[numbers] - starts, self.size - 1)[:, None]
+        within = np.arange(self.size)
+        tokens = self.tokens[text][np.minimum(starts[:, None] + within, self.counts[text] - 1)].astype(np.int64)
+        return np.where(within < lengths, tokens, np.where(within == lengths, self.end, FILLER))
+
+    def _shuffle(self, blocks: np.ndarray, number: int) -> np.ndarray:
+        keys = numpy_generator(self.seed, "order", number).random(blocks.shape)
+        # The separator and the filler stay behind the words.
+        keys += np.where(blocks == FILLER, 2, blocks == self.end)
+        return np.take_along_axis(blocks, np.argsort(keys, axis=1), axis=1)
+
+
+def corpus_maker(tokenizer: Tokenizer, line_by_line: bool) -> Callable[..., Corpus]:
+    """How texts become blocks."""
+    return partial(Lines, end=Specials.of(tokenizer).sep) if line_by_line else Corpus
+
+
+def line_count(path: Path, tokenizer: Tokenizer) -> int:
+    """The lines of an encoded text."""
+    return int((mapped(path) == Specials.of(tokenizer).sep).sum())
 
 
 def token_count(path: Path) -> int:
@@ -193,11 +263,9 @@ def _kind(path: Path) -> np.dtype:
     return np.dtype("<u2" if path.suffix == ".uint16" else "<u4")
 
 
-def _mapped(name: str, path: Path, size: int) -> np.ndarray:
-    kind, count = _kind(path), token_count(path)
-    if count < size:
-        raise UserError(f"text '{name}' has {count} tokens, less than one block of {size}; give more text")
-    return np.memmap(path, dtype=kind, mode="r", shape=(count,))
+def mapped(path: Path) -> np.ndarray:
+    """The tokens of an encoded text, not read yet."""
+    return np.memmap(path, dtype=_kind(path), mode="r", shape=(token_count(path),))
 
 
 # Shares of the hidden tokens that become the mask token and a random token; the rest stays (BERT, section 3.1).
@@ -217,8 +285,9 @@ class _Column:
 class Blocks(Packed):
     """What the engine expects of a store, over an endless corpus: example n belongs to step n // batch.
 
-    A block is the start token and `block` - 1 tokens of running text; `predicted` of its tokens have a target. When
-    several processes share a step (`world`), each has an even part of the batch, in the order of their `rank`.
+    A block is the start token and `block` - 1 tokens of a text, or fewer if it is a line; at most `predicted` of its
+    tokens have a target. When several processes share a step (`world`), each has an even part of the batch, in the
+    order of their `rank`.
     """
 
     predicted: int
@@ -229,7 +298,7 @@ class Blocks(Packed):
         self.corpus, self.batch, self.start, self.seed = corpus, batch, start, seed
         self.block, self.position_offset = corpus.size + 1, position_offset
         self.rank, self.world = rank, world
-        self.lengths = _Column(lambda members: np.full(len(members), self.block, dtype=np.int64))
+        self.lengths = _Column(self._lengths)
         self.targets = _Column(lambda members: (self.rows(members)[2] != IGNORE).sum(1))
         self._step: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
 
@@ -237,6 +306,10 @@ class Blocks(Packed):
         """The examples of a step that are this process's."""
         part = self.batch // self.world
         return step * self.batch + self.rank * part + np.arange(part)
+
+    def mean_length(self) -> float:
+        """Tokens of a block, on average over an epoch."""
+        return 1 + self.corpus.mean_length()
 
     def rows(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Tokens (n, block), places to predict (n, predicted) and what stands there, of examples of one step."""
@@ -258,23 +331,32 @@ class Blocks(Packed):
     # ---- what the engine asks of a store ------------------------------------------------------------------------
 
     def exact_shape(self, members: np.ndarray) -> Shape:
-        """All blocks are full: the shape depends on their number only."""
-        return Shape(len(members), len(members) * self.block, self.block, 0)
+        """The smallest shape that holds these examples."""
+        lengths = self.lengths[members]
+        return Shape(len(members), int(lengths.sum()), int(lengths.max()), 0)
 
     def static_shape(self, members: np.ndarray, batch: int) -> Shape:
-        """A piece may be one block smaller than the others when a batch is split; it then has missing rows."""
-        exact = self.exact_shape(np.empty(batch, dtype=np.int64))
-        return Shape(exact.batch, exact.tokens, exact.length, 0, filled=len(members) < batch)
+        """A shape out of a small set that holds these examples; of full blocks there is one.
+
+        A piece may be one block smaller than the others when a batch is split; it then has missing rows.
+        """
+        if self.corpus.full:
+            return Shape(batch, batch * self.block, self.block, 0, filled=len(members) < batch)
+        exact = self.exact_shape(members)
+        return Shape(batch, static_tokens(exact.tokens), round_up(exact.length, 64), 0, filled=True)
 
     def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
         vector = np.zeros(self.vector_size(shape), dtype=np.int64)
         views = self.views(vector, shape)
         ids, places, truth = self.rows(members)
-        count, tokens = len(members), ids.size
-        views["ids"][:tokens] = ids.reshape(-1)
-        views["positions"][:tokens] = np.tile(np.arange(self.block) + self.position_offset, count)
-        views["rows"][:tokens] = views["cells"][:tokens] = np.arange(tokens)
-        views["lengths"][:count] = self.block
+        count, lengths = len(members), self.lengths[members]
+        row, within = np.nonzero(np.arange(self.block) < lengths[:, None])
+        tokens, cell = len(row), row * shape.length + within
+        views["ids"][:tokens] = ids[row, within]
+        views["positions"][:tokens] = within + self.position_offset
+        views["rows"][:tokens] = cell
+        views["cells"][cell] = np.arange(tokens)
+        views["lengths"][:count] = lengths
         views["split"][:] = split
         views["places"][:count] = places
         views["truth"][:] = IGNORE
@@ -283,6 +365,11 @@ class Blocks(Packed):
             views["share"][:] = self._share(int(members[0]) // self.batch)
         return vector
 
+    def _lengths(self, members: np.ndarray) -> np.ndarray:
+        if self.corpus.full:
+            return np.full(len(members), self.block, dtype=np.int64)
+        return (self.rows(members)[0] != FILLER).sum(1)
+
     def _share(self, step: int) -> tuple[int, int]:
         """Targets of this process and of all."""
         counts = (self._whole(step)[2] != IGNORE).sum(1)
@@ -290,8 +377,9 @@ class Blocks(Packed):
         return int(counts[self.rank * part : (self.rank + 1) * part].sum()), int(counts.sum())
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        for name in ("ids", "positions", "rows", "cells"):
+        for name in ("ids", "positions", "rows"):
             yield name, (shape.tokens,)
+        yield "cells", (shape.batch * shape.length,)
         yield "lengths", (shape.batch,)
         yield "split", (2,)
         yield "places", (shape.batch, self.predicted)
@@ -310,7 +398,8 @@ class MaskedBlocks(Blocks):
         super().__init__(corpus, batch, seed, start, **place)
         if not 0 < share < 1:
             raise UserError(f"a share of {share} hidden tokens is not between 0 and 1")
-        self.predicted = max(1, round(share * self.block))
+        # Of lines sometimes one more than the share, as it is met on average.
+        self.share, self.predicted = share, max(1, (round if corpus.full else math.ceil)(share * self.block))
         self.mask = mask
         self.special = np.zeros(vocabulary, dtype=bool)
         self.special[sorted(specials)] = True
@@ -320,9 +409,15 @@ class MaskedBlocks(Blocks):
         generator = numpy_generator(self.seed, "masking", step)
         # The places with the smallest numbers are hidden; special tokens never are, as long as there are others.
         numbers = generator.random(ids.shape, dtype=np.float32)
-        numbers[self.special[ids]] = 2
-        places = np.sort(np.argpartition(numbers, self.predicted - 1, axis=1)[:, : self.predicted], axis=1)
+        numbers[self.special[ids] | (ids == FILLER)] = 2
         rows = np.arange(self.batch)[:, None]
+        places = np.argpartition(numbers, self.predicted - 1, axis=1)[:, : self.predicted]
+        if not self.corpus.full:
+            # Of a line as large a share on average; 0 is the start token, which is never hidden.
+            most = np.floor(self.share * (numbers < 2).sum(1) + generator.random(self.batch))
+            rank = np.argsort(np.argsort(numbers[rows, places], axis=1), axis=1)
+            places[rank >= most[:, None]] = 0
+        places.sort(axis=1)
         truth = ids[rows, places]
         real = ~self.special[truth]
         fate = generator.random(places.shape)
@@ -340,7 +435,9 @@ class CausalBlocks(Blocks):
         return self.block - 1
 
     def _prepare(self, ids: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return ids, np.broadcast_to(np.arange(self.block - 1), (len(ids), self.block - 1)), ids[:, 1:]
+        truth = ids[:, 1:]
+        real = truth != FILLER
+        return ids, np.where(real, np.arange(self.block - 1), 0), np.where(real, truth, IGNORE)
 
 
 def block_maker(config: EncoderConfig, tokenizer: Tokenizer, share: float) -> tuple[Callable[..., Blocks], set[int]]:

@@ -32,7 +32,9 @@ class Embeddings(nn.Module):
         self.norm = None if config.family == XLMR_XL else nn.LayerNorm(config.hidden, config.eps)
 
     def forward(self, ids: Tensor, positions: Tensor, types: Tensor | None, dropout: float) -> Tensor:
-        segment = self.segment.weight[0] if types is None else self.segment(types)
+        # With one kind of segment, as in RoBERTa, a vocabulary that tells two texts apart makes no difference.
+        one = types is None or len(self.segment.weight) == 1
+        segment = self.segment.weight[0] if one else self.segment(types)
         least = torch.promote_types(segment.dtype, torch.float32)  # fp64 stays: tests of gradients need it
         x = self.word(ids).to(least) + segment.to(least) + self.position(positions).to(least)
         return ops.drop(x if self.norm is None else ops.layer_norm(x, self.norm), dropout)

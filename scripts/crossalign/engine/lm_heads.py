@@ -97,6 +97,9 @@ def word_loss(x: Tensor, words: Tensor, bias: Tensor | None, targets: Tensor) ->
 
     Products run in the precision of x, sums in fp32. Where nothing counts the loss is 0.
     """
+    if not torch.is_grad_enabled():
+        # Or the gradients of the table would be computed along with the loss.
+        words, bias = words.detach(), None if bias is None else bias.detach()
     with torch.autocast(x.device.type, enabled=False):
         return _WordLoss.apply(x, words, bias, targets)
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
-from crossalign.engine.corpus import Blocks, Corpus, ShuffledCorpus, block_maker
+from crossalign.engine.corpus import Blocks, Corpus, block_maker, corpus_maker
 from crossalign.engine.device import Team
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import fingerprint
@@ -44,24 +44,26 @@ _PLATEAU = 0.1
 class DevLoss:
     """Mean loss per target of each text and of all together.
 
-    `blocks(corpus, batch, seed)` makes the blocks as in training; the seed here is always the same.
+    `corpora(files, size, exponent, seed, shuffled)` and `blocks(corpus, batch, seed)` make the blocks as in training;
+    the seed here is always the same.
     """
 
     def __init__(
         self,
         files: dict[str, Path],
         size: int,
+        corpora: Callable[..., Corpus],
         blocks: Callable[[Corpus, int, int], Blocks],
-        kind: type[Corpus] = Corpus,
+        shuffled: bool = False,
     ) -> None:
         self.stores: dict[str, Blocks] = {}
         for name in sorted(files):
             try:
-                corpus = kind({name: files[name]}, size, 1.0, 0)
+                corpus = corpora({name: files[name]}, size, 1.0, 0, shuffled)
             except UserError as error:
                 raise UserError(f"--dev {error}") from None
             # All blocks are one batch, so that each comes once.
-            count = int(min(corpus.counts[0], _MOST) // size)
+            count = int(min(corpus.examples[0], _MOST // corpus.mean_length()))
             self.stores[name] = blocks(corpus, count, 0)
 
     def __bool__(self) -> bool:
@@ -131,12 +133,13 @@ class Pretraining:
         self.team = team or Team()
         self.team.part(settings.batch)
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
-        self.corpus = Corpus(files, settings.block - 1, settings.exponent, settings.seed)
+        corpora = corpus_maker(tokenizer, settings.line_by_line)
+        self.corpus = corpora(files, settings.block - 1, settings.exponent, settings.seed)
         blocks, leave_out = block_maker(config, tokenizer, settings.masking)
         self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
         self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
-        self.dev = DevLoss(dev or {}, settings.block - 1, blocks)
-        self._shuffled_dev = DevLoss(dev or {}, settings.block - 1, blocks, ShuffledCorpus)
+        self.dev = DevLoss(dev or {}, settings.block - 1, corpora, blocks)
+        self._shuffled_dev = DevLoss(dev or {}, settings.block - 1, corpora, blocks, shuffled=True)
         self._set_dropout()
         self.engine = self._make_engine()
         corpus = self.corpus
@@ -226,7 +229,7 @@ class Pretraining:
         self._wait()
         self._check(0)
         if steady is not None and len(left) > 1:
-            tokens = (len(left) - 1) * settings.batch * settings.block
+            tokens = (len(left) - 1) * settings.batch * self.store.mean_length()
             self.tokens_per_second = tokens / (time.monotonic() - steady - paused)
         if self.saver.cut:
             # Scored are the start, every so many steps, and the end, which the cut stands for.

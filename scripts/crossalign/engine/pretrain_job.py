@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from crossalign.engine.checkpoints import Saving
-from crossalign.engine.corpus import encode_texts, token_count
+from crossalign.engine.corpus import encode_texts, line_count, token_count
 from crossalign.engine.device import Team
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_language_model, save_language_model
@@ -198,7 +198,7 @@ def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = N
         )
         settings = job.settings
         if job.epochs is not None:
-            settings = replace(settings, steps=steps_of(job.epochs, files, settings))
+            settings = replace(settings, steps=steps_of(job.epochs, files, settings, start.tokenizer))
         training = Pretraining(
             start.encoder, start.head, start.tokenizer, files, settings, device, job.checkpoints, job.code_hash,
             job.saving, start.identity, dev=dev, team=team,
@@ -218,12 +218,15 @@ def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = N
     return report
 
 
-def steps_of(epochs: float, files: dict[str, Path], settings: PretrainSettings) -> int:
-    """The steps in which as many tokens are seen as the texts have in so many epochs."""
+def steps_of(epochs: float, files: dict[str, Path], settings: PretrainSettings, tokenizer: Tokenizer) -> int:
+    """The steps in which as many lines, or else tokens, are seen as the texts have in so many epochs."""
     if epochs <= 0:
         raise UserError(f"--epochs {epochs} is not positive")
-    tokens = sum(token_count(path) for path in files.values())
-    return max(1, math.ceil(epochs * tokens / (settings.batch * (settings.block - 1))))
+    if settings.line_by_line:
+        whole, step = sum(line_count(path, tokenizer) for path in files.values()), settings.batch
+    else:
+        whole, step = sum(map(token_count, files.values())), settings.batch * (settings.block - 1)
+    return max(1, math.ceil(epochs * whole / step))
 
 
 def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str, Any]:
@@ -241,7 +244,7 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
             name: {"tokens": int(count), "share": round(float(share), 4)}
             for name, count, share in zip(corpus.names, corpus.counts, corpus.shares, strict=True)
         },
-        "tokens_seen": training.progress.step * settings.batch * settings.block,
+        "tokens_seen": round(training.progress.step * settings.batch * training.store.mean_length()),
         # What knowing frequencies alone would give.
         "unigram_entropy": round(training.unigram_entropy, 4),
         "loss": training.curve(),

@@ -36,6 +36,9 @@ class PretrainSettings(Checked):
     steps: int = setting("training steps", **POSITIVE)
     batch: int = setting("blocks per step", 256, **POSITIVE)
     block: int = setting("sub-words per block, which is one training example", 128, ge=8)
+    line_by_line: bool = setting(
+        "whether each line is a block of its own, cut if it is too long; else blocks are cut from running text", False
+    )
     learning_rate: float = setting("highest learning rate", 5e-4, **RATE)
     warmup: float = setting("share of the steps in which the learning rate rises", 0.06, **SHARE)
     schedule: Schedule = setting("what the learning rate does after the warm-up", "linear")
