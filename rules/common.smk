@@ -61,7 +61,7 @@ from crossalign.catalog.params import (
 )
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import known_models
-from crossalign.catalog.trained_models import is_long, trained_model, trained_models, trained_vocabularies
+from crossalign.catalog.trained_models import is_long, stand_ins, trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing_message
 from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code

@@ -31,6 +31,7 @@ rule make_verdicts:
         program=program("make_verdicts.py"),
         code_hash=claims_code("make_verdicts.py"),
         reasons=config.get("reasons") or {},
+        stand_ins=sorted(stand_ins(config)),  # claims about them are not judged
         results=lambda wildcards, input: parent(input.config),
     shell:
         "{params.program} --config {input.config:q} --results {params.results:q} --out {output.numbers:q}"

@@ -91,7 +91,8 @@ def main() -> None:
             kept[held_out] += 1
         if not all(kept):
             raise UserError(
-                f"{args.source[0]}: {kept[0]} sentences for training, {kept[1]} held out; change --dev-share"
+                f"{args.source[0]}: {kept[0]} sentences for training, {kept[1]} held out; "
+                "each needs at least one: give a longer text"
             )
     part_report(report, kept[0], "dev").write(report_path(args.out_train))
     part_report(report, kept[1], "train").write(report_path(args.out_dev))

@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 
 from crossalign.catalog.config import ROOT, merged
-from crossalign.catalog.studied import backend_of, model_name, registered
+from crossalign.catalog.studied import backend_of, is_taken, model_name, registered
 from crossalign.catalog.trained_models import trained_models
 from crossalign.fetch.models import look_at
 from crossalign.fetch.retry import RetryPolicy
@@ -55,13 +55,13 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
         names = [file.name for file in folder.iterdir()]
         # Relative where it can be: a project that moves keeps its results.
         place = source if folder.is_absolute() else os.path.relpath(folder.resolve(), ROOT)
-        name = model_name(str(folder.resolve()))
+        name = free_name(config, source, str(folder.resolve()))
         return name, {"folder": place} | shape(source, folder, names, backend_of(config, name))
     if source in {**registered(), **trained_models(config)}:
         return source, {}
     if not (found := REPOSITORY.fullmatch(source)):
         raise UserError(f"MODEL {source}: no such folder, and no repository of the hub, which is owner/name")
-    name = model_name(found["hub"])
+    name = free_name(config, source, found["hub"], found["hub"].replace("/", "-"))
     downloads = config["downloads"]
     mirror = downloads["mirror"] and Mirror(downloads["mirror"], downloads["mirror_checksums"] == "mirror")
     place = Settings(
@@ -71,6 +71,20 @@ def resolved(source: str, config: dict) -> tuple[str, dict]:
     commit, names = look_at(name, found["hub"], found["revision"] or "main", place)
     entry = {"hub": found["hub"], "revision": commit}
     return name, entry | shape(source, place.downloads / "models" / name, names, backend_of(config, name))
+
+
+def free_name(config: dict, source: str, *choices: str) -> str:
+    """The model name made of the first of some choices that no model trained here has."""
+    names = [name for choice in choices if (name := model_name(choice))]
+    if not names:
+        raise UserError(
+            f"MODEL {source}: a model is named after its folder, by the letters a-z and digits, and there are none; "
+            "rename the folder"
+        )
+    for name in names:
+        if not is_taken(config, name):
+            return name
+    raise UserError(f"MODEL {source}: '{names[0]}' means a model that is trained here; rename the folder")
 
 
 def shape(source: str, folder: Path, names: list[str], backend: str) -> dict:

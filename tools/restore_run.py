@@ -16,6 +16,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
+from crossalign.catalog.addresses import parse
 from crossalign.catalog.config import load
 from crossalign.results.frames import score_files
 from crossalign.runtime.errors import UserError, run_main
@@ -41,12 +42,17 @@ def parse_args() -> Namespace:
 
 
 def read_scores(files: list[Path]) -> pd.DataFrame:
-    """The scores of all files; no model may be in two of them."""
+    """The scores of all files; no model may be in two of them. Addresses become folders: nothing else may pass."""
     frames = []
     for file in files:
         if not file.is_file():
             raise UserError(f"{file} is not there")
         frame = pd.read_parquet(file)
+        for address in frame["address"].unique():
+            try:
+                parse(str(address))
+            except UserError as error:
+                raise UserError(f"{file}: {error}") from None
         known = {address for earlier in frames for address in earlier["address"]}
         if both := sorted(known & set(frame["address"])):
             raise UserError(f"{file}: an earlier file has {both[0]}, too")

@@ -37,7 +37,8 @@ BAD = [
     ("adjustment.betas", [0.9, 1], ["adjustment.betas[1]: 1", "below 1"]),
     ("pretrain.models.scale-post.residual_scaling", "on", ["scale-post.residual_scaling: 'on'", "ResScale"]),
     ("pretrain.models.scale-post.attention_dropout", 1, ["attention_dropout: 1", "or null", "null: as dropout"]),
-    ("pretrain.models.Big", {}, ["pretrain.models: 'Big' is not allowed as a key"]),
+    ("pretrain.models.Big", {}, ["pretrain.models: 'Big' is not allowed as a key; expected mono-*, or a name of the"]),
+    ("align-predict.lacking.sources", {"qa": ["en"]}, ["'qa' is not allowed as a key; expected 'parsing', 'pos' or"]),
     # Keys of earlier versions.
     ("own_models", {}, ["own_models: this key has moved; write pretrain.models"]),
     ("mlm.monolingual", {}, ["mlm.monolingual: this key has moved", "pretrain.models.mono-*"]),

@@ -209,7 +209,7 @@ def test_text_and_its_latin_copy_hold_out_the_same_lines(run, put, tmp_path):
     ranks = [[sorted(lengths).index(length) for length in lengths] for _, lengths in sizes]
     assert ranks[0] == ranks[1]
     options = f"--out-train {tmp_path}/a/t.txt --out-dev {tmp_path}/a/d.txt --format lines --lang ug --dev-share 0.0001"
-    run("text", options, source, refused="0 held out; change --dev-share")
+    run("text", options, source, refused="0 held out; each needs at least one: give a longer text")
     assert not list((tmp_path / "a").iterdir())
 
 
@@ -232,7 +232,13 @@ def test_parallel(run, put, tmp_path):
     run("parallel", "--format extension --lang fr --rows 1", table, out)
     assert out.read_text(encoding="utf-8") == "C'est bon.\n"
     assert validate("parallel", out) == 1
-    run("parallel", "--format extension --lang fr", table, out, refused="2 rows, but 10000 are asked for")
+    run(
+        "parallel",
+        "--format extension --lang fr",
+        table,
+        out,
+        refused="2 rows, but 10000 are asked for .anc.sentences of",
+    )
     run("parallel", "--format pud --lang fr", put("test.conllu", TREE.format(1) + TREE.format(2)), out)
     assert out.read_text(encoding="utf-8") == "w1 x\nw2 x\n"
 

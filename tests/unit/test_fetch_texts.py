@@ -5,6 +5,7 @@ import io
 import json
 import lzma
 import tarfile
+import zipfile
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from crossalign.fetch.listing import missing, missing_message
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.register import Dataset, check_url
 from crossalign.fetch.sources import Mirror, obtain
-from crossalign.fetch.texts import parse_texts
+from crossalign.fetch.texts import TextSource, parse_texts
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
@@ -143,6 +144,27 @@ def test_what_cannot_be_read_is_named(web, place, archive):
     assert not (place.downloads / "text/open/x_en.txt").exists()
 
 
+def test_a_catalogue_that_is_cut_off_and_an_unknown_encoding_are_told(tmp_path):
+    file = tmp_path / "a.mo"
+    file.write_bytes(b"\xde\x12\x04\x95" + bytes(10))
+    with pytest.raises(UserError, match=r"a.mo: a.mo cannot be read as gettext: unpack_from requires"):
+        list(TextSource("https://e.org/a.mo", "gettext").lines(file))
+    with pytest.raises(UserError, match=r"a.mo cannot be read as lines: unknown encoding: nonsense"):
+        list(TextSource("https://e.org/a.mo", "lines", encoding="nonsense").lines(file))
+
+
+def test_a_zip_that_is_packed_in_an_unknown_way_is_told(tmp_path):
+    file = tmp_path / "a.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.txt", "text")
+    data = bytearray(file.read_bytes())
+    # The method, in the header of the file and in the list at the end.
+    data[8] = data[data.index(b"PK\1\2") + 10] = 99
+    file.write_bytes(data)
+    with pytest.raises(UserError, match=r"a.zip: cannot be unpacked here: .*not supported"):
+        list(TextSource("https://e.org/a.zip", "lines").lines(file))
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -151,6 +173,8 @@ def test_what_cannot_be_read_is_named(web, place, archive):
         ("text:https://e.org/a.tar.gz#lines?file=*", "unknown file; known are option, files"),
         ("text:https://e.org/a.tar.gz#lines?words=ten", "invalid literal"),
         ("text:https://e.org/a.tar.gz#lines?files", "bad query field"),
+        ("text:https://e.org/a.tar.gz#lines?encoding=nonsense", "unknown encoding: nonsense"),
+        ("text:https://e.org/a.tar.gz#lines?encoding=rot13", "'rot13' is not a text encoding"),
         ("text:http://e.org/a.tar.gz#lines", "plain http"),
         ("text:hub://datasets/a/b/c.txt#lines", "text comes from https"),
         ("text:https://e.org/../a.txt#lines", "must be relative"),

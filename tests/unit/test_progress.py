@@ -76,6 +76,7 @@ def test_rules_count_by_their_own_seconds_and_unseen_ones_in_proportion():
 
 def test_times_are_for_people_and_never_exact():
     times = {1: "1 second", 62: "62 seconds", 240: "4 minutes", 5000: "83 minutes", 14400: "4 hours", 2.6e5: "3 days"}
+    times |= {5380: "90 minutes", 5400: "2 hours"}
     assert {seconds: duration(seconds) for seconds in times} == times
     assert list(map(time_left, (None, 20, 50, 245))) == [
         "time left not known yet",
@@ -177,6 +178,8 @@ LATIN = POS | {"preset": "unseen-parsing", "source": "ug_udt+latn", "init": "ref
 ADJUSTED = LATIN | {"model": "mbert+adjust-hi-30k-avg-all", "preset": "adjust-nli", "source": "multinli_en"}
 ADJUSTED |= {"init": "continual"}
 TRIAL = POS | {"preset": "parsing", "source": "en_ewt", "init": "grid-16-2.5e-5"}
+BOTH = POS | {"init": "grid-16-2e-5-random-1-2"}
+SCOPED = ADJUSTED | {"init": "continual-both"}
 GERMAN = POS | {"model": "mono-gsw", "preset": "ner", "source": "wikiann_de", "init": "ref"}
 WOLOF = {"preset": "unseen-parsing", "source": "wo_wtb", "seed": "1"}
 MLM = {"base": "mbert", "adaptation": "mlm-ug+latn"}
@@ -191,6 +194,12 @@ ALL_AGAIN = "comparing languages in mBERT fine-tuned for NER on English, all lay
         ("finetune", LATIN, "fine-tuning parsing on Uyghur in Latin script (mBERT)"),
         ("finetune", ADJUSTED, "fine-tuning NLI on English, continual (mBERT adjusted to Hindi)"),
         ("finetune_random", TRIAL, "fine-tuning parsing on English, batch 16, learning rate 2.5e-5 (mBERT)"),
+        (
+            "finetune_random",
+            BOTH,
+            "fine-tuning POS on Russian, layers 1-2 re-initialised, batch 16, learning rate 2e-5 (mBERT)",
+        ),
+        ("finetune", SCOPED, "fine-tuning NLI on English, continual (mBERT adjusted to Hindi)"),
         ("evaluate", GERMAN, "testing NER learnt on German (monolingual model of Swiss German)"),
         ("train_bilstm", WOLOF, "training parsing on Wolof (BiLSTM)"),
         ("prepare_trees", {"name": "ru_gsd", "split": "train"}, "preparing treebank ru_gsd (train)"),
@@ -518,3 +527,21 @@ def test_the_last_look_waits_for_the_maker_which_is_no_job_and_of_low_priority(l
     assert early.finish() and early.page.read_text() == "none 19"
     assert os.nice(0) < 19
     assert not look("time.sleep(600)", begin=False).finish(patience=0.1)
+
+
+def test_the_last_look_begins_again_when_the_maker_at_work_has_not_seen_everything(look):
+    body = "time.sleep(0.2); open(out, 'w').write(str(os.getpid()))"
+    early = look(body)
+    first = early.process
+    early.want()
+    assert early.finish() and not early.wanted
+    assert early.page.read_text() not in ("", str(first.pid))
+    # One that has seen everything is waited for, and no other is started.
+    early = look(body)
+    first = early.process
+    assert early.finish() and early.page.read_text() == str(first.pid)
+    # One that does not end is left alone.
+    early = look("time.sleep(600)")
+    first = early.process
+    early.want()
+    assert not early.finish(patience=0.1) and early.process is first

@@ -1,6 +1,7 @@
 """A study: which layers, models and sets it means, what its items need, and what its claims say of made-up models."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from crossalign.analysis.distances import Panel
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.config import check
 from crossalign.catalog.inputs import Inputs
-from crossalign.catalog.studied import known_models, layer_sets, model_name
+from crossalign.catalog.studied import known_models, layer_sets, model_folder, model_name, shape_of, wrong_models
 from crossalign.papers import all_of, make
 from crossalign.papers.all_claims import judge_run
 from crossalign.papers.all_items import catalog_of
@@ -20,6 +21,7 @@ from crossalign.papers.common.draw import draw
 from crossalign.papers.common.table import write_csv
 from crossalign.papers.study.tables import origin
 from crossalign.plan.jobs import planned
+from crossalign.results.measured import measured_model
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
 
@@ -140,6 +142,18 @@ def test_unseen_languages_are_tested_on_their_own_treebanks(made):
         ({"models": {"a": {"folder": "docs"}}}, "study.models.a.folder: docs has no config.json"),
         ({"models": {"a": {"hub": "own/a", "revision": "main"}}}, "study.models.a: 'layers' is missing"),
         ({"models": {"A B": {"folder": "x"}}}, "study.models: 'A B' is not allowed as a key"),
+        (
+            {"models": {"модель": {"folder": "x"}}},
+            "'модель' is not allowed as a key; expected a name of the letters a-z",
+        ),
+        (
+            {"models": {"mono-x": {"folder": "docs"}}},
+            "study.models.mono-x: 'mono-x' means a model that is trained here",
+        ),
+        (
+            {"models": {"bilstm": {"hub": "own/bilstm", "revision": "main"}}},
+            "'bilstm' means a model that is trained here",
+        ),
         ({"models": {"a": {"folder": "-x"}}}, "expected a path without braces"),
         ({"languages": ["de"]}, "study.languages: 'en' is missing"),
         ({"unseen": ["de"]}, "study.unseen: 'de' stands among study.languages too"),
@@ -154,6 +168,30 @@ def test_a_config_that_cannot_be_studied(root, changes, told):
     with pytest.raises(UserError) as error:
         check(config)
     assert told in str(error.value)
+
+
+def test_a_pretrained_model_is_studied_by_its_name_alone(root):
+    config = study_config(root, models={"scale-post": {}})
+    config["anc"]["norm_models"] = "pretrain"
+    assert list(wrong_models(config)) == []
+    config["study"]["models"]["scale-post"] = {"folder": "resources/demo/models/mbert"}
+    assert [problem.partition(";")[0] for problem in wrong_models(config)] == [
+        "study.models.scale-post: 'scale-post' means a model that is trained here"
+    ]
+
+
+def test_a_folder_of_the_config_is_found_from_anywhere(root, tmp_path, monkeypatch):
+    """Snakemake's --directory changes the working folder; the numbers of the register are those of another model."""
+    monkeypatch.chdir(tmp_path)
+    config = study_config(root)
+    assert model_folder(config, "mbert") == root / "resources/demo/models/mbert"
+    assert measured_model(config, "mbert")["neurons_per_layer"] == 64
+    assert (tmp_path / Inputs(catalog_of(config)).model(Base("mbert"))[0]).is_file()
+    # Of a model without numbers in its entry the planner reads them from there.
+    config["study"]["models"]["mbert"] = {"folder": "resources/demo/models/mbert"}
+    assert shape_of(config, "mbert") == {"layers": 12, "neurons": 64}
+    # What a run fetches lies where the run is.
+    assert model_folder(config, "deep-model-270m") == Path("resources/downloads/models/deep-model-270m")
 
 
 def test_names_of_models():

@@ -104,6 +104,30 @@ def test_two_models_of_one_name(root, resolve):
     assert message == "MODEL mbert: another model is called 'mbert' too; rename one of the folders"
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("mono-small", "'mono-small' means a model that is trained here; rename the folder"),
+        ("BiLSTM", "'bilstm' means a model that is trained here; rename the folder"),
+        ("модель", "a model is named after its folder, by the letters a-z and digits, and there are none"),
+    ],
+)
+def test_folders_whose_name_cannot_be_taken(resolve, tmp_path, name, told):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(BERT), encoding="utf-8")
+    message = resolve(folder)
+    assert isinstance(message, str) and message.startswith(f"MODEL {folder}: {told}")
+
+
+def test_a_repository_whose_name_is_taken_is_called_by_its_owner_too(web, resolve, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", web.url)
+    files = {"config.json": json.dumps(BERT).encode(), "tokenizer.json": b"{}", "model.safetensors": b"weights"}
+    web.publish("models", "own/mono-bert", ONE, files, ("main",))
+    assert list(resolve("own/mono-bert")["study"]["models"]) == ["own-mono-bert"]
+
+
 def test_words_with_unknown_letters_and_shared_pieces():
     texts = {"en": [["the", "cat", "sat"]], "xx": [["the", "catx", "кот", "."]]}
     found = audit(bert_tokenizer(), texts, "en")

@@ -131,7 +131,9 @@ def describe(schema: dict, place: tuple, error: dict) -> str:
         known = {name for one in choices(schema, find(schema, outer)[0]) for name in one.get("properties", ())}
         return f"{key_of(outer)}: unknown key '{last}'{suggestion(last, sorted(known))}"
     if error["loc"][-1] == "[key]":
-        return f"{key_of(outer)}: '{last}' is not allowed as a key; expected {values(schema, find(schema, outer)[0])}"
+        return (
+            f"{key_of(outer)}: '{last}' is not allowed as a key; expected {keys(schema, find(schema, outer)[0], error)}"
+        )
     node, meaning = find(schema, place)
     expected = values(schema, node) + ("" if "title" in node else REASONS.get(error["type"], ""))
     return f"{key}: {error['input']!r} is not allowed; expected {expected} ({meaning})"
@@ -187,6 +189,14 @@ def values(schema: dict, node: dict) -> str:
         return f"a list, each {values(schema, node['items'])}"
     words = {"integer": f"a whole number{bounds}", "number": f"a number{bounds}", "boolean": "true or false"}
     return (words | {"null": "null", "object": "a mapping"}).get(node.get("type"), "text")
+
+
+def keys(schema: dict, node: dict, error: dict) -> str:
+    """The keys that a mapping may have, in words: its title, or the rule that a wrong key has broken."""
+    from crossalign.catalog.settings import FORMS
+
+    rule = error.get("ctx", {})
+    return node.get("title") or FORMS.get(rule.get("pattern")) or rule.get("expected") or values(schema, node)
 
 
 def suggestion(name: str, allowed: list[str]) -> str:

@@ -15,7 +15,7 @@ from crossalign.catalog.labelled import labelled
 from crossalign.catalog.papers import papers
 from crossalign.catalog.runs import Catalog, covers_language
 from crossalign.catalog.sets import EXTENSIONS, DataSet, parse_set, pool_set, raw_files, text_set
-from crossalign.catalog.studied import HUB, place_of
+from crossalign.catalog.studied import HUB, model_folder, place_of
 from crossalign.catalog.targets import bases, evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.runtime.errors import UserError
@@ -98,7 +98,7 @@ def item_kind(item: str) -> str:
     return "table" if item.rpartition("/")[2].startswith("table") else "figure"
 
 
-def tracked(path: str) -> str:
+def tracked(path: str | Path) -> str:
     """A file of the repository. An absolute path would make a moved project start anew."""
     return os.path.relpath(ROOT / path)
 
@@ -297,12 +297,11 @@ class Inputs:
 
     def _folder_model(self, name: str) -> list[str]:
         if name not in self._model_folders:
-            place = Path(place_of(self.config, name))
-            folder = place if place.is_absolute() else ROOT / place
+            folder = model_folder(self.config, name)
             # Its own accounts say nothing that a job reads.
             names = {file.name for file in folder.glob("*") if file.is_file()} - {"provenance.json", "training.json"}
             files = ["model.safetensors", *sorted(names - {"model.safetensors"})]
-            self._model_folders[name] = [tracked(f"{place}/{file}") for file in files]
+            self._model_folders[name] = [tracked(folder / file) for file in files]
         return self._model_folders[name]
 
     def vocabulary_of(self, model: str) -> list[str]:

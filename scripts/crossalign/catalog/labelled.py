@@ -7,11 +7,13 @@ which lie among the treebanks. Such a set may stand wherever a prepared set may.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.data.columns import COLUMNS, LABELLED
 from crossalign.fetch.labelled import HubSplit, files_in
+from crossalign.fetch.register import read_datasets
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import declared
 
@@ -100,8 +102,10 @@ def wrong_datasets(config: dict, languages: set[str]) -> Iterator[str]:
             yield f"{key}.columns: '{unread[0]}' is nothing that {task} reads; it reads {', '.join(COLUMNS[task])}"
         if "labels" in entry and task not in LABELLED:
             yield f"{key}.labels: {task} has no labels"
-        if _is_built_in(set_of(task, family, next(iter(entry["languages"])), "test")):
-            yield f"{key}: this is the name of a set that the workflow has already; choose another"
+        if taken := [
+            data.name for lang in entry["languages"] if _is_built_in(data := set_of(task, family, lang, "test"))
+        ]:
+            yield f"{key}: this is the name of a set that the workflow has already ({taken[0]}); choose another"
         for split, files in entry["splits"].items():
             if len(entry["languages"]) > 1 and "{lang}" not in files:
                 yield f"{key}.splits.{split}: '{files}' is the same for all languages; write {{lang}} where they differ"
@@ -114,7 +118,16 @@ def wrong_datasets(config: dict, languages: set[str]) -> Iterator[str]:
 
 
 def _is_built_in(data: DataSet) -> bool:
+    if data.kind == "trees":
+        return data.name in _treebanks()
     try:
-        return data.kind != "trees" and bool(raw_files(data))
+        return bool(raw_files(data))
     except UserError:
         return False
+
+
+@cache
+def _treebanks() -> frozenset[str]:
+    """The treebanks of the register; any other has a place there as well, but no files."""
+    paths = (path.split("/") for path in read_datasets(ROOT / "resources" / "datasets.tsv"))
+    return frozenset(path[1] for path in paths if path[0] == "ud")

@@ -18,6 +18,7 @@ from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet, mixed_files
 from crossalign.catalog.targets import adjust_seeds
+from crossalign.catalog.trained_models import stand_ins
 from crossalign.tasks import file_of
 
 
@@ -165,6 +166,10 @@ def distance_options(config: dict) -> str:
 
 
 def item_settings(config: dict, paper: str) -> list:
-    """The keys that decide how a table or figure looks; the talk shows items of `align-predict` again."""
+    """The keys that decide how a table or figure looks and which of its numbers are judged.
+
+    The talk shows items of `align-predict` again.
+    """
     papers = {"align-predict", "talk"} if paper == "talk" else {paper}
-    return [config["seeds"], config["similarity"]["index"], *(config[name] for name in sorted(papers))]
+    common = [config["seeds"], config["similarity"]["index"], sorted(stand_ins(config))]
+    return common + [config[name] for name in sorted(papers)]

@@ -26,8 +26,13 @@ def key(description: str, **more: Any) -> Any:
     return Field(description=description, **more)
 
 
+# Pattern -> title: the schema has no titles of keys.
+FORMS: dict[str, str] = {}
+
+
 def like(pattern: str, title: str) -> Any:
     """Text of a certain form."""
+    FORMS[pattern] = title
     return Annotated[str, Field(pattern=pattern, title=title)]
 
 
@@ -291,7 +296,7 @@ class StudiedModel(Section):
     licence: Text = key("its licence", default=None)
 
 
-Studied = like(r"^[a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*$", "a name of small letters, digits, dots and dashes")
+Studied = like(r"^[a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*$", "a name of the letters a-z, digits, dots, _ and single dashes")
 
 
 class Study(Section):
@@ -434,7 +439,10 @@ Model = section(
     stages=(list[Stage], key("further trainings, one after another", default=None)),
     as_published=(bool, key("whether it is trained as in the paper, so that its numbers are judged", default=None)),
 )
-Entry = like(r"^([a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*|mono-\*)$", "a name of small letters, digits, dots and dashes")
+Entry = like(
+    r"^([a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*|mono-\*)$",
+    "mono-*, or a name of the letters a-z, digits, dots, _ and single dashes",
+)
 
 
 class Pretrain(Section):

@@ -39,6 +39,14 @@ def place_of(config: dict, name: str) -> str:
     return HUB if entry.get("hub") or config["models"] == HUB else f"{config['models']}/{name}"
 
 
+def model_folder(config: dict, name: str) -> Path:
+    """Where the files of a base model lie. Folders of the config are the repository's, wherever a run is started."""
+    if trained_model(config, name):
+        return Path("results", config["run"], "models", name)
+    place = place_of(config, name)
+    return Path(config["downloads"]["folder"], "models", name) if place == HUB else ROOT / place
+
+
 def backend_of(config: dict, name: str) -> str:
     """What computes a model: `auto`, `own` or `library`; what is made from a model is computed as the model is."""
     return (config.get("backends") or {}).get(name.partition("+")[0], config["backend"])
@@ -82,8 +90,8 @@ def shape_of(config: dict, name: str) -> dict[str, int]:
         return {"layers": made["layers"], "neurons": made["hidden"]}
     entry = studied(config).get(name, {})
     found = {kind: entry[kind] for kind in ("layers", "neurons") if entry.get(kind)}
-    if len(found) < 2 and (place := place_of(config, name)) != HUB:
-        found = read_shape(ROOT / place) | found
+    if len(found) < 2 and place_of(config, name) != HUB:
+        found = read_shape(model_folder(config, name)) | found
     elif row := known_models(config).get(name):
         found = {kind: getattr(row, kind) for kind in ("layers", "neurons") if getattr(row, kind)} | found
     return found
@@ -112,6 +120,11 @@ def model_name(source: str) -> str:
     return re.sub(r"-+", "-", re.sub(r"[^a-z0-9._]+", "-", Path(source).name.lower())).strip("-._")
 
 
+def is_taken(config: dict, name: str) -> bool:
+    """Whether a name belongs to a model that is trained here: such a model is used whatever a folder holds."""
+    return name == "bilstm" or name.startswith("mono-") or name in trained_models(config)
+
+
 def wrong_models(config: dict) -> Iterator[str]:
     """What the keys of `study` alone do not show."""
     known = {*registered(), *trained_models(config)}
@@ -120,7 +133,9 @@ def wrong_models(config: dict) -> Iterator[str]:
             yield f"backends.{name}: no model of that name is registered, pretrained or studied"
     for name, entry in studied(config).items():
         place, folder, hub = f"study.models.{name}", entry.get("folder"), entry.get("hub")
-        if folder and hub:
+        if (folder or hub) and is_taken(config, name):
+            yield f"{place}: '{name}' means a model that is trained here; choose another name"
+        elif folder and hub:
             yield f"{place}: 'folder' and 'hub' cannot both be given"
         elif hub and not entry.get("revision"):
             yield f"{place}: 'revision' is missing; write the commit, or let make study MODEL={hub} find it"

@@ -110,6 +110,8 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
                         yield name, tar.extractfile(info).read()
         except BROKEN as error:
             raise _damaged(str(path), error) from error
+        except NotImplementedError as error:
+            raise UserError(f"{path}: cannot be unpacked here: {error}") from error
 
 
 def _package_data(stream: BinaryIO, where: str) -> tuple[str, BinaryIO]:

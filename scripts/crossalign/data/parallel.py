@@ -63,7 +63,9 @@ def first_rows(sentences: Iterable[str], rows: int, name: str, report: Report) -
         report.kept += 1
         yield sentence
     if report.kept < rows:
-        raise UserError(f"{name}: {report.kept} rows, but {rows} are asked for (--rows)")
+        raise UserError(
+            f"{name}: {report.kept} rows, but {rows} are asked for (anc.sentences of the config, or --rows)"
+        )
 
 
 # A verse that its translation has put together with the one before.

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from crossalign.fetch.register import Dataset, Model
@@ -62,18 +62,21 @@ def missing_message(rows: Iterable[Dataset | Model], downloads: str | Path) -> s
     return "\n".join(lines)
 
 
-def licence_summary(rows: Iterable[Dataset | Model]) -> str:
-    """How many files and bytes come under which licence, those with non-commercial terms first and marked."""
+def by_licence(rows: Iterable[Dataset | Model]) -> Iterator[tuple[str, str, str, str]]:
+    """Licence, files, size and notes of each group of rows, those with non-commercial terms first and marked."""
     groups: dict[str, list[Dataset | Model]] = {}
     for row in rows:
         groups.setdefault(row.licence, []).append(row)
-    table = []
     for licence in sorted(groups, key=lambda name: (not is_non_commercial(name), name)):
-        note = f"{NON_COMMERCIAL} use only" if is_non_commercial(licence) else ""
-        by_hand = sum(1 for row in groups[licence] if address(row).startswith("manual:"))
-        note += (", " if note and by_hand else "") + (f"{by_hand} by hand" if by_hand else "")
-        table.append((licence, f"{len(groups[licence])}", total(groups[licence]), note))
-    return columns([("licence", "files", "size", ""), *table])
+        group = groups[licence]
+        by_hand = sum(address(row).startswith("manual:") for row in group)
+        notes = [f"{NON_COMMERCIAL} use only"] * is_non_commercial(licence) + [f"{by_hand} by hand"] * (by_hand > 0)
+        yield licence, str(len(group)), total(group), ", ".join(notes)
+
+
+def licence_summary(rows: Iterable[Dataset | Model]) -> str:
+    """How many files and bytes come under which licence."""
+    return columns([("licence", "files", "size", ""), *by_licence(rows)])
 
 
 def total(rows: Sequence[Dataset | Model]) -> str:

@@ -5,6 +5,7 @@ anything, / included; commas part several. Imported while the workflow is planne
 """
 
 import hashlib
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -48,7 +49,7 @@ class TextSource:
         for count, (name, data) in enumerate(found, 1):  # noqa: B007 (how many)
             try:
                 yield list(self._first(read(data, self.reader, self.option, self.encoding)))
-            except (ValueError, IndexError, KeyError) as error:
+            except (ValueError, LookupError, struct.error) as error:
                 raise UserError(f"{file}: {name} cannot be read as {self.reader}: {error}") from error
         if not count:
             raise UserError(f"{file}: no file fits {', '.join(self.files)}")
@@ -84,6 +85,10 @@ def _parse(part: str) -> TextSource:
     if unknown := sorted(set(given) - set(kinds)):
         raise ValueError(f"text {part!r}: unknown {', '.join(unknown)}; known are {', '.join(kinds)}")
     values = {name: kinds[name](value) for name, value in given.items()}
+    try:
+        "a".encode(values.get("encoding", "utf-8"))
+    except LookupError as error:
+        raise ValueError(f"text {part!r}: {error}") from error
     if "not" in values:
         values["left_out"] = values.pop("not")
     return TextSource(url, reader, **values)

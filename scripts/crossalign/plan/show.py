@@ -9,7 +9,7 @@ from crossalign.catalog.addresses import Adapted, Base, Tuned
 from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog, count
 from crossalign.catalog.sets import DataSet
-from crossalign.fetch.listing import NON_COMMERCIAL, address, is_non_commercial, total
+from crossalign.fetch.listing import by_licence
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HARDWARE, SHARING
 from crossalign.plan.estimate import Estimate, Totals
@@ -213,17 +213,9 @@ def _minutes(spent: Spent) -> list[str]:
 
 
 def licences(rows: Iterable[Dataset | Model]) -> Iterator[str]:
-    """Files and bytes by licence, those with non-commercial terms first; the licence last, as some are long."""
-    groups: dict[str, list[Dataset | Model]] = {}
-    for row in rows:
-        groups.setdefault(row.licence, []).append(row)
-    table = []
-    for licence in sorted(groups, key=lambda name: (not is_non_commercial(name), name)):
-        by_hand = sum(address(row).startswith("manual:") for row in groups[licence])
-        notes = [f"{NON_COMMERCIAL} use only"] * is_non_commercial(licence) + [f"{by_hand} by hand"] * (by_hand > 0)
-        table.append((len(groups[licence]), total(groups[licence]), "  ".join((licence, ", ".join(notes)))))
-    for files, size, licence in (("files", "size", "licence"), *table):
-        yield f"{files:>5}  {size:28}  {licence}".rstrip()
+    """Files and bytes by licence; the licence last, as some are long."""
+    for licence, files, size, notes in (("licence", "files", "size", ""), *by_licence(rows)):
+        yield f"{files:>5}  {size:28}  {licence}  {notes}".rstrip()
 
 
 def about(job: Job) -> str:

@@ -46,11 +46,12 @@ class EarlyLook:
         """The last look at a run that ends without its own page; whether there is one."""
         if self.process is None and not self.closed:
             self._start()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            if self.process:
-                self.process.wait(patience)
-                return self._finish()
-        return False
+        made = self._wait(patience)
+        # A maker that was at work already has not seen the last tables.
+        if self.wanted and not self.closed and self.process is None:
+            self._start()
+            made = self._wait(patience) or made
+        return made
 
     def close(self) -> None:
         """No early page from now on: what is at work is ended, and what it has written is not used."""
@@ -75,6 +76,13 @@ class EarlyLook:
                 streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
                 # A session of its own: a terminal's Ctrl-C is for the run.
                 self.process = subprocess.Popen(self.command, env=environment, start_new_session=True, **streams)
+
+    def _wait(self, patience: float) -> bool:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if self.process:
+                self.process.wait(patience)
+                return self._finish()
+        return False
 
     def _finish(self) -> bool:
         made = self.process.returncode == 0

@@ -86,7 +86,7 @@ def duration(seconds: float) -> str:
     """A time for people: 4 minutes."""
     if seconds < 90:
         return plural(round(seconds), "second")
-    if round(seconds / 60) < 90:
+    if seconds < 5400:
         return f"{round(seconds / 60)} minutes"
     hours = round(seconds / 3600)
     return f"{hours} hours" if hours < 48 else f"{round(seconds / 86400)} days"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from crossalign.catalog.addresses import Adjustment, Tuned, parse, parse_adaptation
+from crossalign.catalog.addresses import Adjustment, Tuned, format_rate, is_continual, parse, parse_adaptation, trial_of
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import KINDS
 from crossalign.results import names
@@ -69,12 +69,13 @@ def tuning_words(run: Tuned, link: str = "on") -> str:
     told = f"{task if task.isupper() else task.lower()} {link} {' and '.join(languages)}"
     if "+latn" in run.source:
         told += " in Latin script"
-    if run.init.startswith("random-"):
-        return f"{told}, {names.init(run.init)} re-initialised"
-    if run.init.startswith("grid-"):
-        batch, rate = run.init.removeprefix("grid-").split("-", 1)
-        return f"{told}, batch {batch}, learning rate {rate}"
-    return told + (", continual" if run.init == "continual" else "")
+    trial = trial_of(run.init)
+    init = trial[2] if trial else run.init
+    if init.startswith("random-"):
+        told += f", {names.init(init)} re-initialised"
+    if trial:
+        told += f", batch {trial[0]}, learning rate {format_rate(trial[1])}"
+    return told + (", continual" if is_continual(init) else "")
 
 
 def tuned_words(wildcards: Wildcards, link: str = "on") -> str:

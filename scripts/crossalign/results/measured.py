@@ -4,19 +4,10 @@ import json
 import struct
 from pathlib import Path
 
-from crossalign.catalog.studied import HUB, place_of, read_shape
-from crossalign.catalog.trained_models import trained_model
+from crossalign.catalog.studied import model_folder, read_shape
 
 # The encoder is counted: no head of any task, and no buffers.
 HEADS = ("cls.", "lm_head.", "classifier.", "qa_outputs.", "pooler.")
-
-
-def model_folder(config: dict, name: str) -> Path:
-    """Where the files of a base model lie."""
-    if trained_model(config, name):
-        return Path("results") / config["run"] / "models" / name
-    place = place_of(config, name)
-    return Path(config["downloads"]["folder"]) / "models" / name if place == HUB else Path(place)
 
 
 def measured_model(config: dict, name: str) -> dict[str, int]:
