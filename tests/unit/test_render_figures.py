@@ -1,6 +1,7 @@
 """Every figure renders, can be read, and is the same every time."""
 
 import shutil
+from dataclasses import replace
 from statistics import stdev
 
 import pandas as pd
@@ -14,6 +15,7 @@ from tests.unit.made_results import load, make_results
 from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.papers import all_of, make
 from crossalign.papers.align_predict.correlation import correlations, spearman
+from crossalign.papers.align_predict.overview import changes, draw_changes
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common import colours
 from crossalign.papers.common.context import Context
@@ -167,6 +169,36 @@ def test_readings_of_the_paper_stand_beside_ours_but_not_in_the_demo(made, root)
         assert all(bool(row["verdict"]) == bool(row["printed"]) for row in rows)
     demo = Context(load(root, "config.yaml", "config.demo.yaml"), made.results)
     assert not any(row.get("printed") for row in make("anc/figure1", demo).tidy())
+
+
+def test_headings_say_what_readers_need_and_the_data_keep_their_names(made):
+    for item in ("align-predict/figure3", "talk/figure5"):
+        figure = make(item, made)
+        assert draw(figure).axes[0].get_title(loc="left") == "correlation of similarity with transfer (minus gap)"
+        assert {row["panel"] for row in figure.tidy()} == {"correlation of gap and similarity"}
+    figure = make("adjust/figure1", made)
+    names = ["original", "adjusted", "original, NLI", "adjusted, NLI", "continual, NLI"]
+    assert [axes.get_title(loc="left") for axes in draw(figure).axes] == [f"Hindi: {name}" for name in names]
+    assert list(dict.fromkeys(row["panel"] for row in figure.tidy())) == names
+
+
+def test_notes_stand_at_the_foot_and_are_broken_where_they_are_too_wide(made):
+    note = "Lines: mean over the language pairs. Bands: standard deviation over them."
+    for item in ("anc/figure5", "anc/figure6"):
+        assert [text.get_text() for text in draw(make(item, made)).texts] == [note]
+    figure = make("anc/figure5", made)
+    canvas = draw(replace(figure, panels=figure.panels[:1]))
+    assert " ".join(text.get_text() for text in reversed(canvas.texts)) == note and len(canvas.texts) == 2
+    assert overlaps(canvas) == []
+
+
+def test_the_main_finding_has_one_scale_for_all_tasks(root):
+    values = changes(root / "docs/notes/small-run/outcome/tables/align-predict/table1.csv")
+    canvas = draw_changes(values)
+    assert overlaps(canvas) == []
+    ((low, high),) = {axes.get_ylim() for axes in canvas.axes}
+    assert all(low < mean - spread and mean + spread < high for mean, spread, _ in values.values())
+    assert [text.get_text() for text in canvas.texts] == ["Bars: standard deviation over seeds."]
 
 
 def test_histograms_are_densities_on_common_bins(made):

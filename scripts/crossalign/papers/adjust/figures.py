@@ -1,6 +1,7 @@
 """Figures of `adjust`: distances of related and unrelated words."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from crossalign.analysis.distances import common_bins
 from crossalign.catalog.addresses import Adapted, Base, Run
@@ -43,7 +44,8 @@ def column(context: Context, lang: str, models: dict[str, Run], titles: Callable
         ]
         area = found[name].summary.get("auc") if name in merged else None
         inset = f"AUC {area:.2f}" if isinstance(area, int | float) else ""
-        panels.append(Panel(titles(name), series, "histogram", "L2 distance", "density", inset=inset))
+        # Heights differ several times between models, and a common scale would flatten most of them.
+        panels.append(Panel(titles(name), series, "histogram", "L2 distance", "density (own scale)", inset=inset))
     return panels
 
 
@@ -61,6 +63,7 @@ def figure1(context: Context) -> Figure:
     """Hindi and NLI: five models."""
     lang = "hi" if "hi" in context.config[PAPER]["languages"] else context.config[PAPER]["languages"][0]
     panels = column(context, lang, models(context, lang, ["nli"]), str)
+    panels = [replace(panel, heading=f"{language(lang)}: {panel.title}") for panel in panels]
     return Figure(panels=panels, columns=3, size=(2.0, 1.4))
 
 

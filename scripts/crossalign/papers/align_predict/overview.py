@@ -35,12 +35,19 @@ def changes(table: Path) -> dict[tuple[str, str, str], tuple[float, float, float
 def draw_random_init(table: Path, picture: Path) -> None:
     """Write the picture; nothing is written where the table lacks what it shows."""
     values = changes(table)
-    if any((task, target, pair) not in values for task in PANELS for target in TARGETS for pair in PAIRS):
-        return
+    if all((task, target, pair) in values for task in PANELS for target in TARGETS for pair in PAIRS):
+        with rc_context(STYLE):
+            draw_changes(values).savefig(picture, format="png", metadata={"Software": None})
+
+
+def draw_changes(values: dict[tuple[str, str, str], tuple[float, float, float]]) -> Canvas:
+    """A panel for each task, all on one scale."""
     with rc_context(STYLE):
-        canvas = Canvas(figsize=(7.4, 2.75))
+        canvas = Canvas(figsize=(7.4, 2.9))
+        first = None
         for place, (task, title) in enumerate(PANELS.items()):
-            axes = canvas.add_axes((0.06 + 0.325 * place, 0.29, 0.275, 0.61))
+            axes = canvas.add_axes((0.065 + 0.31 * place, 0.3, 0.295, 0.615), sharey=first)
+            first = first or axes
             axes.set_title(title, loc="left")
             axes.axhline(0, color=GREY, linewidth=0.6)
             for target, (_, colour, marker) in TARGETS.items():
@@ -48,13 +55,14 @@ def draw_random_init(table: Path, picture: Path) -> None:
                 axes.errorbar(PAIRS, ours, spread, color=colour, marker=marker, linewidth=1.3, capsize=1.5)
                 axes.plot(PAIRS, paper, color=colour, linestyle=PAPER, linewidth=1.2, marker=marker, mfc="white")
             axes.set_xlabel("layers re-initialised")
-            axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-            if place == 0:
-                axes.set_ylabel("change in points")
+            axes.tick_params(labelleft=place == 0)
+        first.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        first.set_ylabel("change in points")
         keys = [
             Line2D([], [], color=colour, marker=marker, linewidth=1.3, label=label)
             for label, colour, marker in TARGETS.values()
         ]
         keys.append(Line2D([], [], color=GREY, linestyle=PAPER, marker="o", mfc="white", label="the paper (mBERT)"))
-        canvas.legend(handles=keys, loc="lower center", ncols=3)
-        canvas.savefig(picture, format="png", metadata={"Software": None})
+        canvas.legend(handles=keys, loc="lower center", ncols=3, bbox_to_anchor=(0.5, 0.055))
+        canvas.text(0.5, 0.02, "Bars: standard deviation over seeds.", ha="center", color=GREY, fontsize=6.5)
+        return canvas

@@ -57,7 +57,7 @@ def scaling_figure(key: str, columns: int) -> Callable[[Context], Figure]:
             label = "mean over the language pairs"
             made = series(context, label, SCALING, [Base(name)], pairs, "anc", name)
             panels.append(Panel(model(name), [made], ylabel=LABELS["anc"], ylim=(0, 1)))
-        notes = ["Bands: standard deviation over the language pairs."]
+        notes = ["Lines: mean over the language pairs. Bands: standard deviation over them."]
         return Figure(panels=panels, columns=columns, size=(2.1, 1.7), notes=notes)
 
     return figure

@@ -1,5 +1,7 @@
 """Draw a figure: one style for all, laid out in inches so that nothing overlaps."""
 
+from textwrap import wrap
+
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -50,7 +52,9 @@ STYLE = {
 LEFT, RIGHT, TOP, BELOW = 0.5, 0.12, 0.26, 0.37
 # More on the left where numbers have a sign.
 SIGN = 0.15
-GAP_X, GAP_Y, LEGEND_ROW, LABELS, FOOT = 0.5, 0.5, 0.165, 0.92, 0.17
+GAP_X, GAP_Y, LEGEND_ROW, LABELS, FOOT_ROW = 0.5, 0.5, 0.165, 0.92, 0.12
+# A letter of the lines at the foot.
+FOOT_LETTER = 0.055
 # Lines beside a curve, in its colour. Both are dotted; only the distance of the dots tells them apart.
 AS_READ = {"linestyle": (0, (1, 1.5)), "linewidth": 1.0}
 CONTROLLED = {"linestyle": (0, (0.1, 4.0)), "linewidth": 1.2, "dash_capstyle": "round"}
@@ -68,7 +72,8 @@ def draw(figure: Figure) -> Canvas:
         margin = LEFT + (SIGN if below_zero(figure) else 0)
         width = margin + columns * figure.size[0] + (columns - 1) * gap + right
         per_row = legend_columns(list(keys), width)
-        foot = FOOT if figure.missing else 0.0
+        lines = foot_lines(figure, width)
+        foot = FOOT_ROW * len(lines) + 0.05 if lines else 0.0
         below = BELOW + foot + LEGEND_ROW * -(-len(keys) // per_row) + (0.06 if keys else 0)
         height = TOP + rows * figure.size[1] + (rows - 1) * GAP_Y + below
         canvas = Canvas(figsize=(width, height))
@@ -92,10 +97,8 @@ def draw(figure: Figure) -> Canvas:
                 borderpad=0,
                 handlelength=2.2,
             )
-        if figure.missing:
-            canvas.text(
-                0.5, 0.05 / height, foot_note(figure, width), ha="center", va="bottom", color=GREY, fontsize=6.5
-            )
+        for row, text in enumerate(reversed(lines)):
+            canvas.text(0.5, (0.05 + FOOT_ROW * row) / height, text, ha="center", va="bottom", color=GREY, fontsize=6.5)
         return canvas
 
 
@@ -105,12 +108,18 @@ def below_zero(figure: Figure) -> bool:
     return any(panel.ylim and panel.ylim[0] < 0 for panel in figure.panels) or any(mean < 0 for mean in points)
 
 
-def foot_note(figure: Figure, width: float) -> str:
+def foot_lines(figure: Figure, width: float) -> list[str]:
+    """The notes of the figure, broken where they are too wide, and what is missing."""
+    lines = [line for note in figure.notes for line in wrap(note, int((width - 0.1) / FOOT_LETTER))]
+    return [*lines, missing_note(figure, width)] if figure.missing else lines
+
+
+def missing_note(figure: Figure, width: float) -> str:
     """Which curves lack runs, or how many runs are lacking where the names do not fit."""
     names = [series.label for panel in figure.panels for series in panel.series if series.missing]
     text = f"Runs are missing: {', '.join(dict.fromkeys(names))}"
     histogram = any(panel.kind == "histogram" for panel in figure.panels)
-    return f"Runs are missing: {len(figure.missing)} models" if histogram or 0.055 * len(text) > width else text
+    return f"Runs are missing: {len(figure.missing)} models" if histogram or FOOT_LETTER * len(text) > width else text
 
 
 def legend_columns(labels: list[str], width: float) -> int:
@@ -156,7 +165,7 @@ def has_printed(series: Series) -> bool:
 
 def draw_panel(axes: Axes, panel: Panel, figure: Figure, labelled: bool, bottom: bool) -> None:
     """One pair of axes."""
-    axes.set_title(panel.title, loc="left", color=BLACK)
+    axes.set_title(panel.heading or panel.title, loc="left", color=BLACK)
     if labelled:
         axes.set_ylabel(panel.ylabel)
     if bottom:

@@ -50,7 +50,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. `kind` is lines, bars or histogram; `inset` a short text in a corner."""
+    """One pair of axes. `kind` is lines, bars or histogram; `inset` a short text in a corner.
+
+    `title` names the panel in the data; `heading` stands above it where readers need other words.
+    """
 
     title: str
     series: list[Series]
@@ -59,6 +62,7 @@ class Panel:
     ylabel: str = ""
     ylim: tuple[float, float] | None = None
     inset: str = ""
+    heading: str = ""
     # Categories that are shown by another name than the data have.
     tick_labels: dict[str, str] = field(default_factory=dict)
 
@@ -67,8 +71,8 @@ class Panel:
 class Figure:
     """Panels in `columns` columns, each of `size` inches; item and title are filled in when it is made.
 
-    `direct`: names at the ends of curves, not in a legend. `control`: the control under which each curve is drawn a
-    second time; empty for none.
+    `direct`: names at the ends of curves, not in a legend. `notes`: sentences at the foot. `control`: the control under
+    which each curve is drawn a second time; empty for none.
     """
 
     item: str = ""
