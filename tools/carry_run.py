@@ -1,10 +1,10 @@
-"""Carry a run between machines that never meet, such as a GPU that is lent for half an hour at a time.
+"""Carry a run between machines that never meet, such as a GPU available in short slots.
 
 send: what the jobs behind some targets still have to read, as far as it is there, and targets that are done. return:
 what was made since the last `receive` or `return`, weights only where jobs that read them are left. Both write
 part-001, part-002 …, their SHA256SUMS and a list of their files; receive unpacks such a folder into this project, where
-Snakemake then goes on with what is left. The code is not among it: tools/pack_run.py packs that. docs/use/small-run.md
-has the whole way.
+Snakemake then continues with what is left. The code is not among it: tools/pack_run.py packs that.
+docs/use/small-run.md has the whole way.
 
 Example:
     python tools/carry_run.py send --configs config.small.yaml --targets pretrained --to there
