@@ -16,7 +16,7 @@ from tests.unit.made_results import load, make_results
 
 from crossalign.analysis.correlations import spearman_interval
 from crossalign.catalog.addresses import Base, Tuned
-from crossalign.catalog.sets import DataSet
+from crossalign.catalog.sets import DataSet, text_set
 from crossalign.papers import all_of, make
 from crossalign.papers.adjust.arms import Mark, mark_note, marks
 from crossalign.papers.all_items import ITEMS, catalog_of
@@ -213,6 +213,18 @@ def test_grid_finds_the_best_setting(tables, score, made):
         assert find(tables["align-predict/table3"], parameter=parameter, column="pos").shown == text
 
 
+def test_an_unfinished_search_is_not_judged(made, tmp_path):
+    """Half of the trials of a setting are enough to name a best one, and not to say that it is the best."""
+    shutil.copytree(made.results.folder / "tuned/mbert", tmp_path / "tuned/mbert")
+    for path in tmp_path.glob("tuned/mbert/pos-en_ewt/grid-*/seed2"):
+        shutil.rmtree(path)
+    table = make("align-predict/table3", Context(made.config, Results(tmp_path)))
+    for parameter in ("batch size", "learning rate", "grid search trials"):
+        cell = find(table, parameter=parameter, column="pos")
+        assert cell.shown and (cell.verdict.label, cell.verdict.reason) == ("not run", "6 of 12 trials")
+        assert find(table, parameter=parameter, column="ner").verdict.label in JUDGED
+
+
 def test_gains_over_the_original_model(tables, score):
     adjusted, original = (
         mean(score(f"tuned/{model}/adjust-qa-squad_en/ref", "qa/tydiqa_ru/dev", "F1"))
@@ -336,6 +348,21 @@ def test_significance_marks(predicted, tables, tmp_path):
     assert "(n = 5) could give no less than 0.0625." in note and "predictions are missing." in note
 
 
+def test_a_table_says_what_was_tested_and_found_no_different(predicted, made, tmp_path):
+    """Two models that are right on the same examples: a test was made, and gives no mark."""
+    for model in ("mbert", "mbert+adjust-hi-30k-avg-all"):
+        predicted(model, lambda place: place % 2)
+    table = make("adjust/table2", Context(made.config, Results(tmp_path)))
+    tested = [cell.keys for cell in table.cells() if cell.tested]
+    assert [(keys["model"], keys["language"], keys["setting"]) for keys in tested] == [("adjusted", "hi", "original")]
+    assert not any(cell.mark for cell in table.cells())
+    write_csv(table, tmp_path / "table2.csv")
+    frame = pd.read_csv(tmp_path / "table2.csv", dtype=str, keep_default_na=False)
+    assert list(frame.query("tested == 'yes'")["language"]) == ["hi"]
+    write_csv(make("adjust/table4", Context(made.config, Results(tmp_path))), tmp_path / "table4.csv")
+    assert "tested" not in pd.read_csv(tmp_path / "table4.csv")
+
+
 def test_models_are_counted_in_their_files(made, tmp_path):
     model = tmp_path / "xlmr-base"
     model.mkdir()
@@ -346,6 +373,30 @@ def test_models_are_counted_in_their_files(made, tmp_path):
     shown = {cell.keys["field"]: cell.shown for cell in table.rows[0].cells}
     counted = {"parameters": "12", "layers": "3", "neurons_per_layer": "8"}
     assert shown == {"objective": "MLM", "languages": "100"} | counted
+
+
+def test_raw_data_are_counted_with_the_held_out_part(made, tmp_path):
+    for split, size in (("train", 3_000_000), ("dev", 1_500_000)):
+        path = tmp_path / text_set(made.config, "wo", split).path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * size)
+    table = make("talk/table4", Context(made.config, Results(tmp_path)))
+    assert find(table, language="Wolof", field="raw data").shown == "4.5 MB"
+    assert find(table, language="Uyghur", field="raw data").shown == "–"
+
+
+def test_facts_that_this_run_leaves_out_are_told_one_by_one(made, tmp_path):
+    """As they would be if the language were there: its script, its family and its sentences."""
+    kept = [lang for lang in made.config["talk"]["languages"] if lang != "wo"]
+    config = made.config | {"talk": made.config["talk"] | {"languages": kept}}
+    write_csv(make("talk/table3", Context(config, Results(made.results.folder))), tmp_path / "table3.csv")
+    frame = pd.read_csv(tmp_path / "table3.csv", dtype=str).query("language == 'Wolof'")
+    assert dict(zip(frame["field"], frame["printed"], strict=True)) == {
+        "script": "Latin",
+        "family": published("talk/table3").find({"language": "Wolof"}, "family").text,
+        "raw_sentences": "10000",
+    }
+    assert set(frame["verdict"]) == {"left out"}
 
 
 def test_what_people_read(tables):

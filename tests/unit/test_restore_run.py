@@ -12,6 +12,15 @@ from crossalign.results.frames import score_files
 
 PUBLISHED = "docs/notes/small-run/outcome"
 
+# Claims that tell more since the run was published, with what they say now. No verdict is another.
+TOLD_SINCE = {
+    # Counted in the tables of all tasks: the run has no parsing from Arabic.
+    ("align-predict", "sources"): "3 source languages",
+    # Read from the settings of all three tasks, with schedule and selection.
+    ("align-predict", "warmup"): "warm-up over 10 % of the steps, then linear decay",
+    ("align-predict", "epochs-pos-ner"): "best of 3 epochs (POS and NER)",
+}
+
 
 def restore(root, out, *words, published=PUBLISHED):
     command = [sys.executable, "tools/restore_run.py", published, "--configs", "config.small.yaml", "--out", out]
@@ -41,7 +50,9 @@ def test_the_published_verdicts_are_those_of_the_rules_of_today(root, again):
     lacking = {name for name in judged if " lacks data/" in judged[name]["detail"]}
     lacking |= {name for name in judged if " lacks distances/" in judged[name]["detail"]}
     assert other <= lacking and len(lacking) < 15
-    assert all(judged[name]["measured"] == published[name]["measured"] for name in judged.keys() - lacking)
+    told = {name: published[name]["measured"] for name in judged.keys() - lacking}
+    assert TOLD_SINCE.keys() <= told.keys()
+    assert {name: judged[name]["measured"] for name in told} == told | TOLD_SINCE
 
 
 def test_a_table_made_again_has_the_published_numbers(root, again, tmp_path):

@@ -14,12 +14,12 @@ from crossalign.catalog.checksums import registered
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 from crossalign.papers import make
-from crossalign.papers.all_claims import CLAIMS, evidence_of, judge_run
+from crossalign.papers.all_claims import evidence_of, judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.report.gather import gather
 from crossalign.report.page import banner, kind, page
-from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, judge_all, write_claims
+from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR, write_claims
 from crossalign.results.names import language
 from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, LEFT_OUT, OTHER, write_verdicts
@@ -186,7 +186,7 @@ def test_an_own_model_beside_the_papers_takes_nothing_from_them(root, tmp_path):
         assert any(row["panel"] == "tiny" for row in after)
     assert any(row["verdict"] in JUDGED for row in records(changed, tmp_path, "anc/figure3"))
     render(changed, tmp_path)
-    found = {claim.id: claim for claim in judge_all({"anc": CLAIMS["anc"]}, evidence_of(changed, tmp_path))}
+    found = {claim.id: claim for claim in judge_run(changed, tmp_path) if claim.paper == "anc"}
     assert found["anc-peak"].verdict in (HOLDS, FAILS, UNCLEAR) and "not judged" not in found["anc-peak"].detail
 
 
@@ -270,7 +270,7 @@ def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, 
     evidence = evidence_of(changed, folder)
     assert evidence.other_data(pud) == ""
     assert evidence.other_data(wikiann) == "not known to be the published files: ner/wikiann/panx_dataset.zip"
-    found = {claim.id: claim for claim in judge_all(CLAIMS, evidence)}
+    found = {claim.id: claim for claim in judge_run(changed, folder)}
     assert found["pud-sentences"].verdict == HOLDS
     assert found["wikiann-test-hi"].verdict == UNCHECKED and found["wikiann-test-hi"].measured == "1,000 sentences"
 

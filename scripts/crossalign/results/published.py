@@ -1,7 +1,7 @@
 """The printed numbers of the papers: resources/papers/<paper>/<id>.csv, matched by their key columns."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,9 @@ LANGUAGES = ROOT / "resources" / "languages.tsv"
 
 # What is printed; every other column says where.
 VALUE_COLUMNS = ("value", "flag", "significance", "note", "unit", "reading_error")
+
+# Of the table that has a column per fact, talk/table3: those that are facts.
+FACT_COLUMNS = ("script", "family", "raw_sentences")
 
 # Flags of the CSV files that forbid a judgement; `corrected` and `restored` numbers are proven by another table.
 DOUBTFUL = {"doubt": "read with doubt, see the notes on this paper", "unreadable": "not readable in print"}
@@ -83,6 +86,16 @@ class Published:
         flag = row.get("flag", "")
         error = float(row["reading_error"]) if row.get("reading_error") else None
         return Printed(row[column], flag, row.get("significance", ""), DOUBTFUL.get(flag, ""), error=error)
+
+    def cells(self, place: int) -> Iterator[tuple[dict[str, str], Printed]]:
+        """The printed values of one row, each with the keys that name it: one, or one for each fact."""
+        row = self.rows[place]
+        keys = {name: row[name] for name in self.keys}
+        if "value" in row:
+            yield keys, self.printed(place)
+            return
+        for field in FACT_COLUMNS:
+            yield keys | {"field": field}, self.printed(place, field)
 
     def rest(self) -> list[int]:
         """The places of the rows that nothing was matched with."""

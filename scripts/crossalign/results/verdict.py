@@ -80,6 +80,8 @@ class Judge:
     scale: Scale = POINTS
     terms: int = 1
     stand_in: StandIn | None = None
+    # Why ours is not comparable with the printed number; empty where it is.
+    other: str = ""
 
     @property
     def spread(self) -> float | None:
@@ -132,6 +134,8 @@ class Judge:
             return Verdict(f"not judged ({self.stand_in.words})")
         if printed.doubt:
             return Verdict(DOUBTFUL, printed.doubt)
+        if self.other:
+            return Verdict(OTHER, self.other)
         return None
 
     def reading(self, printed: Printed | None, value: Value) -> Verdict:
@@ -176,9 +180,11 @@ def significant(number: float, text: str) -> float:
     return float(f"{number:.{shown - 1}e}")
 
 
-# What the tidy CSV of a table says of a cell, after the columns that say which cell it is.
+# What the tidy CSV of a table says of a cell, after the columns that say which cell it is. `tested` is there where a
+# test was made of one cell at least, and then says of which.
+TESTED = "yes"
 MEASURED = (
-    *("text", "mean", "std", "low", "high", "n", "wanted", "mark", "class"),
+    *("text", "mean", "std", "low", "high", "n", "wanted", "mark", "tested", "class"),
     *("printed", "printed_recomputed", "printed_flag", "printed_mark"),
     *("difference", "verdict", "reason", "missing"),
 )
@@ -197,7 +203,7 @@ def item_of(path: Path) -> str:
 
 def kind_of(row: dict[str, str]) -> str:
     """Facts are named by a field or a parameter; all else are numbers."""
-    return "fact" if {"field", "parameter", "raw_sentences"} & set(row) else "number"
+    return "fact" if {"field", "parameter"} & set(row) else "number"
 
 
 def named(item: str, kind: str, names: Iterable[str], row: dict[str, str]) -> dict[str, str]:
@@ -226,9 +232,10 @@ def verdicts_of(path: Path) -> Iterator[dict[str, str]]:
 def not_made(item: str) -> Iterator[dict[str, str]]:
     """The printed numbers of an item that was not made at all."""
     table = published(item)
-    for row in table.rows:
-        told = {"printed": row.get("value", ""), "verdict": NOT_RUN, "reason": "this item was not made"}
-        yield named(item, kind_of(row), table.keys, row) | told
+    for place in range(len(table.rows)):
+        for keys, printed in table.cells(place):
+            told = {"printed": printed.text, "verdict": NOT_RUN, "reason": "this item was not made"}
+            yield named(item, kind_of(keys), keys, keys) | told
 
 
 def write_verdicts(paths: Iterable[Path], items: Iterable[str], out: Path) -> Counter[str]:

@@ -1,13 +1,13 @@
 """Cells of the `adjust` tables: original, adjusted, and adjusted with continual learning; and what sets them apart."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from crossalign.catalog.addresses import Adjustment, Tuned, continual_init
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import evaluation_sets
-from crossalign.papers.adjust.items import further_scopes, tuned
+from crossalign.papers.adjust.items import PAPER, adjustment, further_scopes, tuned
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell
 from crossalign.results.frames import set_key
@@ -41,6 +41,9 @@ NER_NOTE = (
     "The paper calls its NER score token-level F1; its public script computes entity-level F1. Both are shown, and the "
     "one nearer to the printed numbers is judged."
 )
+# How the paper's file calls what the config varies.
+AGGREGATIONS = {"subword": "subword alignment"}
+TOKENS = {"cls": "[CLS]", "clssep": "[CLS] [SEP]"}
 # The p value below which two systems differ (section 5.1).
 LEVEL = 0.05
 
@@ -84,6 +87,31 @@ def size_variant(pairs: str) -> str:
     return f"size={pairs.upper()}"
 
 
+@dataclass(frozen=True)
+class Ablation:
+    """A study of one language: its key in the config, the field that it varies, and the paper's names of the values."""
+
+    key: str
+    field: str
+    variant: Callable[[str], str]
+
+    def arms(self, context: Context, task: str) -> dict[str, Arm]:
+        """The adjusted system for every value, by its variant."""
+        settings = context.config[PAPER][self.key]
+        made = {
+            self.variant(value): adjustment(context.config, settings["lang"], **{self.field: value})
+            for value in settings.get("values", settings.get("pairs"))
+        }
+        return {variant: arm(context, "adjusted", task, each, variant) for variant, each in made.items()}
+
+
+ABLATIONS = {
+    "table5": Ablation("sizes", "pairs", size_variant),
+    "table6": Ablation("aggregations", "aggregation", lambda value: f"aggregation={AGGREGATIONS.get(value, value)}"),
+    "table7": Ablation("token_choices", "tokens", lambda value: f"aligned tokens={TOKENS.get(value, value)}"),
+}
+
+
 def sets_in(context: Context, task: str, lang: str, base: str | None = None) -> list[DataSet]:
     """The sets of a language on which a task is tested, everything in that language."""
     run = next(iter(tuned(context.config, [task], None, base=base)))
@@ -120,6 +148,7 @@ class Board:
         metric: str,
         original: Arm | None = None,
         mark: str = "",
+        tested: bool = False,
         setting: str = "",
     ) -> Cell:
         """The score of a system or, where `original` is given, its gain over that one."""
@@ -139,7 +168,7 @@ class Board:
             value = value.minus(self.value(original, data, metric))
         judge = self.context.judge(task, terms=2 if original else 1, runs=system.runs)
         verdict = judge.number(match, value)
-        return Cell(keys, value, signed=bool(original), mark=mark, printed=match, verdict=verdict)
+        return Cell(keys, value, signed=bool(original), mark=mark, tested=tested, printed=match, verdict=verdict)
 
     def value(self, system: Arm, data: DataSet, metric: str) -> Value:
         """Mean over the seeds of a system."""

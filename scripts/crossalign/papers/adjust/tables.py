@@ -5,6 +5,7 @@ from collections.abc import Callable
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import evaluation_sets
 from crossalign.papers.adjust.arms import (
+    ABLATIONS,
     FAMILIES,
     METRICS,
     NER_NOTE,
@@ -30,9 +31,6 @@ from crossalign.results.published import languages
 from crossalign.results.verdict import OTHER, Verdict
 
 FACTS = {"family": "family", "script": "script", "word_order": "word order", "wikipedia_pages": "Wikipedia pages"}
-# How the paper's file calls what the config varies.
-AGGREGATIONS = {"subword": "subword alignment"}
-TOKENS = {"cls": "[CLS]", "clssep": "[CLS] [SEP]"}
 SETTINGS = (
     *("original", "monolingual", "mixed-language"),
     *("question target, paragraph en", "question en, paragraph target"),
@@ -107,12 +105,12 @@ def marked_cell(
 ) -> Cell:
     """The score of a system, marked where it differs from the one before it; the test is added to `tested`."""
     arms = systems(context, task, lang)
-    sign = ""
+    sign, tested_here = "", False
     if system != "original":
         before, mark = ("original", "*") if system == "adjusted" else ("adjusted", "**")
         tested.append(marks(context.results, arms[system].runs, arms[before].runs, data, metric))
-        sign = mark if tested[-1].differs else ""
-    return Board(context).cell(arms[system], data, lang, metric, mark=sign)
+        sign, tested_here = mark if tested[-1].differs else "", tested[-1].differs is not None
+    return Board(context).cell(arms[system], data, lang, metric, mark=sign, tested=tested_here)
 
 
 def group_sets(context: Context, task: str) -> dict[str, list[tuple[str, DataSet]]]:
@@ -193,26 +191,19 @@ def study_table(stub: str, places: list[tuple[str, DataSet, str]], rows: dict[st
     return Table(stub=stub, columns=heads, rows=made, notes=[NER_NOTE] if ner else [])
 
 
-def ablation(study: str, field: str, stub: str, variant: Callable[[str], str]) -> Callable[[Context], Table]:
+def ablation(name: str, stub: str) -> Callable[[Context], Table]:
     """Tables 5, 6, 7: gains over the original model with one setting varied."""
+    study = ABLATIONS[name]
 
     def table(context: Context) -> Table:
-        settings = context.config[PAPER][study]
-        lang = settings["lang"]
+        lang = context.config[PAPER][study.key]["lang"]
         places = study_columns(context, lang)
-        rows = {}
-        for value in settings.get("values", settings.get("pairs")):
-            made = adjustment(context.config, lang, **{field: value})
-            rows[variant(value).partition("=")[2]] = [
-                Board(context).cell(
-                    arm(context, "adjusted", task, made, variant(value)),
-                    data,
-                    lang,
-                    metric,
-                    original=arm(context, "original", task, None),
-                )
-                for task, data, metric in places
-            ]
+        rows: dict[str, list[Cell]] = {}
+        for task, data, metric in places:
+            original = arm(context, "original", task, None)
+            for variant, adjusted in study.arms(context, task).items():
+                cell = Board(context).cell(adjusted, data, lang, metric, original=original)
+                rows.setdefault(variant.partition("=")[2], []).append(cell)
         return study_table(stub, places, rows)
 
     return table
@@ -239,13 +230,9 @@ TABLES: dict[str, Callable[[Context], Table]] = {
     "table2": arm_table("nli"),
     "table3": arm_table("ner"),
     "table4": arm_table("qa"),
-    "table5": ablation("sizes", "pairs", "sentence pairs", size_variant),
-    "table6": ablation(
-        "aggregations", "aggregation", "aggregation", lambda value: f"aggregation={AGGREGATIONS.get(value, value)}"
-    ),
-    "table7": ablation(
-        "token_choices", "tokens", "aligned tokens", lambda value: f"aligned tokens={TOKENS.get(value, value)}"
-    ),
+    "table5": ablation("table5", "sentence pairs"),
+    "table6": ablation("table6", "aggregation"),
+    "table7": ablation("table7", "aligned tokens"),
     "table8": table8,
     "table9": table9,
 }

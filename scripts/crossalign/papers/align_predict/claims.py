@@ -8,7 +8,9 @@ from statistics import median
 
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import having
+from crossalign.papers.align_predict.correlation import correlated_sets
 from crossalign.papers.align_predict.items import pud_languages
+from crossalign.papers.align_predict.random_init import own_places, own_sets_behind, sets_behind
 from crossalign.results.claims.claim import Claim, background, claim, each_sized, made_with, sized, stated
 from crossalign.results.claims.curves import at, curve, curves, distance, drops, kept, part, spans
 from crossalign.results.claims.evidence import Evidence, Outside
@@ -35,15 +37,17 @@ from crossalign.results.claims.quantities import (
     different,
     quantity,
     runs,
+    setting,
     spread,
     together,
     without,
 )
 from crossalign.results.claims.shapes import keeps_rising, peaks_at, rises_then_falls
 from crossalign.results.claims.values import Curve, Group, Number
+from crossalign.results.names import language
 
 PAPER = "align-predict"
-T1, T2, T3, T4, T5, T6 = (f"{PAPER}/table{place}" for place in range(1, 7))
+T1, T2, T3, T4, T5, T6, T7, T8 = (f"{PAPER}/table{place}" for place in range(1, 9))
 F1, F3, F4, F5 = (f"{PAPER}/figure{place}" for place in (1, 3, 4, 5))
 RANDOM = [f"{PAPER}/figure{place}" for place in (6, 7, 8)]
 # The languages whose curves are drawn.
@@ -104,6 +108,7 @@ def reinit_claim(
         test,
         number=near(amount, "points") if amount else None,
         over=tested(task),
+        measured_on=partial(sets_behind, task=task, source=source, target=source if amount == "home" else "X"),
         learnt=learnt(task, source, item),
         same_as=same_as,
         elsewhere=cell(item, task=task, source=source, target="X", layers=layers),
@@ -145,6 +150,8 @@ def set_changes(evidence: Evidence, sets: Sequence[str]) -> Group:
         members[f"{WORDS[task]} {layers} English"] = set_change("en", layers, **keys)(evidence)
         targets = evidence.column(T5, "target", **keys, layers=layers)
         others = {target: set_change(target, layers, **keys) for target in targets if target != "en"}
+        if not others:
+            raise Outside(f"{T5} of this run has no other language than English for {WORDS[task]}")
         members[f"{WORDS[task]} {layers} elsewhere"] = average(together(**others))(evidence)
     return Group(members)
 
@@ -172,6 +179,8 @@ def domains(evidence: Evidence, task: str, target: str, *others: str) -> Group:
     group = without(cells(T2, ["domain"], task=task, target=target, layers="1-2")(evidence), *others)
     if target == "en" and all(name.startswith("in-domain") for name in group.members):
         raise Outside(f"{T2} of this run has no other English domain for {WORDS[task]} than the one trained on")
+    if not len(group):
+        raise Outside(f"{T2} of this run has no other {language(target)} domain for {WORDS[task]} than {others[0]}")
     return group
 
 
@@ -202,6 +211,7 @@ def literature_claim(amount: str, same_as: str = "") -> Claim:
         "re-initialising layers 1-2 costs {literature:cost} points in English literature and {french:cost} in French",
         all_of(small("literature"), sharp("french"), greater("literature", "french")),
         number=near(amount, "points"),
+        measured_on=lambda config: [DataSet("trees", config[PAPER]["domains"]["train"], "train")],
         learnt={"parsing": together(fr=french(layers="ref"), literature=english(layers="ref"))},
         same_as=same_as,
         french=french(layers="1-2"),
@@ -222,6 +232,7 @@ def peak_claim(task: str) -> Claim:
         "CKA of English and Russian is largest at {curve}, and {fifth} % at layer 5",
         trend("curve"),
         number=near("fifth", "percent"),
+        measured_on=lambda config: own_sets_behind(config, task),
         shape=True,
         curve=line,
         fifth=derived(lambda number: number.times(100, "percent"))(at(line, 5)),
@@ -268,6 +279,7 @@ def correlation_claim(item: str, task: str, model: str = "fine-tuned", doubt: st
         number=near("rho", "correlation"),
         doubt=doubt,
         over=compared(task),
+        measured_on=partial(correlated_sets, task=task),
         learnt=learnt(task),
         same_as=same_as,
         rho=rho(item, task, model),
@@ -301,20 +313,51 @@ def spread_claim(task: str, which: str) -> Claim:
     """The caption of table 5 on standard deviations over seeds."""
     words, summary, within = SPREADS[which]
     says = f"the {words} standard deviation over seeds is {{std}} points"
-    return claim(T5, says, number=near("std", within), std=spread(T5, summary, task=task))
+    return claim(
+        T5,
+        says,
+        number=near("std", within),
+        measured_on=lambda config: own_sets_behind(config, task, *own_places(config)),
+        std=spread(T5, summary, task=task),
+    )
 
 
 @quantity
 def languages_counted(evidence: Evidence, *left_out: str) -> Number:
-    """The languages of the study, without those shown beside it, and without the sources where these are left out."""
+    """The languages of the study, of all its tasks, without those shown beside it, and without the sources where these
+    are left out."""
     paper = evidence.config[PAPER]
     others = [lang for key in ("extra_targets", *left_out) for lang in paper[key]]
-    return different(T6, "target", ["X", *others], layers="ref")(evidence)
+    tables = [item for item in (T6, T7, T8) if not evidence.catalog.left_out(item) and evidence.rows(item)]
+    return different(tables or T6, "target", ["X", *others], layers="ref")(evidence)
 
 
 @quantity
 def languages_correlated(evidence: Evidence) -> Number:
     return Number(max(float(row["languages"]) for row in evidence.select(T4, metric="spearman")), "count")
+
+
+def tuned_with(key: str, *tasks: str, factor: float = 1) -> Quantity:
+    """A setting of the fine-tunings for some tasks: once where it is the same for all, or else of each."""
+
+    def read(presets: dict) -> list:
+        values = [(presets["defaults"] | presets[task])[key] for task in tasks]
+        values = [value if isinstance(value, str) else round(factor * value, 6) for value in values]
+        return values if len({*values}) > 1 else values[:1]
+
+    return setting(T1, "finetune", read=read)
+
+
+def epochs_claim(says: str, *tasks: str) -> Claim:
+    """The best of so many epochs is chosen, not the last."""
+    return claim(
+        T1,
+        says,
+        number=all_of(equals("ours"), equals("selection", "best")),
+        is_setting=True,
+        ours=tuned_with("epochs", *tasks),
+        selection=tuned_with("selection", *tasks),
+    )
 
 
 last_layer = derived(lambda curve: Number(max(curve.points), "count"))
@@ -426,7 +469,7 @@ CLAIMS = {
         T4, "{ours} languages stand behind the larger correlation, English itself included", languages_correlated()
     ),
     "languages": stated(T6, "{ours} languages, those beside the study not counted", languages_counted()),
-    "sources": stated(T6, "{ours} source languages", different(T6, "source", layers="ref")),
+    "sources": stated(T1, "{ours} source languages", different(T1, "source", layers="ref")),
     "targets": stated(T6, "{ours} languages that are no source", languages_counted("sources")),
     "tasks": stated(T1, "{ours} tasks", different(T1, "task", layers="ref")),
     "seeds": stated(T1, "runs behind every number: {ours} at least", runs(T1)),
@@ -443,19 +486,15 @@ CLAIMS = {
     "fr-partut-sentences": sized(T2, "{ours} sentences", [DataSet("trees", "fr_partut", "test")], equals("ours")),
     "grid-batch": made_with(T3, "batch sizes {ours}", PAPER, "grid", "batch"),
     "grid-lr": made_with(T3, "learning rates {ours}", PAPER, "grid", "learning_rate"),
-    "warmup": made_with(
+    "warmup": claim(
         T1,
-        "warm-up over {ours} % of the steps",
-        *("finetune", "defaults", "warmup"),
-        read=lambda share: round(100 * share, 6),
+        "warm-up over {ours} % of the steps, then {decay} decay",
+        number=all_of(equals("ours"), equals("decay", "linear")),
+        is_setting=True,
+        ours=tuned_with("warmup", *TASKS, factor=100),
+        decay=tuned_with("schedule", *TASKS),
     ),
-    "epochs-parsing": made_with(T1, "best of {ours} epochs", "finetune", "parsing", "epochs"),
-    "epochs-pos-ner": made_with(
-        T1,
-        "best of {ours} epochs (POS; NER)",
-        "finetune",
-        read=lambda presets: [presets[task]["epochs"] for task in ("pos", "ner")],
-        value="6;6",
-    ),
+    "epochs-parsing": epochs_claim("{selection} of {ours} epochs", "parsing"),
+    "epochs-pos-ner": epochs_claim("{selection} of {ours} epochs (POS and NER)", "pos", "ner"),
     "gpus": background("the authors' hardware; ours is told with each run"),
 }

@@ -8,7 +8,7 @@ from crossalign.catalog.addresses import Base, Run, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import having
 from crossalign.papers.align_predict.items import pud_languages, tuned
-from crossalign.papers.align_predict.random_init import tested_on
+from crossalign.papers.align_predict.random_init import sets_behind, tested_on
 from crossalign.papers.common.context import Context
 from crossalign.results.names import METRICS
 from crossalign.results.reading import AS_MEASURED, peak_of, with_leads
@@ -36,10 +36,24 @@ class Rho:
     by_seed: dict[int, float] = field(default_factory=dict)
 
 
-def similarity_targets(context: Context, task: str) -> list[str]:
+def compared_languages(config: dict, task: str) -> list[str]:
     """The languages with parallel sentences and a test set of the task, English left out."""
-    tested = having(context.config, "languages", task)
-    return [lang for lang in pud_languages(context.config) if lang != SOURCE and lang in tested]
+    tested = having(config, "languages", task)
+    return [lang for lang in pud_languages(config) if lang != SOURCE and lang in tested]
+
+
+def similarity_targets(context: Context, task: str) -> list[str]:
+    """Those of a run."""
+    return compared_languages(context.config, task)
+
+
+def correlated_sets(config: dict, task: str) -> list[DataSet]:
+    """What a correlation depends on: the set that is trained on and those that are tested on."""
+    return [
+        data
+        for target in (SOURCE, *compared_languages(config, task))
+        for data in sets_behind(config, task, SOURCE, target)
+    ]
 
 
 def correlations(context: Context, task: str, pretrained: bool) -> "Correlations":

@@ -6,8 +6,10 @@ from crossalign.catalog.addresses import Tuned, format_rate, trial_init
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import bases, preset
 from crossalign.papers.align_predict.items import PAPER, train_set
+from crossalign.papers.align_predict.random_init import own_sets_behind
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
+from crossalign.results.comparable import other_sets
 from crossalign.results.names import METRICS
 from crossalign.results.names import TASKS as TASK_NAMES
 from crossalign.results.values import Sample, Value
@@ -88,10 +90,14 @@ def show(number: float) -> str:
     return format_rate(number) if 0 < number < 0.01 else f"{number:g}"
 
 
-def exact(context: Context, search: Search, keys: dict[str, str], number: float | None, text: str) -> Cell:
-    """A number that is equal to the printed one or is not."""
+def exact(
+    context: Context, search: Search, keys: dict[str, str], number: float | None, text: str, other: str = ""
+) -> Cell:
+    """A number that is equal to the printed one or is not; of an unfinished search nobody knows yet."""
     match = context.printed.find(keys)
-    verdict = context.judge(runs=search.runs).before(match, number is not None)
+    verdict = context.judge(runs=search.runs, other=other).before(match, number is not None)
+    if match and number is not None and search.missing:
+        verdict = Verdict(NOT_RUN, f"{search.done} of {search.done + len(search.missing)} trials")
     if verdict is None:
         verdict = Verdict(REPRODUCED if number == match.number else DIFFERS)
     return Cell(keys, search.counted(number), text, printed=match, verdict=verdict)
@@ -100,7 +106,8 @@ def exact(context: Context, search: Search, keys: dict[str, str], number: float 
 def best(context: Context, search: Search, keys: dict[str, str], part: int) -> Cell:
     """The best batch size (part 0) or learning rate (1)."""
     number = search.best[part] if search.best else None
-    return exact(context, search, keys, number, "" if number is None else show(number))
+    other = other_sets(context.config, lambda config: own_sets_behind(config, search.task))
+    return exact(context, search, keys, number, "" if number is None else show(number), other)
 
 
 def size(context: Context, search: Search, keys: dict[str, str]) -> Cell:

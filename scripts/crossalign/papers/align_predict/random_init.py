@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.targets import having
-from crossalign.papers.align_predict.items import PAPER, inits, tuned
+from crossalign.catalog.targets import KINDS, having
+from crossalign.papers.align_predict.items import PAPER, inits, train_set, tuned
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, Cell, Column, Row
+from crossalign.results.comparable import other_sets
 from crossalign.results.names import METRICS, language
 from crossalign.results.published import Printed, Published
 from crossalign.results.values import Value
@@ -37,6 +38,26 @@ def own_set(config: dict, task: str, lang: str, split: str = "test") -> DataSet:
         return DataSet("ner", f"wikiann_{lang}", split)
     paper = config[PAPER]
     return DataSet("trees", paper["own_treebanks"].get(lang) or paper["treebanks"][lang], split)
+
+
+def sets_behind(config: dict, task: str, source: str, target: str) -> list[DataSet]:
+    """What a cell of tables 1, 6, 7, 8 depends on: the set that is trained on and those that are tested on."""
+    targets = others(config, task, source) if target == "X" else [target]
+    return [
+        DataSet(KINDS[task], train_set(config, task, source), "train"),
+        *(tested_on(config, task, lang) for lang in targets),
+    ]
+
+
+def own_places(config: dict) -> list[tuple[str, str]]:
+    """Language and split of every row of table 5 for one task."""
+    return [("en", "dev"), ("en", "test"), *((lang, "test") for lang in config[PAPER]["own_treebanks"])]
+
+
+def own_sets_behind(config: dict, task: str, *places: tuple[str, str]) -> list[DataSet]:
+    """The same of cells of table 5; each place is a language and a split."""
+    sets = [own_set(config, task, lang, split) for lang, split in places]
+    return [DataSet(KINDS[task], train_set(config, task, "en"), "train"), *sets]
 
 
 def others(config: dict, task: str, source: str) -> list[str]:
@@ -92,8 +113,10 @@ def pair_cells(
     sets: Sequence[DataSet],
     find: Callable[[dict[str, str]], Printed | None],
     train: str | None = None,
+    measured_on: Callable[[dict], list[DataSet]] | None = None,
 ) -> list[Cell]:
-    """One row: REF and a difference per layer pair. `find` gives the printed value under some keys."""
+    """One row: REF and a difference per layer pair. `find` gives the printed value under some keys, and `measured_on`
+    what it depends on, where our config may have other languages or sets."""
     task, metric = keys["task"], METRICS[keys["task"]]
     reference = Value()
     cells = []
@@ -109,7 +132,9 @@ def pair_cells(
         printed = find(named)
         shade = "" if score else PAIRS.classify(ours.mean)
         theirs = "" if score or printed is None else PAIRS.classify(printed.number)
-        verdict = context.judge(task, terms=1 if score else 2, runs=runs).number(printed, ours)
+        # A row that is not printed may be of a language that the papers' config does not know.
+        other = other_sets(context.config, measured_on) if measured_on and printed else ""
+        verdict = context.judge(task, terms=1 if score else 2, runs=runs, other=other).number(printed, ours)
         cells.append(
             Cell(named, ours, signed=not score, shade=shade, printed_shade=theirs, printed=printed, verdict=verdict)
         )
@@ -131,7 +156,8 @@ def source_row(context: Context, detail: Published, task: str, source: str, targ
             return replace(found, recomputed=recomputed(detail, rows))
         return replace(found, doubt=found.doubt or doubts(task, source, target)) if found else None
 
-    cells = pair_cells(context, {"task": task, "source": source, "target": target}, sets, find)
+    keys = {"task": task, "source": source, "target": target}
+    cells = pair_cells(context, keys, sets, find, measured_on=lambda config: sets_behind(config, **keys))
     return Row(label, cells, group, summary=target == "X" and label.startswith("Mean"))
 
 

@@ -5,14 +5,16 @@ from statistics import median
 
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.targets import having
-from crossalign.papers.align_predict.correlation import correlations, similarity_targets
+from crossalign.papers.align_predict.correlation import correlated_sets, correlations, similarity_targets
 from crossalign.papers.align_predict.grid import table3
 from crossalign.papers.align_predict.items import PAPER, TASKS, inits, pud_languages
 from crossalign.papers.align_predict.random_init import (
     DELTA_NOTE,
     MEAN_NOTE,
     columns,
+    own_places,
     own_set,
+    own_sets_behind,
     pair_cells,
     runs_of,
     slovenian_note,
@@ -21,6 +23,7 @@ from crossalign.papers.align_predict.random_init import (
 )
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, SETS, Cell, Column, Row, Table, number
+from crossalign.results.comparable import other_sets
 from crossalign.results.names import METRICS, language, task
 from crossalign.results.published import Printed, claim, published
 from crossalign.results.values import Value
@@ -117,7 +120,8 @@ def rho_cells(context: Context, name: str, model: str) -> list[Cell]:
     """The correlation of one task without and with English, each with its p value."""
     found = correlations(context, name, model == "pretrained")
     layers = [layer for layer in found.layers if layer > 0]
-    judge = context.judge(scale=CORRELATION, runs=found.runs)
+    other = other_sets(context.config, lambda config: correlated_sets(config, name))
+    judge = context.judge(scale=CORRELATION, runs=found.runs, other=other)
     cells = []
     for with_source in (False, True):
         rho = found.with_interval(layers, with_source)
@@ -140,8 +144,7 @@ def table5(context: Context) -> Table:
     paper = context.config[PAPER]
     rows, notes = [], ["Absolute scores; colours by the difference to REF in the same row."]
     for name in TASKS:
-        places = [("en", "dev"), ("en", "test"), *((lang, "test") for lang in paper["own_treebanks"])]
-        made = [layer_set_row(context, name, lang, split) for lang, split in places]
+        made = [layer_set_row(context, name, lang, split) for lang, split in own_places(context.config)]
         notes.append(
             spread_note(name, [cell.value.std for row in made for cell in row.cells if cell.value.std is not None])
         )
@@ -162,7 +165,9 @@ def layer_set_row(context: Context, name: str, lang: str, split: str) -> Row:
         match = context.printed.find(keys)
         shade = SETS.classify(value.minus(cells[0].value).mean) if cells else ""
         theirs = SETS.classify(loss(match, cells[0].printed)) if cells else ""
-        verdict = context.judge(name, runs=runs).number(match, value)
+        # A language that is not printed may be one that the papers' config does not know.
+        other = other_sets(context.config, lambda config: own_sets_behind(config, name, (lang, split))) if match else ""
+        verdict = context.judge(name, runs=runs, other=other).number(match, value)
         cells.append(Cell(keys, value, shade=shade, printed_shade=theirs, printed=match, verdict=verdict))
     return Row(f"{language(lang)} {split}" if lang == "en" else language(lang), cells, task(name))
 

@@ -32,6 +32,9 @@ class Context:
         found.printed = readings(item) if "/figure" in item else published(item)
         return found
 
-    def judge(self, task: str = "", scale: Scale = POINTS, terms: int = 1, *, runs: Iterable[Run] = ()) -> Judge:
-        """The judge of numbers that depend on some runs; on none: of facts and counts of data."""
-        return Judge(self.item.partition("/")[0], task, scale, terms, stand_in(self.config, runs))
+    def judge(
+        self, task: str = "", scale: Scale = POINTS, terms: int = 1, *, runs: Iterable[Run] = (), other: str = ""
+    ) -> Judge:
+        """The judge of numbers that depend on some runs; on none: of facts and counts of data. `other` says why they
+        are not comparable with the printed ones."""
+        return Judge(self.item.partition("/")[0], task, scale, terms, stand_in(self.config, runs), other)

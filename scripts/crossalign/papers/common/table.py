@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crossalign.results.published import Printed, Published
 from crossalign.results.values import Value, brief
-from crossalign.results.verdict import LEFT_OUT, MEASURED, Verdict
+from crossalign.results.verdict import LEFT_OUT, MEASURED, TESTED, Verdict
 from crossalign.runtime.files import write_atomic
 
 
@@ -65,6 +65,8 @@ class Cell:
     digits: int = 2
     signed: bool = False
     mark: str = ""
+    # Whether a test was made of which the mark tells the outcome.
+    tested: bool = False
     shade: str = ""
     # The class of the printed value, so that the two can be compared at a glance.
     printed_shade: str = ""
@@ -176,18 +178,20 @@ class Table:
         """One record per cell, then one per printed number that no cell of ours stands for."""
         for cell in self.cells():
             yield cell.keys | measured(cell)
-        for place in self.published.rest():
-            row = self.published.rows[place]
-            keys = {name: row[name] for name in self.published.keys}
-            printed = self.published.printed(place) if "value" in row else Printed("")
-            verdict = Verdict(LEFT_OUT, "not part of this configuration")
+        verdict = Verdict(LEFT_OUT, "not part of this configuration")
+        for keys, printed in self.left_out():
             yield keys | measured(Cell(printed=printed, verdict=verdict))
+
+    def left_out(self) -> Iterator[tuple[dict[str, str], Printed]]:
+        """The printed numbers that no cell of ours stands for, with their keys."""
+        for place in self.published.rest():
+            yield from self.published.cells(place)
 
     @property
     def key_columns(self) -> list[str]:
         """The tidy columns that name a cell: the paper's, then ours."""
-        names = [*self.published.keys, *(name for cell in self.cells() for name in cell.keys)]
-        return list(dict.fromkeys(names))
+        named = [*(cell.keys for cell in self.cells()), *(keys for keys, _ in self.left_out())]
+        return list(dict.fromkeys([*self.published.keys, *(name for keys in named for name in keys)]))
 
 
 def measured(cell: Cell) -> dict[str, str]:
@@ -202,6 +206,7 @@ def measured(cell: Cell) -> dict[str, str]:
         "n": str(value.n) if value.wanted else "",
         "wanted": str(value.wanted) if value.wanted else "",
         "mark": cell.mark,
+        "tested": TESTED if cell.tested else "",
         "class": cell.shade,
         "printed": printed.text,
         "printed_recomputed": plain(printed.recomputed),
@@ -232,8 +237,10 @@ def number(value: float, digits: int, signed: bool) -> str:
 
 def write_csv(table: Table, path: str | Path) -> None:
     """Write the cells as tidy CSV, the paper's key columns first."""
-    names = [name for name in table.key_columns if name not in MEASURED] + list(MEASURED)
+    tested = any(cell.tested for cell in table.cells())
+    names = [name for name in table.key_columns if name not in MEASURED]
+    names += [name for name in MEASURED if tested or name != "tested"]
     with write_atomic(path) as stream:
-        writer = csv.DictWriter(stream, names, restval="", lineterminator="\n")
+        writer = csv.DictWriter(stream, names, restval="", extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(table.tidy())

@@ -18,7 +18,8 @@ from crossalign.papers.align_predict.claims import (
     upper_claim,
 )
 from crossalign.papers.align_predict.claims import PAPER as ALIGN
-from crossalign.results.claims.claim import Claim, background, claim, papers_config, stated
+from crossalign.papers.talk.tables import raw_bytes
+from crossalign.results.claims.claim import Claim, background, claim, stated
 from crossalign.results.claims.curves import curve, curves, kept
 from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.groups import Builder, count, every
@@ -26,6 +27,7 @@ from crossalign.results.claims.predicates import all_of, at_least, greater, near
 from crossalign.results.claims.quantities import Quantity, cell, cells, derived, different, largest, quantity, together
 from crossalign.results.claims.shapes import peaks_within, rises_then_falls
 from crossalign.results.claims.values import Group, Number
+from crossalign.results.comparable import papers_config
 from crossalign.results.names import TASKS as ALL_TASKS
 from crossalign.results.names import language, systems
 
@@ -46,10 +48,10 @@ OWN_SCRIPT = ("xmf", "mhr", "bxr")
 @quantity
 def raw_megabytes(evidence: Evidence) -> Number:
     """The prepared raw text of Narabizi."""
-    train, dev = (evidence.results.size(text_set(evidence.config, "qaf", split)) for split in ("train", "dev"))
-    if train is None:
+    size = raw_bytes(evidence.results, evidence.config, "qaf")
+    if size is None:
         raise evidence.missing_set(T3, text_set(evidence.config, "qaf"))
-    return Number((train + (dev or 0)) / 1e6, "points", 0.0)
+    return Number(size / 1e6, "points", 0.0)
 
 
 def zero_shot(target: str, doubt: str) -> Claim:
@@ -250,6 +252,7 @@ CLAIMS = {
         F2,
         "{hard:count} hard languages: {hard:names}",
         number=count("margins", negative, doubtful=True),
+        over=f"{PAPER}.languages",
         learnt={task: best_scores(task) for task in ("parsing", "ner")},
         hard=hard(margins()),
         margins=margins(),

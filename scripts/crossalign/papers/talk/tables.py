@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 
 from crossalign.catalog.sets import DataSet, raw_files, text_set
@@ -13,14 +14,17 @@ from crossalign.papers.align_predict.random_init import (
     others,
     recomputed,
     runs_of,
+    sets_behind,
     tested_on,
 )
 from crossalign.papers.align_predict.tables import DETAIL, correlation_table, overview_rows
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, Cell, Column, Row, Table, number
 from crossalign.papers.talk.items import PAPER
+from crossalign.results.comparable import other_sets
 from crossalign.results.names import METRICS, language, task
 from crossalign.results.published import languages, published
+from crossalign.results.reading import Results
 from crossalign.results.values import Value
 from crossalign.results.verdict import JUDGED, OTHER, Verdict
 
@@ -43,7 +47,9 @@ def table1(context: Context) -> Table:
         match = context.printed.find(keys)
         if match and target == "X":
             match = replace(match, recomputed=recomputed(detail, {"task": "parsing", "source": "en", "layers": "ref"}))
-        verdict = context.judge("parsing", runs=runs).number(match, value)
+        dependent = partial(sets_behind, task="parsing", source="en", target=target)
+        other = other_sets(context.config, dependent) if match else ""
+        verdict = context.judge("parsing", runs=runs, other=other).number(match, value)
         cells.append(Cell(keys, value, digits=1, printed=match, verdict=verdict))
     heads = [Column("mean of the others" if target == "X" else language(target)) for target in TARGETS]
     notes = [task("parsing"), MEAN_NOTE]
@@ -108,6 +114,12 @@ def sentences(context: Context, lang: str) -> Value:
     return Value(float(sum(kept)), None, 1, 1)
 
 
+def raw_bytes(results: Results, config: dict, lang: str) -> int | None:
+    """The size of the raw text of a language, training and held-out part; None where there is none."""
+    train, dev = (results.size(text_set(config, lang, split)) for split in ("train", "dev"))
+    return None if train is None else train + (dev or 0)
+
+
 def table4(context: Context) -> Table:
     """The profile of three languages."""
     config = context.config[PAPER]
@@ -118,7 +130,7 @@ def table4(context: Context) -> Table:
         name = language(lang)
         ours = {"script": languages().get(lang, {}).get("script", ""), "annotated data": annotated(config, lang)}
         ours["raw data source"] = ", ".join(sources(text_set(context.config, lang)))
-        size = context.results.size(text_set(context.config, lang))
+        size = raw_bytes(context.results, context.config, lang)
         ours["raw data"] = "" if size is None else f"{size / 1e6:.1f} MB"
         cells = []
         for field in fields:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import filter as filter_names
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crossalign.catalog.config import load
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import REHEARSAL
@@ -19,7 +17,8 @@ from crossalign.results.claims.predicates import Facts, Predicate, Truth, equals
 from crossalign.results.claims.quantities import Quantity, examples, examples_of_each, setting
 from crossalign.results.claims.tolerances import tolerance
 from crossalign.results.claims.values import Group, Value
-from crossalign.results.names import TASKS, language
+from crossalign.results.comparable import other_languages, other_sets
+from crossalign.results.names import TASKS
 from crossalign.results.published import PRINTED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
@@ -43,8 +42,8 @@ class Claim:
     `given` names the quantities; `test` is what the sentence says in kind, judged in every run; `number` what it says
     in amount, judged where languages and models are the paper's and the printed number is not in `doubt`. `says` tells
     the quantities in a sentence. A claim on the sizes of `data` depends on no model. `over` are the languages that a
-    claim speaks of as a whole: their place in the config, or what finds them in one. A claim with a `reason` cannot be
-    checked.
+    claim speaks of as a whole: their place in the config, or what finds them in one. Where these are not what the
+    amount depends on, `measured_on` finds its sets in a config. A claim with a `reason` cannot be checked.
 
     `learnt` are tasks with the scores that must be above guessing, or there is nothing to check. `shape`: about
     similarity over layers, and judged a second time with the length of sentences taken out. `same_as`: the claim
@@ -61,6 +60,7 @@ class Claim:
     is_setting: bool = False
     data: tuple[DataSet, ...] = ()
     over: str | Callable[[dict], Sequence[str]] = ""
+    measured_on: Callable[[dict], Sequence[DataSet]] | None = None
     learnt: Mapping[str, Quantity] = field(default_factory=dict)
     shape: bool = False
     same_as: str = ""
@@ -162,11 +162,6 @@ def declared(paper: str, claims: Mapping[str, Claim], folder: Path = PRINTED) ->
     return [(row, claims[row["id"]]) for row in rows]
 
 
-def judge_all(claims: Mapping[str, Mapping[str, Claim]], evidence: Evidence) -> list[Judged]:
-    """A verdict on every claim of some papers."""
-    return judge_rows([(paper, *pair) for paper in claims for pair in declared(paper, claims[paper])], evidence)
-
-
 def judge_rows(rows: Iterable[tuple[str, Mapping[str, str], Claim]], evidence: Evidence) -> list[Judged]:
     """A verdict on every claim, told by paper, row and declaration; claims that state one fact get the worst one."""
     controlled = evidence.controlled()
@@ -247,11 +242,14 @@ def judged_on(paper: str, row: Mapping[str, str], claim: Claim, evidence: Eviden
         command = command_of(missing.item or claim.item, evidence.config)
         return replace(judged, verdict=NOT_RUN, detail=str(missing), command=command)
     languages = other_languages(evidence.config, claim.over) if findings and claim.over else ""
+    if languages in unjudged:
+        languages = ""
+    notes = [finding.note for finding in findings]
     return replace(
         judged,
         verdict=WORDS[min(finding.truth for finding in findings)] if findings else UNCHECKED,
         measured=measured,
-        detail=_joined(unjudged, *(finding.note for finding in findings), languages, incomplete(values)),
+        detail=_joined(unjudged, *notes, languages, incomplete(values)),
         numbers={name: value if isinstance(value, str) else value.plain() for name, value in values.items()},
     )
 
@@ -294,32 +292,18 @@ def not_judged(claim: Claim, evidence: Evidence) -> str:
         why = stand_in.reason if stand_in else ""
         if why and claim.is_setting:
             why = "this run has settings of its own size"
+        elif not why and not claim.is_setting:
+            why = not_comparable(claim, evidence.config)
     if why:
         return f"not judged in amount: {why}" if claim.test else f"not judged: {why}"
     return f"doubtful in print, not judged: {claim.doubt}" if claim.doubt else ""
 
 
-@cache
-def papers_config() -> dict:
-    """The config of the papers at full scale."""
-    return load([])
-
-
-def listed(config: dict, key: str) -> list[str]:
-    """The languages at a place in the config."""
-    study, name = key.split(".")
-    return config[study][name]
-
-
-def other_languages(config: dict, over: str | Callable[[dict], Sequence[str]]) -> str:
-    """In words; empty where `over` (`anc.norm_languages`) are all of the paper's languages and no other."""
-    ours, theirs = (over(each) if callable(over) else listed(each, over) for each in (config, papers_config()))
-    parts = {
-        "without": [lang for lang in theirs if lang not in ours],
-        "with": [lang for lang in ours if lang not in theirs],
-    }
-    told = [f"{word} {', '.join(map(language, langs))}" for word, langs in parts.items() if langs]
-    return f"other languages than the paper's: {'; '.join(told)}" if told else ""
+def not_comparable(claim: Claim, config: dict) -> str:
+    """Why an amount is not of what the paper measured; empty where it is."""
+    if claim.measured_on:
+        return other_sets(config, claim.measured_on)
+    return other_languages(config, claim.over) if claim.over else ""
 
 
 def incomplete(values: Mapping[str, Value]) -> str:

@@ -78,7 +78,7 @@ def spans(group: Group, first: int, last: int) -> Group:
     for name, curve in part(group, first, last):
         lead = curve.lead(min(curve.points, key=lambda layer, curve=curve: curve.points[layer].value))
         # Two spans are compared: what other languages would do to each counts as well as the seeds.
-        members[name] = Number(lead.value, lead.scale, lead.error, wanted=1)
+        members[name] = Number(lead.value, lead.scale, lead.error, wanted=1, freedom=lead.total_freedom)
     return Group(members)
 
 

@@ -18,6 +18,7 @@ from crossalign.results.claims.values import Group, Number, Value
 from crossalign.results.measured import measured_model
 from crossalign.results.names import model as model_name
 from crossalign.results.values import mean
+from crossalign.results.verdict import TESTED
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,11 @@ def merged(**groups: Group) -> Group:
 @derived
 def average(group: Group) -> Number:
     """The mean of numbers that the same models stand behind: as certain as they are on average, not more."""
-    error, centre = mean([number.seed_error for number in group.numbers()]), group.mean()
-    return replace(centre, std=error * math.sqrt(max(centre.n, 1)))
+    numbers, centre = group.numbers(), group.mean()
+    error = mean([number.seed_error for number in numbers])
+    # The same few runs stand behind all: several numbers know no more of their spread than each does, on average.
+    inverse = mean([1 / number.seed_freedom for number in numbers])
+    return replace(centre, std=error * math.sqrt(max(centre.n, 1)), freedom=1 / inverse if inverse else math.inf)
 
 
 @quantity
@@ -101,18 +105,20 @@ def gains(
 ) -> Group:
     """What `model` gains over another in the same table, matched by the columns `by` and named by `also` as well.
 
-    The table's marks say whether a gain is significant. One without any mark has not been tested: the seeds must tell.
+    The table's marks say whether a gain that was tested is significant; of others the seeds must tell.
     """
     marks = {("adjusted", "original"): "*", ("adjusted+continual", "adjusted"): "**"}
     base = {_name(row, by): row for row in evidence.select(item, **keys, model=over)}
-    tested = (model, over) in marks and any(row.get("mark") for row in evidence.rows(item))
+    # Tables of earlier versions do not say what was tested: there one mark speaks for the whole table.
+    marked = any(row.get("mark") for row in evidence.rows(item))
     members = {}
     for row in evidence.select(item, **keys, model=model):
         name = _name(row, by)
         if name not in base:
             raise evidence.absent(item, f"has no {over} model for {name}")
         ours, theirs = (evidence.number(item, one, "points") for one in (row, base[name]))
-        significant = row.get("mark") == marks[model, over] if tested else None
+        tested = row["tested"] == TESTED if "tested" in row else marked
+        significant = row.get("mark") == marks[model, over] if tested and (model, over) in marks else None
         members[_name(row, [*by, *also])] = ours.minus(theirs, significant)
     return Group(members)
 
@@ -177,12 +183,17 @@ def runs(evidence: Evidence, item: str) -> Number:
 
 
 @quantity
-def different(evidence: Evidence, item: str, column: str, without: Sequence[str] = (), **keys: Keys) -> Number:
-    """How many different values a column has where there is a number or a fact of ours."""
-    rows = [row for row in evidence.select(item, **keys) if row.get("mean") or row.get("y") or row.get("text")]
-    if not rows:
-        raise evidence.absent(item, "is empty")
-    return Number(len({row[column] for row in rows} - set(without)), "count")
+def different(
+    evidence: Evidence, items: str | Sequence[str], column: str, without: Sequence[str] = (), **keys: Keys
+) -> Number:
+    """How many different values a column of one or several items has where there is a number or a fact of ours."""
+    values: set[str] = set()
+    for item in [items] if isinstance(items, str) else items:
+        rows = [row for row in evidence.select(item, **keys) if row.get("mean") or row.get("y") or row.get("text")]
+        if not rows:
+            raise evidence.absent(item, "is empty")
+        values |= {row[column] for row in rows}
+    return Number(len(values - set(without)), "count")
 
 
 @quantity

@@ -60,14 +60,15 @@ class Number:
         return math.inf if self.std is None or self.n < 2 else self.n - 1
 
     @property
+    def total_freedom(self) -> float:
+        """Degrees of freedom of the whole error (Welch and Satterthwaite); the bootstrap's part counts as known."""
+        seeds = self.seed_error
+        return self.seed_freedom * (self.error / seeds) ** 4 if seeds else math.inf
+
+    @property
     def noise(self) -> float:
         """How far from zero chance may bring a number: Student's t times the standard error."""
-        seeds, total = self.seed_error, self.error
-        if not total:
-            return 0.0
-        # Welch and Satterthwaite; the bootstrap's part counts as known.
-        freedom = self.seed_freedom * (total / seeds) ** 4 if seeds else math.inf
-        return student(freedom) * total
+        return student(self.total_freedom) * self.error if self.error else 0.0
 
     def minus(self, other: "Number", significant: bool | None = None) -> "Number":
         """The difference of two numbers of one scale. The same sentences stand behind both, so seeds alone count; where
