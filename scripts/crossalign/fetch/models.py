@@ -88,8 +88,8 @@ def _check_names(name: str, hub: str, revision: str, names: list[str]) -> None:
     if not _has_weights(names):
         raise UserError(
             f"model {name}: {hub} at revision {revision} holds no safetensors, and pickled weights are never fetched; "
-            "name a converted revision in models.tsv (such as refs/pr/N, one of the repository's pull requests), or write "
-            "manual: before the repository and bring weights that you have converted (docs/understand/data.md, By hand)"
+            "name a converted revision in models.tsv (such as refs/pr/N, one of the repository's pull requests), or "
+            "write manual: before the repository and bring converted weights (docs/understand/data.md, By hand)"
         )
     if "config.json" not in names:
         raise UserError(f"model {name}: {hub} at revision {revision} holds no config.json")
