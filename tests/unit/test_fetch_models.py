@@ -120,7 +120,7 @@ def test_cut_weights_are_continued_and_kept_over_a_failure(web, place):
 
 def test_hub_trouble(web, place):
     web.publish("models", HUB, ONE, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
-    with pytest.raises(UserError, match="holds no safetensors.*never fetched; a converted revision .*refs/pr/N"):
+    with pytest.raises(UserError, match="holds no safetensors.*never fetched; name a converted revision .*refs/pr/N"):
         obtain_model("mbert", HUB, ONE, place)
     assert not (place.downloads / "models" / "mbert").exists()
     web.publish("models", HUB, ONE, FILES)
