@@ -44,7 +44,11 @@ THREADS = {
 # pyarrow's memory manager for x86 starts a thread when it is imported, unless it is told not to.
 NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 # What shells and Snakemake change for every job, and no library looks at while it is imported.
-FREE = {"PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMPDIR", "TEMP", "CROSSALIGN_GPU_RECORDS", "CROSSALIGN_SLOTS"}
+# The prompts are exported by an activated .venv, and scripts of bash drop them.
+FREE = {
+    *("PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "TMPDIR", "TMP", "TEMPDIR", "TEMP"),
+    *("CROSSALIGN_GPU_RECORDS", "CROSSALIGN_SLOTS"),
+}
 
 
 # Shells drop variables whose names they cannot write, such as bash's exported functions, which clusters are full of.

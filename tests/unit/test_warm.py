@@ -167,7 +167,8 @@ def test_other_surroundings_run_cold(warm, surroundings, served):
     assert warm.probe(**surroundings)["warm"] == served
 
 
-@pytest.mark.parametrize("name", ["BASH_FUNC_module%%", "some.name"])
+# An activated .venv exports the prompt.
+@pytest.mark.parametrize("name", ["BASH_FUNC_module%%", "some.name", "PS1"])
 def test_variables_that_shells_drop_make_no_job_cold(tmp_path, name):
     warm = Warm(toy_scripts(tmp_path / "scripts"), **{name: "() { :; }"})
     assert warm.probe()["warm"]
