@@ -224,7 +224,7 @@ def test_whatever_is_drawn_is_wanted(root, tmp_path):
 
         def similarity(self, run, corpus):
             # The correlations look at every language with parallel sentences.
-            pairs = [f"en-{lang}" for lang in similarity_targets(context, "pos")]
+            pairs = [f"en-{lang}" for lang in similarity_targets(context.config, "pos")]
             asked.update((run, corpus, pair, config["similarity"]["index"]) for pair in pairs)
             return {}
 

@@ -118,6 +118,17 @@ def sets_in(context: Context, task: str, lang: str, base: str | None = None) -> 
     return [data for data in evaluation_sets(context.config, run) if data.languages == (lang,)]
 
 
+def study_columns(context: Context, lang: str, base: str | None = None) -> list[tuple[str, DataSet, str]]:
+    """The columns of tables 5, 6, 7, 9: task, set and metric; everything in one language."""
+    return [
+        (task, data, metric)
+        for task in context.config[PAPER]["tasks"]
+        for data in sets_in(context, task, lang, base)
+        if data.family != "xnlimixed"
+        for metric in METRICS[task]
+    ]
+
+
 def setting_of(data: DataSet) -> str:
     """How the paper calls what a set mixes."""
     if data.kind == "nli":

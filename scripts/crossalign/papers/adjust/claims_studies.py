@@ -8,15 +8,16 @@ from functools import partial
 from itertools import pairwise
 
 from crossalign.catalog.config import pair_count
-from crossalign.papers.adjust.arms import ABLATIONS, FAMILIES, METRICS, Board, column_of, sets_in
+from crossalign.papers.adjust.arms import ABLATIONS, FAMILIES, METRICS, Board, column_of, study_columns
 from crossalign.papers.common.context import Context
 from crossalign.results.claims.claim import Claim, claim
-from crossalign.results.claims.evidence import Evidence, Outside, Row
+from crossalign.results.claims.evidence import Evidence, Outside
 from crossalign.results.claims.groups import every, some
 from crossalign.results.claims.predicates import all_of, at_least, at_most, near, negative, positive
 from crossalign.results.claims.quantities import Quantity, cells, derived, gains, leads_of, merged, quantity
 from crossalign.results.claims.values import Group, Number
 from crossalign.results.names import TASKS, language
+from crossalign.results.values import Value
 
 PAPER = "adjust"
 T1, T2, T3, T4, T5, T6, T7, T8, T9 = (f"{PAPER}/table{place}" for place in range(1, 10))
@@ -100,37 +101,30 @@ def apart(first: Number, second: Number) -> Number:
 
 def variants(evidence: Evidence, item: str, *tasks: str) -> dict[str, Group]:
     """The gains in the columns of tables 5 to 7, that is test sets, by what is varied."""
+    scores = adjusted_scores(evidence, item)
     columns = {}
     for dataset in evidence.column(item, "dataset", task=tasks):
         metric = {"metric": ner_metric()(evidence)} if dataset == "wikiann" else {}
-        columns[dataset] = Group(
-            {
-                row["variant"].partition("=")[2]: gain_of(evidence, item, row)
-                for row in evidence.select(item, dataset=dataset, **metric)
-            }
-        )
+        members = {}
+        for row in evidence.select(item, dataset=dataset, **metric):
+            gain = evidence.number(item, row, "points")
+            score = scores.get((dataset, row["metric"], row["variant"]), Value())
+            # With another count of runs these are not the scores that the table was made of.
+            known = score.mean is not None and score.n == gain.n
+            adjusted = Number(score.mean, "points", score.std, score.n, gain.wanted) if known else None
+            members[row["variant"].partition("=")[2]] = Gain(**vars(gain), adjusted=adjusted)
+        columns[dataset] = Group(members)
     return columns
 
 
-def gain_of(evidence: Evidence, item: str, row: Row) -> Gain:
-    """A gain in tables 5 to 7."""
-    gain = evidence.number(item, row, "points")
+def adjusted_scores(evidence: Evidence, item: str) -> dict[tuple[str, str, str], Value]:
+    """The scores behind the gains in tables 5 to 7, by test set, metric and what is varied."""
     study, context = ABLATIONS[item.partition("/")[2]], Context(evidence.config, evidence.results)
-    lang, task = evidence.config[PAPER][study.key]["lang"], row["task"]
-    system = study.arms(context, task).get(row["variant"])
-    sets = [
-        data
-        for data in sets_in(context, task, lang)
-        if column_of(data) == row["dataset"] and data.family != "xnlimixed"
-    ]
-    metrics = [name for name, wording in METRICS[task].items() if wording == row["metric"]]
-    adjusted = None
-    if system and sets and metrics:
-        score = Board(context).value(system, sets[0], metrics[0])
-        # Another count of runs: these are not the scores that the table was made of.
-        if score.mean is not None and score.n == gain.n:
-            adjusted = Number(score.mean, "points", score.std, score.n, gain.wanted)
-    return Gain(**vars(gain), adjusted=adjusted)
+    return {
+        (column_of(data), METRICS[task][metric], variant): Board(context).value(system, data, metric)
+        for task, data, metric in study_columns(context, evidence.config[PAPER][study.key]["lang"])
+        for variant, system in study.arms(context, task).items()
+    }
 
 
 @quantity

@@ -19,9 +19,9 @@ from crossalign.papers.adjust.arms import (
     mark_note,
     marks,
     scope_notes,
-    sets_in,
     setting_of,
     size_variant,
+    study_columns,
 )
 from crossalign.papers.adjust.items import PAPER, adjustment
 from crossalign.papers.common.context import Context
@@ -162,17 +162,6 @@ def table8(context: Context) -> Table:
     heads = [Column("original"), *(Column(language(lang), "adjusted on") for lang in paper["languages"])]
     notes = ["F1. The original model's SQuAD score is one number for all languages."]
     return Table(stub="test set", columns=heads, rows=rows, notes=notes)
-
-
-def study_columns(context: Context, lang: str, base: str | None = None) -> list[tuple[str, DataSet, str]]:
-    """The columns of tables 5, 6, 7, 9: task, set and metric; everything in one language."""
-    return [
-        (task, data, metric)
-        for task in context.config[PAPER]["tasks"]
-        for data in sets_in(context, task, lang, base)
-        if data.family != "xnlimixed"
-        for metric in METRICS[task]
-    ]
 
 
 def study_table(stub: str, places: list[tuple[str, DataSet, str]], rows: dict[str, list[Cell]]) -> Table:

@@ -36,22 +36,17 @@ class Rho:
     by_seed: dict[int, float] = field(default_factory=dict)
 
 
-def compared_languages(config: dict, task: str) -> list[str]:
+def similarity_targets(config: dict, task: str) -> list[str]:
     """The languages with parallel sentences and a test set of the task, English left out."""
     tested = having(config, "languages", task)
     return [lang for lang in pud_languages(config) if lang != SOURCE and lang in tested]
-
-
-def similarity_targets(context: Context, task: str) -> list[str]:
-    """Those of a run."""
-    return compared_languages(context.config, task)
 
 
 def correlated_sets(config: dict, task: str) -> list[DataSet]:
     """What a correlation depends on: the set that is trained on and those that are tested on."""
     return [
         data
-        for target in (SOURCE, *compared_languages(config, task))
+        for target in (SOURCE, *similarity_targets(config, task))
         for data in sets_behind(config, task, SOURCE, target)
     ]
 
@@ -59,7 +54,7 @@ def correlated_sets(config: dict, task: str) -> list[DataSet]:
 def correlations(context: Context, task: str, pretrained: bool) -> "Correlations":
     """Those of the models of this paper."""
     runs = sorted(tuned(context.config, [task], SOURCE, ["ref"]))
-    sets = {lang: tested_on(context.config, task, lang) for lang in [SOURCE, *similarity_targets(context, task)]}
+    sets = {lang: tested_on(context.config, task, lang) for lang in [SOURCE, *similarity_targets(context.config, task)]}
     index = context.config["similarity"]["index"]
     return Correlations(context, {run: Base(run.model) if pretrained else run for run in runs}, sets, index)
 

@@ -95,7 +95,7 @@ def figure4(context: Context) -> Figure:
     runs = list(tuned(context.config, ["ner"], SOURCE, ["ref"]))
     series = [
         pair_curve(context, language(lang), language_look(lang), runs, lang)
-        for lang in similarity_targets(context, "ner")
+        for lang in similarity_targets(context.config, "ner")
     ]
     return Figure(panels=[panel(context, "English with every target, NER", series)], size=(4.3, 3.2), direct=True)
 

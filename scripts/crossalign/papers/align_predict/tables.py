@@ -96,7 +96,7 @@ def correlation_table(*models: str) -> Callable[[Context], Table]:
         rows = [
             Row(task(name), [cell for model in models for cell in rho_cells(context, name, model)]) for name in TASKS
         ]
-        counts = sorted({len(similarity_targets(context, name)) for name in TASKS})
+        counts = sorted({len(similarity_targets(context.config, name)) for name in TASKS})
         heads = [
             column
             for model in models
