@@ -1,4 +1,4 @@
-"""GPUs are taken one by one, shared when told so, and free again however their holder ends."""
+"""GPUs are taken slot by slot, and free again however their holder ends; MPS lives as long as the runs that need it."""
 
 import os
 import re
@@ -7,119 +7,229 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.gpus import Claim, Note, choices, claim_gpus, gpus, jobs_per_gpu, lock_folder, wish
+from crossalign.runtime.gpus import ALONE, MPS, SHARE, Slot, choices, claim_gpu, gpus, jobs_per_gpu, lock_folder
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+DRIVER = """#!/bin/sh
+case "$*" in
+*query-gpu=index*) printf '0\\n1\\n2\\n3\\n' ;;
+*) for word; do case $word in --id=GPU-*) echo ${word#--id=} ;; --id=*) echo GPU-${word#--id=} ;; esac; done ;;
+esac
+"""
+# A daemon is a process whose number is in the folder that the variable names.
+CONTROL = """#!/bin/sh
+pid=${{CUDA_MPS_PIPE_DIRECTORY:-{folder}/theirs}}/pid
+if [ "$1" = -d ]; then
+    echo "$CUDA_VISIBLE_DEVICES" >> {folder}/started
+    [ -e {folder}/broken ] && exit 1
+    sleep 600 > /dev/null 2>&1 &
+    echo $! > $pid
+    exit
+fi
+read request
+if [ -e $pid ] && kill -0 $(cat $pid) 2> /dev/null; then
+    [ "$request" = quit ] && kill $(cat $pid) && rm $pid
+    echo 1234
+else
+    echo "Cannot find MPS control daemon process"
+    exit 1
+fi
+"""
 # Holds a GPU until its input ends, and says which.
 HOLDER = """
-import sys
-from crossalign.runtime.gpus import claim_gpus
-print(",".join(claim_gpus(pause=0.02)), flush=True)
+import logging, os, sys
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+from crossalign.runtime.gpus import claim_gpu
+print(claim_gpu(alone="alone" in os.environ, pause=0.02), flush=True)
 sys.stdin.read()
+"""
+# Starts MPS as a run does, tells where, and works until its input ends.
+RUN = """
+import os, sys
+from crossalign.runtime.gpus import PIPES, share_by_mps
+print(share_by_mps(os.environ), os.environ.get(PIPES, "-"), flush=True)
+sys.stdin.read()
+"""
+# Runs out of memory until it has the GPU to itself, or always.
+HUNGRY = """
+import logging, os, sys
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+from crossalign.runtime.errors import run_main
+from crossalign.runtime.gpus import claim_gpu
+class OutOfMemoryError(RuntimeError): pass
+def main():
+    print(claim_gpu(pause=0.02), os.environ.get("CROSSALIGN_GPU_ALONE"), flush=True)
+    if "CROSSALIGN_GPU_ALONE" not in os.environ or "always" in os.environ:
+        raise OutOfMemoryError("CUDA out of memory")
+if __name__ == "__main__":
+    run_main(main)
 """
 
 
-def claim_of(folder, names, share=1, count=1):
-    return Claim(folder, names, count, wish({"CROSSALIGN_GPU_SHARE": str(share)}, count, ""))
+class Machine:
+    """Four GPUs, an MPS, and programs on them."""
 
+    def __init__(self, folder):
+        self.folder, self.locks, self.started = folder, folder / "locks", []
+        (folder / "theirs").mkdir()
+        self.install("nvidia-smi", DRIVER)
 
-def try_gpus(folder, names, share=1, count=1):
-    """GPUs and the open files that hold them, or none while fewer are free."""
-    claim = claim_of(folder, names, share, count)
-    if claim.attempt():
-        claim._write(Note(claim.use))
-    for lock in claim.reserved.values():
-        os.close(lock)
-    return claim.held
+    def install(self, name, text):
+        file = self.folder / "bin" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
 
+    def start(self, code, **variables):
+        chosen = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", SHARE, "CUDA_MPS_PIPE_DIRECTORY")
+        environment = {name: value for name, value in os.environ.items() if name not in chosen}
+        environment |= {"PYTHONPATH": str(SCRIPTS), "CROSSALIGN_GPU_LOCKS": str(self.locks), **variables}
+        environment["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{environment['PATH']}"
+        program = self.folder / f"program{len(self.started)}.py"
+        program.write_text(code)
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.started.append(subprocess.Popen([sys.executable, program], env=environment, text=True, **pipes))
+        return self.started[-1]
 
-def clean():
-    """The environment of a machine on which nobody has chosen a GPU."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID")}
-    return kept | {"PYTHONPATH": str(SCRIPTS)}
+    def hold(self, **variables):
+        return self.start(HOLDER, **variables)
+
+    def lines(self, name):
+        file = self.folder / name
+        return file.read_text().splitlines() if file.exists() else []
+
+    def daemons(self):
+        return [int(file.read_text()) for file in self.folder.rglob("pid")]
 
 
 @pytest.fixture
-def holders(tmp_path):
-    """Starts programs that claim a GPU of four; those left are ended afterwards."""
-    started = []
-
-    def start(**variables):
-        locks = str(tmp_path / "locks")
-        environment = {**clean(), "CROSSALIGN_GPUS": "0,1,2,3", "CROSSALIGN_GPU_LOCKS": locks, **variables}
-        command = [sys.executable, "-c", HOLDER]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        started.append(subprocess.Popen(command, env=environment, text=True, **pipes))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+def machine():
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # sockets have short names
+        found = Machine(Path(name))
+        yield found
+        for process in found.started:
+            process.kill()
+            process.communicate()
+        for number in filter(alive, found.daemons()):
+            os.kill(number, signal.SIGKILL)
 
 
-def test_programs_at_the_same_time_have_different_gpus_and_share_them_as_told(holders):
-    processes = [holders(CROSSALIGN_GPU_SHARE="2") for _ in range(8)]
-    assert Counter(process.stdout.readline().strip() for process in processes) == dict.fromkeys("0123", 2)
+def alive(number):
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{number}/status").read_text()
+    except OSError:
+        return False
 
 
-def test_a_killed_program_leaves_its_gpu(holders):
-    first = holders(CROSSALIGN_GPUS="7")
-    assert first.stdout.readline().strip() == "7"
-    second = holders(CROSSALIGN_GPUS="7")
-    with pytest.raises(subprocess.TimeoutExpired):
-        second.wait(0.5)
+def wait_for(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def got(process):
+    return process.stdout.readline().strip()
+
+
+def waits(process):
+    """Whether a program says that it has to wait, not that it has a slot."""
+    return next(line for line in process.stderr if line.startswith(("waiting", "working"))).startswith("waiting")
+
+
+# ---- slots ----------------------------------------------------------------------------------------------------------
+
+
+def test_programs_spread_over_the_gpus_and_share_each_as_told(machine):
+    processes = [machine.hold(**{SHARE: "2"}) for _ in range(8)]
+    assert Counter(map(got, processes)) == {f"GPU-{number}": 2 for number in range(4)}
+    assert waits(machine.hold(**{SHARE: "2"}))
+
+
+def test_a_killed_program_leaves_its_gpu(machine):
+    first = machine.hold(CROSSALIGN_GPUS="2")
+    assert got(first) == "GPU-2"
+    second = machine.hold(CROSSALIGN_GPUS="2")
+    assert waits(second)
     first.send_signal(signal.SIGKILL)
-    assert second.stdout.readline().strip() == "7"
+    assert got(second) == "GPU-2"
 
 
-def test_empty_gpu_come_first(tmp_path):
-    order = [try_gpus(tmp_path, ["0", "1"], share=2) for _ in range(5)]
-    assert [list(taken) for taken in order] == [["0"], ["1"], ["0"], ["1"], []]
-    os.close(order[1]["1"])
-    assert list(try_gpus(tmp_path, ["0", "1"], share=2)) == ["1"]
+@pytest.mark.parametrize("how", ["alone", ALONE])
+def test_who_needs_a_gpu_alone_is_not_kept_waiting_by_those_who_share(machine, how):
+    variables = {"CROSSALIGN_GPUS": "0", SHARE: "2"}
+    first = machine.hold(**variables)
+    assert got(first) == "GPU-0"
+    patient = machine.hold(**variables, **{how: "1"})
+    assert waits(patient)
+    late = machine.hold(**variables)
+    assert waits(late)  # there is a slot, on a GPU that somebody waits for
+    first.kill()
+    assert got(patient) == "GPU-0"
+    patient.kill()
+    assert got(late) == "GPU-0"
 
 
-def test_several_gpu_are_different_and_all_or_none(tmp_path):
-    first = try_gpus(tmp_path, ["0", "1", "2"], share=2, count=2)
-    assert list(first) == ["0", "1"]
-    assert list(try_gpus(tmp_path, ["0", "1", "2"], count=2)) == []
-    # What was not enough was given back.
-    assert list(try_gpus(tmp_path, ["0", "1", "2"], count=1)) == ["2"]
-    with pytest.raises(UserError, match=r"3 GPUs are needed, and this machine has 2 \(0, 1\)"):
-        claim_of(tmp_path, ["0", "1"], count=3)
-
-
-def test_who_needs_whole_gpu_is_not_kept_waiting_by_those_who_share(tmp_path):
-    names = ["0", "1"]
-    sharing = [try_gpus(tmp_path, names, share=2) for _ in range(3)]
-    assert [list(held) for held in sharing] == [["0"], ["1"], ["0"]]
-    patient = claim_of(tmp_path, names)
-    assert not patient.attempt() and list(patient.reserved) == ["1"]
-    # Nobody else goes to the GPU that it waits for.
-    assert list(try_gpus(tmp_path, names, share=2)) == []
-    os.close(sharing[1]["1"])
-    assert list(try_gpus(tmp_path, names, share=2)) == []
-    assert patient.attempt() and list(patient.held) == ["1"] and not patient.reserved
+def test_runs_that_share_differently_do_not_overfill_a_gpu(tmp_path):
+    quarter, third, half = (Slot(tmp_path, ["0"], share) for share in (4, 3, 2))
+    assert quarter.attempt() and third.attempt() and not half.attempt()
+    assert half.taken("0") == Fraction(7, 12)
+    os.close(third.held)
+    assert half.attempt() and Slot(tmp_path, ["0"], 4).attempt() and not Slot(tmp_path, ["0"], 4).attempt()
 
 
 def test_how_long_a_program_waited_is_told(tmp_path, caplog):
     caplog.set_level("INFO")
-    taken = try_gpus(tmp_path, ["0"])
-    Timer(0.3, os.close, [taken["0"]]).start()
-    claim_of(tmp_path, ["0"]).wait(0.02)
-    told = re.fullmatch(r"waited ([0-9.]+) s for a GPU", caplog.messages[-1])
-    assert 0.2 <= float(told[1]) < 5
-    caplog.clear()
-    claim_of(tmp_path, ["1"]).wait(0.02)
-    assert not caplog.messages
+    first = Slot(tmp_path, ["0"], 1)
+    first.wait(0.02)
+    assert caplog.messages == ["working on GPU 0"]
+    Timer(0.3, os.close, [first.held]).start()
+    Slot(tmp_path, ["0"], 1).wait(0.02)
+    assert 0.2 <= float(re.fullmatch(r"waited ([0-9.]+) s for a GPU", caplog.messages[-2])[1]) < 5
+
+
+def test_what_a_scheduler_or_the_user_gave_is_final_outside_a_workflow_and_divided_within_one(machine):
+    given = {"SLURM_JOB_ID": "77", "CUDA_VISIBLE_DEVICES": "3"}
+    for one in ("SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"):
+        assert got(machine.hold(**{one: given[one]})) == ""
+    assert [got(machine.hold(**given, **{SHARE: "2"})) for _ in range(2)] == ["GPU-3"] * 2
+    assert waits(machine.hold(**given, **{SHARE: "2"}))
+    # Another job of the cluster has GPUs of its own, whatever their numbers.
+    assert got(machine.hold(**{**given, "SLURM_JOB_ID": "78", SHARE: "2"})) == "GPU-3"
+    assert choices({"CUDA_VISIBLE_DEVICES": "-1", SHARE: "2"}) == []
+
+
+def test_without_a_driver_there_is_no_gpu(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"):
+        monkeypatch.delenv(variable, raising=False)
+    assert gpus({}) == [] and claim_gpu() == ""
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("ask", "name", "values", "message"),
+    [
+        (gpus, "CROSSALIGN_GPUS", ["0,0", "first", "", "0,,1"], "numbers of different GPUs"),
+        (jobs_per_gpu, SHARE, ["0", "-1", "two", ""], "the number of programs"),
+    ],
+)
+def test_wrong_variables_are_named(ask, name, values, message):
+    for value in values:
+        with pytest.raises(UserError, match=f"{name}={value}: {message}"):
+            ask({name: value})
+
+
+# ---- the folder of the locks ----------------------------------------------------------------------------------------
 
 
 def mode(path):
@@ -141,15 +251,14 @@ def locks_in(folder):
 def test_users_share_the_folder_and_cannot_remove_the_locks_of_others(folder, tmp_path, monkeypatch):
     assert locks_in(folder) == folder
     assert mode(folder) == 0o1777
-    os.close(try_gpus(folder, ["0"])["0"])
-    assert mode(folder / "0.0.lock") == 0o666
+    assert Slot(folder, ["0"], 1).attempt() and mode(folder / "0.0.lock") == 0o666
     # Without a name: beside other temporary files.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     assert mode(lock_folder({})) == 0o1777
     assert os.umask(0o022) == 0o022
 
 
-@pytest.mark.parametrize("bits", [0o777, 0o775, 0o1777, 0o1775, 0o700])
+@pytest.mark.parametrize("bits", [0o777, 0o775, 0o1777, 0o700])
 def test_a_folder_needs_the_sticky_bit_which_only_its_owner_adds(folder, monkeypatch, bits):
     folder.mkdir()
     folder.chmod(bits)
@@ -172,8 +281,6 @@ def test_what_lies_in_place_of_the_folder_is_named_and_not_followed(folder, tmp_
         locks_in(folder)
     folder.unlink()
     folder.touch()
-    with pytest.raises(UserError, match="locks: not a folder"):
-        locks_in(folder)
     with pytest.raises(UserError, match=r"locks/deeper: no folder for locks can be made \(File exists\); CROSSALIGN"):
         locks_in(folder / "deeper")
 
@@ -189,81 +296,100 @@ def test_what_lies_in_place_of_the_folder_is_named_and_not_followed(folder, tmp_
 )
 def test_what_lies_in_place_of_a_lock_is_named_and_not_followed(tmp_path, make, why):
     (tmp_path / "there").write_text("mine")
-    (tmp_path / "there").chmod(0o600)
     make(tmp_path / "0.0.lock")
     with pytest.raises(UserError, match=f"0.0.lock: cannot be locked{why}"):
-        try_gpus(tmp_path, ["0"])
-    assert mode(tmp_path / "there") == 0o600
-    assert not (tmp_path / "not-there").exists()
+        Slot(tmp_path, ["0"], 1).attempt()
+    assert not (tmp_path / "not-there").exists() and (tmp_path / "there").read_text() == "mine"
 
 
-def with_gpus(folder, *words):
-    environment = {**clean(), "CROSSALIGN_GPUS": "4,5", "CROSSALIGN_GPU_LOCKS": str(folder)}
-    command = [sys.executable, str(SCRIPTS / "with_gpus.py"), *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+# ---- too little memory ----------------------------------------------------------------------------------------------
 
 
-def test_a_command_on_several_gpu_holds_them_with_all_that_it_starts(tmp_path):
-    # The command ends and leaves a process behind, which still works on the GPUs.
-    done = with_gpus(
-        tmp_path, "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 60 > /dev/null 2>&1 & echo $!; exit 3"
-    )
-    assert done.returncode == 3
-    shown, left = done.stdout.split()
-    assert shown == "4,5"
-    assert try_gpus(tmp_path, ["4"]) == {}
-    os.kill(int(left), signal.SIGKILL)
-    claim = claim_of(tmp_path, ["4", "5"], count=2)
-    claim.wait(0.02)
-    assert list(claim.held) == ["4", "5"]
+def test_out_of_memory_beside_a_neighbour_runs_again_alone(machine):
+    variables = {SHARE: "2", "CROSSALIGN_GPUS": "0"}
+    neighbour = machine.hold(**variables)
+    assert got(neighbour) == "GPU-0"
+    job = machine.start(HUNGRY, **variables)
+    assert got(job) == "GPU-0 None"
+    assert next(line for line in job.stderr if "memory" in line).startswith("out of memory beside other jobs: this job")
+    assert waits(job)
+    late = machine.hold(**variables)
+    assert waits(late)
+    neighbour.communicate()
+    assert got(job) == "GPU-0 1" and job.wait(20) == 0
+    assert got(late) == "GPU-0"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "a number of GPUs and a command were expected"),
-        (["0", "true"], "a number of GPUs and a command were expected"),
-        (["2"], "a number of GPUs and a command were expected"),
-        (["1", "no-such-command"], "no-such-command: no such command"),
-        (["3", "true"], "3 GPUs are needed, and this machine has 2"),
-    ],
-)
-def test_wrong_words_are_named(tmp_path, words, message):
-    done = with_gpus(tmp_path, *words)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {message}")
+@pytest.mark.parametrize("variables", [{SHARE: "2"}, {SHARE: "1"}, {SHARE: "2", ALONE: "1", "always": "1"}])
+def test_out_of_memory_without_a_neighbour_or_a_second_time_is_a_failure(machine, variables):
+    if ALONE in variables:
+        variables["CROSSALIGN_GPUS"] = "1"
+    job = machine.start(HUNGRY, **variables)
+    out, error = job.communicate(timeout=20)
+    assert job.returncode == 1 and error.rstrip().endswith("OutOfMemoryError: CUDA out of memory")
+    assert len(out.splitlines()) == 1
 
 
-@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"])
-def test_the_choice_of_others_is_kept(holders, variable):
-    assert choices({variable: "3", "CROSSALIGN_GPUS": "1"}) == [] and choices({"CROSSALIGN_GPUS": "1"}) == ["1"]
-    process = holders(**{variable: "3"})
-    assert process.stdout.readline().strip() == ""
+# ---- MPS ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_driver_is_asked_and_without_one_there_is_no_gpu(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for variable in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"):
-        monkeypatch.delenv(variable, raising=False)
-    assert gpus({}) == claim_gpus() == []
-    assert "CUDA_VISIBLE_DEVICES" not in os.environ
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
-    program.chmod(0o755)
-    assert gpus({}) == ["0", "1"]
+@pytest.fixture
+def served(machine):
+    machine.install("nvidia-cuda-mps-control", CONTROL.format(folder=machine.folder))
+    return machine
 
 
-@pytest.mark.parametrize(
-    ("ask", "name", "values", "message"),
-    [
-        (gpus, "CROSSALIGN_GPUS", ["0,0", "first", "", "0,,1"], "numbers of different GPUs"),
-        (jobs_per_gpu, "CROSSALIGN_GPU_SHARE", ["0", "-1", "two", ""], "the number of programs"),
-    ],
-)
-def test_wrong_variables_are_named(monkeypatch, ask, name, values, message):
-    for value in values:
-        with pytest.raises(UserError, match=f"{name}={value}: {message}"):
-            ask({name: value})
-    monkeypatch.setenv("CROSSALIGN_CARD_SHARE", "2")
-    with pytest.raises(UserError, match="CROSSALIGN_CARD_SHARE is called CROSSALIGN_GPU_SHARE now"):
-        claim_gpus()
+def test_mps_starts_once_for_the_gpus_of_the_runs_and_ends_with_the_last_of_them(served):
+    runs = [served.start(RUN, CROSSALIGN_GPUS="0,2") for _ in range(2)]
+    places = [got(run).split() for run in runs]
+    assert places[0] == places[1] and places[0][0] == "True"
+    assert served.lines("started") == ["GPU-0,GPU-2"]
+    (number,) = served.daemons()
+    runs[0].communicate()
+    assert alive(number)
+    runs[1].communicate()
+    wait_for(lambda: not alive(number))
+    assert got(served.start(RUN, CROSSALIGN_GPUS="0,2")).split() == places[0] and len(served.lines("started")) == 2
+
+
+def test_the_run_after_one_that_was_killed_takes_its_daemon_over_and_ends_it(served):
+    first = served.start(RUN)
+    assert got(first).startswith("True")
+    (number,) = served.daemons()
+    first.kill()
+    first.communicate()
+    second = served.start(RUN)
+    assert got(second).startswith("True") and len(served.lines("started")) == 1 and alive(number)
+    second.communicate()
+    wait_for(lambda: not alive(number))
+
+
+def test_a_daemon_of_somebody_else_is_used_and_left_alone(served):
+    theirs = subprocess.Popen(["sleep", "600"])
+    (served.folder / "theirs" / "pid").write_text(str(theirs.pid))
+    try:
+        run = served.start(RUN)
+        assert got(run) == "True -"
+        run.communicate()
+        assert not served.lines("started") and theirs.poll() is None
+    finally:
+        theirs.kill()
+        theirs.wait()
+
+
+@pytest.mark.parametrize("cause", ["broken", "off", "long", "open"])
+def test_without_mps_a_run_goes_on_all_the_same(served, cause):
+    variables = {MPS: "off"} if cause == "off" else {}
+    if cause == "broken":
+        (served.folder / "broken").touch()
+    elif cause == "long":
+        variables = {"CROSSALIGN_GPU_LOCKS": str(served.folder / ("x" * 90))}
+    elif cause == "open":  # a folder that others could have written to
+        run = served.start(RUN)
+        got(run)
+        run.communicate()
+        (place,) = served.locks.glob("mps-*")
+        place.chmod(0o755)
+        (served.folder / "started").unlink()
+    assert got(served.start(RUN, **variables)) == "False -"
+    assert len(served.lines("started")) == (1 if cause == "broken" else 0)
