@@ -22,7 +22,7 @@ from crossalign.fetch.register import Dataset
 from crossalign.fetch.sources import SUMS
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
-from crossalign.world.formats import tar_gz_stored, zip_stored
+from demo_world.formats import tar_gz_stored, zip_stored
 
 # Sentences of the published Tatoeba test file; in the folder, dev pairs follow the test pairs.
 TATOEBA_TEST = {"hin": 5000, "vie": 2500, "slv": 2495}

@@ -50,8 +50,8 @@ def prepare(args: argparse.Namespace, plan: dict, names: list[str], work: Path) 
     from crossalign.engine.corpus import lines_of
     from crossalign.engine.tokenizer import train_vocabulary
     from crossalign.runtime.files import write_atomic
-    from crossalign.world.settings import load_settings
-    from crossalign.world.world import default_jobs, write_world
+    from demo_world.settings import load_settings
+    from demo_world.write import default_jobs, write_world
 
     vocabularies = dict.fromkeys(demo_models.vocabulary_of(plan, name) for name in names)
     sets = [plan["models"][name]["texts"] for name in names] + [plan["tokenizers"][v]["texts"] for v in vocabularies]

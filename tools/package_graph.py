@@ -19,7 +19,7 @@ LAYERS = (
     ("what a run shows", ("papers", "report", "progress", "plan")),
     ("what exists and what was found", ("results", "catalog")),
     ("what computes", ("engine", "tasks", "embedding", "analysis", "alignment")),
-    ("what reads and makes data", ("data", "fetch", "world")),
+    ("what reads and makes data", ("data", "fetch")),
     ("the machine", ("runtime",)),
 )
 LAYER = {package: number for number, (_, packages) in enumerate(LAYERS) for package in packages}

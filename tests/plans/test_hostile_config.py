@@ -28,7 +28,7 @@ def project(root, tmp_path):
     """The workflow in a folder with a hostile name, beside a mirror and models in such folders."""
     folder = tmp_path / HOSTILE
     folder.mkdir()
-    for name in ("rules", "tools", "resources", "envs", "profiles", "docs"):
+    for name in ("rules", "demo_world", "tools", "resources", "envs", "profiles", "docs"):
         (folder / name).symlink_to(root / name)
     # Both Snakemake and the library take the folder of the real files for that of the workflow.
     for name in ("Snakefile", "config.yaml", "config.study.yaml"):

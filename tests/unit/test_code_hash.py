@@ -15,17 +15,18 @@ PROGRAM = "from crossalign.first import go\n\ngo()\n"
 @pytest.fixture
 def scripts(tmp_path, monkeypatch):
     """A tiny project: a program that imports one module, which imports another inside a function."""
-    package = tmp_path / "crossalign"
-    package.mkdir()
+    folder = tmp_path / "scripts"
+    package = folder / "crossalign"
+    package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    (tmp_path / "program.py").write_text(PROGRAM)
+    (folder / "program.py").write_text(PROGRAM)
     (package / "first.py").write_text(
         '"""First."""\n\n\ndef go():\n    from crossalign import second\n\n    return second.N\n'
     )
     (package / "second.py").write_text("N = 1  # one\n")
     (package / "third.py").write_text("M = 1\n")
-    monkeypatch.setattr(module, "SCRIPTS", tmp_path)
-    return tmp_path
+    monkeypatch.setattr(module, "SCRIPTS", folder)
+    return folder
 
 
 def forget():
@@ -77,6 +78,20 @@ def test_which_gpu_a_program_takes_does_not_change_its_hash(scripts, name, chang
     old = fresh()
     (scripts / "crossalign" / "third.py").write_text("M = 2\n")
     assert (fresh() != old) == changes
+
+
+def test_an_edit_in_the_demo_world_makes_the_world_again_and_nothing_else(root, tmp_path, monkeypatch):
+    for name in ("scripts", "demo_world"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(module, "SCRIPTS", tmp_path / "scripts")
+    programs = sorted(file.name for file in (tmp_path / "scripts").glob("*.py"))
+    forget()
+    before = list(map(module.code_hash, programs))
+    formats = tmp_path / "demo_world" / "formats.py"
+    formats.write_text(formats.read_text().replace("1980", "1981"))
+    forget()
+    after = map(module.code_hash, programs)
+    assert [name for name, old, new in zip(programs, before, after, strict=True) if old != new] == ["make_world.py"]
 
 
 def test_modules_without_a_part_in_hashes_exist(root):
