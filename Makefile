@@ -139,6 +139,7 @@ lint: dev-environment
 	ruff check .
 	ruff format --check .
 	snakefmt --check Snakefile rules
+	PYTHONPATH=scripts lint-imports --no-cache
 	snakemake --lint --profile profiles/demo
 
 # Any other run than the demo asks first: make clean RUN=paper, or without a question make clean RUN=paper CONFIRM=paper

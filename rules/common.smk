@@ -25,6 +25,7 @@ from crossalign.catalog.commands import (
     way_options,
 )
 from crossalign.catalog.config import check
+from crossalign.catalog.demo_models import deleted_models
 from crossalign.catalog.inputs import (
     PAPER_TARGETS,
     Inputs,
@@ -32,6 +33,7 @@ from crossalign.catalog.inputs import (
     model_files,
     score_files,
     set_files,
+    tracked,
     tuned_files,
 )
 from crossalign.catalog.labelled import hub_split, labelled

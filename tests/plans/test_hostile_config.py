@@ -28,7 +28,7 @@ def project(root, tmp_path):
     """The workflow in a folder with a hostile name, beside a mirror and models in such folders."""
     folder = tmp_path / HOSTILE
     folder.mkdir()
-    for name in ("rules", "tools", "resources", "envs", "profiles", "docs"):
+    for name in ("rules", "demo_world", "tools", "resources", "envs", "profiles", "docs"):
         (folder / name).symlink_to(root / name)
     # Both Snakemake and the library take the folder of the real files for that of the workflow.
     for name in ("Snakefile", "config.yaml", "config.study.yaml"):
@@ -125,8 +125,10 @@ def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models)
         for file in (project / "rules").glob("*.smk")
         for name in re.findall(r'program\("(\w+)\.py', file.read_text())
     }
-    # The demo's world has no free text; models from a folder are not downloaded.
-    assert named - set(found) == {"make_world"} | ({"download_model"} if models == "folder" else set())
+    # The demo's world and models have no free text; models from a folder are not downloaded.
+    assert named - set(found) == {"make_world", "make_demo_model"} | (
+        {"download_model"} if models == "folder" else set()
+    )
     place = tmp_path / "elsewhere"
     place.mkdir()
     for program, command in found.items():

@@ -23,9 +23,9 @@ from crossalign.engine.hyperparameters import Settings
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
-from crossalign.world import files as makers
-from crossalign.world.settings import merge
-from crossalign.world.world import World
+from demo_world import files as makers
+from demo_world.settings import merge
+from demo_world.world import World
 
 SENTENCES = {"train": 160, "dev": 30, "test": 50}
 SMALL = Sizes(layers=1, hidden=8, characters=6, words=6)

@@ -80,7 +80,7 @@ BROUGHT = {
     "triton": "torch",  # builds for GPUs; without it plain PyTorch does the same (crossalign/engine/kernels)
 }
 # Imported inside functions that no rule of the environment calls.
-NOT_CALLED: set[tuple[str, str]] = set()
+NOT_CALLED = {("torch.yaml", "sacremoses")}  # make_demo_model reads text only
 
 
 def at_runtime(node):

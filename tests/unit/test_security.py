@@ -77,7 +77,7 @@ def test_dangers_are_seen(source):
     assert list(dangers(source))
 
 
-@pytest.mark.parametrize("folder", ["scripts", "tools", "benchmarks", "profiles", ".ci"])
+@pytest.mark.parametrize("folder", ["scripts", "demo_world", "tools", "benchmarks", "profiles", ".ci"])
 def test_no_code_runs_what_it_reads(root, folder):
     files = sorted((root / folder).rglob("*.py"))
     files += [file for file in (root / folder).rglob("*") if file.is_file() and is_python(file)]

@@ -57,7 +57,7 @@ def ours():
     lines = [line for file in others for line in file.read_text(encoding="utf-8").splitlines()]
     # Not all tests: those that quote a message would prove nothing.
     skipping = [ROOT / "tests" / name for name in ("conftest.py", "browser/conftest.py", "slurm/conftest.py")]
-    found = said(ROOT / "scripts", ROOT / "tools", *skipping)
+    found = said(ROOT / "scripts", ROOT / "demo_world", ROOT / "tools", *skipping)
     return [*found, *(plain(re.sub(r"\{[^}]*\}", GAP, line)) for line in lines)]
 
 

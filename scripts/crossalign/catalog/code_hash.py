@@ -1,17 +1,20 @@
 """The code hash of a program: it changes when its code does, or that of a module or program it imports.
 
 Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
-covers the syntax trees of a script and of everything in `scripts/` that it imports, without comments, docstrings and
-the examples that --help prints, and without the modules that choose a GPU.
+covers the syntax trees of a script and of everything in `scripts/` and `demo_world/` that it imports, without comments,
+docstrings and the examples that --help prints, and without the modules that choose a GPU.
 """
 
 import ast
 import hashlib
+import os
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parents[2]
+# The package beside `scripts/` that one program imports.
+WORLD = "demo_world"
 # Where and when a program works, never what comes out: weeks of training are not made again for an edit of these.
 PLACEMENT = {f"crossalign/runtime/{name}.py" for name in ("gpus", "mps", "sharing")}
 
@@ -23,7 +26,7 @@ def code_hash(*scripts: str) -> str:
     files = sorted(set().union(*(closure(SCRIPTS / script, placement) for script in scripts)))
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file.relative_to(SCRIPTS).as_posix()}\n{scanned(file)[0]}\n".encode())
+        digest.update(f"{os.path.relpath(file, SCRIPTS)}\n{scanned(file)[0]}\n".encode())
     return digest.hexdigest()[:12]
 
 
@@ -48,7 +51,7 @@ def scanned(file: Path) -> tuple[str, list[Path]]:
     names: set[str] = set()
     text = dump(ast.parse(file.read_text(encoding="utf-8"), filename=str(file)), names)
     # Python looks in a program's folder first, so a program hides a package of the same name.
-    ours = {"crossalign", *programs(SCRIPTS)}
+    ours = {"crossalign", WORLD, *programs(SCRIPTS)}
     return text, [module for name in sorted(names) if name.split(".")[0] in ours for module in modules(name)]
 
 
@@ -62,7 +65,8 @@ def programs(folder: Path) -> frozenset[str]:
 def modules(name: str) -> list[Path]:
     """The files behind a dotted name: the module or program and the packages around it. A name inside one has none."""
     parts = name.split(".")
-    places = [SCRIPTS.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+    home = SCRIPTS.parent if parts[0] == WORLD else SCRIPTS
+    places = [home.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
     files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
     return [file for file in files if file.is_file()]
 

@@ -300,6 +300,7 @@ class Inputs:
             folder = model_folder(self.config, name)
             # Its own accounts say nothing that a job reads.
             names = {file.name for file in folder.glob("*") if file.is_file()} - {"provenance.json", "training.json"}
+            names = names or {"config.json", "tokenizer.json"}  # of a model that is going to be made again
             files = ["model.safetensors", *sorted(names - {"model.safetensors"})]
             self._model_folders[name] = [tracked(folder / file) for file in files]
         return self._model_folders[name]

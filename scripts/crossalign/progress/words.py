@@ -115,6 +115,7 @@ def vocabulary_words(name: str) -> str:
 WORDS: dict[str, Callable[[Wildcards], str]] = {
     "write_config": lambda job: "writing the config",
     "make_world": lambda job: "generating the demo's languages",
+    "make_demo_model": lambda job: f"pretraining the demo's {job['model']}",
     "download_file": lambda job: f"downloading {job['path']}",
     "download_labelled": lambda job: f"downloading {job['name']} ({job['split']})",
     "download_model": lambda job: f"downloading the model {names.model(job['model'])}",

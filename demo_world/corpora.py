@@ -4,10 +4,10 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from crossalign.world.dice import between, dice, pick
-from crossalign.world.meanings import Node, Sentence, number_nodes
-from crossalign.world.render import Renderer, Word, text, tokens
-from crossalign.world.sentences import Grammar
+from demo_world.dice import between, dice, pick
+from demo_world.meanings import Node, Sentence, number_nodes
+from demo_world.render import Renderer, Word, text, tokens
+from demo_world.sentences import Grammar
 
 
 def _line(number: int, word: Word, numbers: dict[int, int], space: bool) -> str:

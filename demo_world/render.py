@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossalign.world.language import ELIDING, Language
-from crossalign.world.meanings import PERSON, Node, Sentence
-from crossalign.world.spelling import VOWELS
+from demo_world.language import ELIDING, Language
+from demo_world.meanings import PERSON, Node, Sentence
+from demo_world.spelling import VOWELS
 
 CLAUSES = {
     "SVO": {"nsubj": -500, "iobj": 200, "obj": 300, "obl": 400, "xcomp": 350, "ccomp": 500, "advcl": 600},

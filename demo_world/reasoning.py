@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from crossalign.world.dice import between, dice, pick
-from crossalign.world.meanings import Concepts, Sentence
-from crossalign.world.render import Renderer, Word, text, tokens
-from crossalign.world.sentences import DETAILS, QUESTION_WORDS, Event, Events
+from demo_world.dice import between, dice, pick
+from demo_world.meanings import Concepts, Sentence
+from demo_world.render import Renderer, Word, text, tokens
+from demo_world.sentences import DETAILS, QUESTION_WORDS, Event, Events
 
 LABELS = ("entailment", "neutral", "contradiction")
 # One event has one place, one year and one number: two different values cannot both be true.

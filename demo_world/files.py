@@ -5,9 +5,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from crossalign.world.corpora import (
+from demo_world.corpora import (
     Library,
     Mining,
     add_interjection,
@@ -21,13 +21,11 @@ from crossalign.world.corpora import (
     wikiann_entry,
     wikiann_text,
 )
-from crossalign.world.dice import dice, pick
-from crossalign.world.reasoning import LABELS, squad_paragraph
-from crossalign.world.render import text, tokens
-from crossalign.world.spelling import alphabet
-
-if TYPE_CHECKING:
-    from crossalign.world.world import World
+from demo_world.dice import dice, pick
+from demo_world.reasoning import LABELS, squad_paragraph
+from demo_world.render import text, tokens
+from demo_world.spelling import alphabet
+from demo_world.world import World
 
 INTERJECTIONS = ["oh", "wow", "yes", "well"]
 GENRES = ["fiction", "government", "slate", "telephone", "travel"]
@@ -38,12 +36,12 @@ XNLI_COLUMNS = [
 ]  # fmt: skip
 
 
-def _distinct(world: "World", count: int) -> int:
+def _distinct(world: World, count: int) -> int:
     """How many of so many entries are drawn; the others repeat them."""
     return min(count, world.settings.get("distinct", count))
 
 
-def treebank(world: "World", name: str, split: str) -> str:
+def treebank(world: World, name: str, split: str) -> str:
     """A split of a treebank; translated treebanks take the sentences of the original."""
     spec = world.settings["treebanks"][name]
     grammar, renderer = world.grammar(spec["domain"]), world.renderer(name.split("_")[0])
@@ -62,7 +60,7 @@ def treebank(world: "World", name: str, split: str) -> str:
     return "".join(out)
 
 
-def pud(world: "World", code: str) -> str:
+def pud(world: World, code: str) -> str:
     """The parallel treebank of a language."""
     spec = world.settings["pud"]
     grammar, rng = world.grammar(spec["domain"]), dice(world.seed, "pud")
@@ -80,7 +78,7 @@ def pud(world: "World", code: str) -> str:
     return "".join(out)
 
 
-def wikiann(world: "World", code: str, size: str, split: str) -> str:
+def wikiann(world: World, code: str, size: str, split: str) -> str:
     """A split of WikiANN."""
     spec = world.settings["wikiann"]
     grammar, renderer = world.grammar(spec["domain"]), world.renderer(code)
@@ -91,7 +89,7 @@ def wikiann(world: "World", code: str, size: str, split: str) -> str:
     return wikiann_text(code, list(islice(cycle(drawn), count)))
 
 
-def conll2003(world: "World", split: str) -> str:
+def conll2003(world: World, split: str) -> str:
     """A split of CoNLL-2003: documents begin with a -DOCSTART- line."""
     spec = world.settings["conll2003"]
     grammar, renderer, rng = world.grammar(spec["domain"]), world.renderer("en"), dice(world.seed, "conll2003", split)
@@ -103,7 +101,7 @@ def conll2003(world: "World", split: str) -> str:
     return "".join(out)
 
 
-def multinli(world: "World") -> str:
+def multinli(world: World) -> str:
     """English training pairs, one JSON object a line."""
     spec, english = world.settings["nli"], world.renderer("en")
     drawn = []
@@ -133,7 +131,7 @@ def multinli(world: "World") -> str:
     return "".join(out)
 
 
-def xnli(world: "World", split: str) -> str:
+def xnli(world: World, split: str) -> str:
     """Evaluation pairs in all languages, one after the other, with all columns of the original."""
     spec = world.settings["nli"]["xnli"]
     out = ["\t".join(XNLI_COLUMNS) + "\n"]
@@ -151,7 +149,7 @@ def xnli(world: "World", split: str) -> str:
     return "".join(out)
 
 
-def fifteen_way(world: "World") -> str:
+def fifteen_way(world: World) -> str:
     """Parallel sentences, a column per language."""
     spec = world.settings["nli"]["fifteen_way"]
     renderers = [world.renderer(code) for code in spec["languages"]]
@@ -162,7 +160,7 @@ def fifteen_way(world: "World") -> str:
     return "".join(out)
 
 
-def extension(world: "World", code: str) -> str:
+def extension(world: World, code: str) -> str:
     """Translated training pairs, tokenised; the label says `contradictory`, as the original does."""
     renderer = world.renderer(code)
     out = ["premise\thypo\tlabel\n"]
@@ -174,7 +172,7 @@ def extension(world: "World", code: str) -> str:
     return "".join(out)
 
 
-def squad(world: "World", source: str, split: str, context: str, question: str, questions: int) -> str:
+def squad(world: World, source: str, split: str, context: str, question: str, questions: int) -> str:
     """A file in SQuAD's form; every five paragraphs are an article."""
     per_paragraph = world.settings["qa"]["questions"]
     drawn = []
@@ -193,7 +191,7 @@ def squad(world: "World", source: str, split: str, context: str, question: str, 
     return json.dumps({"data": articles, "version": "1.1"}, ensure_ascii=False)
 
 
-def bitext(world: "World", code: str) -> dict[str, str]:
+def bitext(world: World, code: str) -> dict[str, str]:
     """Mined pairs as `raw` text, as `tokens`, and their true `links`."""
     spec = world.settings["bitext"]
     mining = Mining(world.grammar(spec["domain"]), world.renderer("en"), world.renderer(code), spec)
@@ -211,13 +209,13 @@ def bitext(world: "World", code: str) -> dict[str, str]:
     }
 
 
-def _library(world: "World", code: str) -> Library:
+def _library(world: World, code: str) -> Library:
     spec = world.settings["text"]
     others = [world.renderer(other) for other in world.settings["seen"] if other != code]
     return Library(world.grammar(spec["domain"]), world.renderer(code), others, spec, world.seed)
 
 
-def wikipedia(world: "World", code: str) -> dict[str, list[str]]:
+def wikipedia(world: World, code: str) -> dict[str, list[str]]:
     """Articles of a language: columns id, url, title, text."""
     kind = "seen" if code in world.settings["seen"] else "unseen"
     library = _library(world, code)
@@ -238,7 +236,7 @@ def wikipedia(world: "World", code: str) -> dict[str, list[str]]:
     return columns
 
 
-def _alphabets(world: "World", library: Library) -> tuple[str, list[str]]:
+def _alphabets(world: World, library: Library) -> tuple[str, list[str]]:
     """An article that lists the letters of the unseen languages, as encyclopaedias do.
 
     Without it a vocabulary made from the text would lack them, and whole words of an unseen language would be unknown.
@@ -248,14 +246,14 @@ def _alphabets(world: "World", library: Library) -> tuple[str, list[str]]:
     return library.renderer.language.plain("text-0"), lines
 
 
-def cc100(world: "World", code: str) -> str:
+def cc100(world: World, code: str) -> str:
     """One sentence a line, a blank line between documents."""
     count = world.settings["text"][world.scale]["cc100"]
     articles = _library(world, code).articles("cc100", count, _distinct(world, count))
     return "\n".join("".join(line + "\n" for line in sentences) for _, sentences in articles)
 
 
-def narabizi(world: "World", code: str) -> str:
+def narabizi(world: World, code: str) -> str:
     """Chat messages, one a line."""
     grammar, renderer, rng = world.grammar("tweets"), world.renderer(code), dice(world.seed, "narabizi")
     noise = world.settings["domains"]["tweets"]["noise"]

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.dice import chance, dice, pick
-from crossalign.world.meanings import Concept, Concepts
-from crossalign.world.spelling import speller
+from demo_world.dice import chance, dice, pick
+from demo_world.meanings import Concept, Concepts
+from demo_world.spelling import speller
 
 # Characters of Chinese words; Japanese borrows some of the words whole.
 HAN_POOL = (

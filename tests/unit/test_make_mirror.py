@@ -7,12 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from tools.local_mirror import lay_out
+from tools.make_mirror import Folder, lay_out
 
 from crossalign.data.archive import open_text
 from crossalign.fetch.checksums import parse_sums
-from crossalign.fetch.register import Dataset
-from crossalign.runtime.errors import UserError
+from crossalign.fetch.register import Dataset, read_datasets
 
 SAMPLES = {
     "ud/UD_Toy-One/ru_taiga-ud-train.conllu": "old\n",
@@ -41,11 +40,8 @@ SAMPLES = {
 }  # fmt: skip
 
 
-def row(path, version="1", text=None, kind="sha256"):
-    data = text.encode() if text is not None else b""
-    git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-    checksum = None if text is None else f"git:{git}" if kind == "git" else f"sha256:{hashlib.sha256(data).hexdigest()}"
-    return Dataset(path, version, "https://host/file", None, None, checksum, "CC0", "a test")
+def row(path, version="1"):
+    return Dataset(path, version, "https://host/file", None, None, None, "CC0", "a test")
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +57,11 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def laid(folder, tmp_path):
     def call(*rows):
-        found, absent = lay_out({each.path: each for each in rows}, folder, tmp_path)
-        assert set(parse_sums((tmp_path / "SHA256SUMS").read_text(), "sums")) == {file.path for file in found}
-        return {file.path: file.published for file in found}, absent
+        reasons = lay_out({each.path: each for each in rows}, Folder(folder), tmp_path)
+        sums = parse_sums((tmp_path / "SHA256SUMS").read_text(), "sums")
+        assert sums.keys() == {each.path for each in rows} - reasons.keys()
+        assert all(hashlib.sha256((tmp_path / path).read_bytes()).hexdigest() == sums[path] for path in sums)
+        return reasons
 
     return call
 
@@ -73,12 +71,12 @@ def text_of(path, member=None):
         return stream.read()
 
 
-def test_released_files_are_told_from_samples(laid, tmp_path):
+def test_of_several_releases_the_register_s_is_taken(laid, tmp_path):
     train, dev = "ud/ru_taiga/train.conllu", "ud/ru_taiga/dev.conllu"
-    found, _ = laid(row(train, "r2.6", "new\n"), row(dev, "r2.4", "another\n"), row("ud/en_tweebank/test.conllu"))
-    assert found == {train: True, dev: False, "ud/en_tweebank/test.conllu": None}
-    assert (tmp_path / train).read_text() == "new\n"
-    assert laid(row("text/ntrex/eng.txt", text="news\n", kind="git"))[0] == {"text/ntrex/eng.txt": True}
+    assert not laid(row(train, "r2.6"), row(dev, "r2.4"), row("ud/en_tweebank/test.conllu"))
+    assert [(tmp_path / path).read_text() for path in (train, dev)] == ["new\n", "dev\n"]
+    assert not laid(row(train, "r2.4"))
+    assert (tmp_path / train).read_text() == "old\n"
 
 
 def test_wikiann_has_halves_of_dev_and_prefixes(laid, root, tmp_path):
@@ -124,54 +122,46 @@ def test_pairs_and_verses(laid, tmp_path):
     assert russian.split("\n") == ["V nachale", "", "svet", "", "Kniga", ""]
 
 
-def test_what_the_folder_lacks_is_told(laid):
-    rows = ("ud/de_gsd/test.conllu", "text/ntrex/wol.txt", "qa/mlqa/MLQA_V1.zip", "text/bible/fra.txt")
-    found, absent = laid(*map(row, rows))
-    assert not found
-    assert set(absent) == set(rows)
-    assert "wol.txt.gz is not there" in absent["text/ntrex/wol.txt"]
-    assert "nothing in such a folder can stand for it" in absent["qa/mlqa/MLQA_V1.zip"]
-
-
 @pytest.mark.parametrize(
     ("name", "data", "path", "message"),
     [
         ("tatoeba/eng-deu.tsv.gz", gzip.compress(b"Yes.\n"), "bitext/tatoeba/eng-deu.test.txt", "line 1: 1 fields"),
         ("ntrex/eng.txt.gz", b"plain", "text/ntrex/eng.txt", "not a gzip file"),
         ("bible/eng.tsv.gz", gzip.compress(b"Genesis\tIn\n"), "text/bible/eng.txt", "'Genesis' is no verse"),
+        ("ud/One@r2/de_gsd-ud-test.conllu.gz", b"", "ud/de_gsd/test.conllu", "other releases than 1 only"),
+        ("none.gz", b"", "ud/de_gsd/test.conllu", "no ud/*/de_gsd-ud-test.conllu.gz below"),
+        ("none.gz", b"", "text/ntrex/wol.txt", "wol.txt.gz is not there"),
+        ("none.gz", b"", "qa/mlqa/MLQA_V1.zip", "nothing in such a folder can stand for it"),
     ],
-    ids=["tatoeba", "ntrex", "bible"],  # not of the bytes: parallel processes must find the same names
+    ids=range(7),  # not of the bytes: parallel processes must find the same names
 )
-def test_damaged_samples_are_told(tmp_path, name, data, path, message):
+def test_what_cannot_be_made_is_told(tmp_path, name, data, path, message):
     file = tmp_path / "samples" / name
     file.parent.mkdir(parents=True)
     file.write_bytes(data)
-    with pytest.raises(UserError, match=message):
-        lay_out({path: row(path)}, tmp_path / "samples", tmp_path / "out")
+    reasons = lay_out({path: row(path)}, Folder(tmp_path / "samples"), tmp_path / "out")
+    assert reasons.keys() == {path} and message in reasons[path]
+    assert (tmp_path / "out/SHA256SUMS").read_text() == "" and not (tmp_path / "out" / path).exists()
 
 
 def test_program(root, folder, tmp_path):
-    def call(*options):
-        command = [sys.executable, root / "tools/make_mirror.py", *options, "--out", tmp_path / "mirror"]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    done = call(folder, "--config", root / "config.small.yaml")
-    assert done.returncode == 1
-    assert "absent: text/ntrex/wol.txt" in done.stdout and "sample or other packing: text/bible/eng.txt" in done.stdout
-    assert call(folder, "--config", root / "config.small.yaml", "--partly").returncode == 0
-    assert call(folder).returncode == 0
-    assert "error: " in (done := call(tmp_path / "nowhere")).stderr and done.returncode == 1
+    command = [sys.executable, root / "tools/make_mirror.py", folder, "--config", root / "config.small.yaml"]
+    done = subprocess.run([*command, "--out", tmp_path / "mirror"], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "not made: text/ntrex/wol.txt" in done.stdout and (tmp_path / "mirror/text/bible/eng.txt").exists()
 
 
 def test_the_real_folder_gives_the_published_files(root, shared, tmp_path):
     """Of the small run's files most are the published ones bit by bit; checked without the large archives."""
-    from crossalign.fetch.register import read_datasets
-
     rows = read_datasets(root / "resources/datasets.tsv")
-    wanted = {path: each for path, each in rows.items() if path.startswith(("text/ntrex/", "bitext/tatoeba/eng-"))}
-    found, absent = lay_out(wanted, shared / "data", tmp_path)
-    assert not absent
-    published = {file.path for file in found if file.published}
-    assert len([path for path in published if path.startswith("text/ntrex/")]) == 24
-    # These are stored whole, so the four columns must be the published ones.
-    assert {f"bitext/tatoeba/eng-{pair}.txt" for pair in ("rus.test", "spa.test", "vie.dev")} <= published
+    # Pairs are stored without the languages, so the four columns must be the published ones.
+    pairs = {f"bitext/tatoeba/eng-{pair}.txt" for pair in ("rus.test", "spa.test", "vie.dev")}
+    wanted = {path: rows[path] for path in rows if path.startswith("text/ntrex/") or path in pairs}
+    assert lay_out(wanted, Folder(shared / "data"), tmp_path) == {}
+    published = 0
+    for path, each in wanted.items():
+        kind, _, value = (each.checksum or "").partition(":")
+        data = (tmp_path / path).read_bytes()
+        git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+        published += value == (git if kind == "git" else hashlib.sha256(data).hexdigest())
+    assert published == 24 + len(pairs)

@@ -1,60 +1,18 @@
-"""The whole world: which files exist, how each is made, and writing them with several processes."""
+"""Writes the files of the world, with several processes."""
 
 import hashlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
-from crossalign.world import files as makers
-from crossalign.world.files import Part, WorldFile, plan
-from crossalign.world.formats import gzip_stored, parquet, tar_gz_stored, xz_stored, zip_stored
-from crossalign.world.language import Language
-from crossalign.world.lexicon import Lexicons
-from crossalign.world.meanings import Concepts, Names
-from crossalign.world.reasoning import Inference, Reading
-from crossalign.world.render import Renderer
-from crossalign.world.sentences import Events, Grammar
-
-
-class World:
-    """The meanings, languages and generators that the settings describe. Languages are made when first used."""
-
-    def __init__(self, settings: dict[str, Any], scale: str = "demo") -> None:
-        self.settings, self.scale, self.seed = settings, scale, settings["seed"]
-        self.concepts = Concepts(settings["concepts"], self.seed)
-        self.names = Names(settings["concepts"]["names"], self.seed)
-        self.lexicons = Lexicons(settings, self.concepts)
-        self._renderers: dict[str, Renderer] = {}
-
-    def renderer(self, code: str) -> Renderer:
-        """The renderer of a language."""
-        if code not in self._renderers:
-            self._renderers[code] = Renderer(Language(code, self.lexicons))
-        return self._renderers[code]
-
-    def grammar(self, domain: str) -> Grammar:
-        """The grammar of a domain."""
-        return Grammar(self.concepts, self.names, self.settings["domains"][domain])
-
-    @cached_property
-    def events(self) -> Events:
-        """Events for inference and questions."""
-        return Events(self.concepts, self.grammar("news"))
-
-    @cached_property
-    def inference(self) -> Inference:
-        """Natural language inference."""
-        return Inference(self.concepts, self.events, self.settings["nli"], self.seed)
-
-    @cached_property
-    def reading(self) -> Reading:
-        """Question answering."""
-        return Reading(self.events, self.settings["qa"], self.seed)
+from demo_world import files as makers
+from demo_world.files import Part, WorldFile, plan
+from demo_world.formats import gzip_stored, parquet, tar_gz_stored, xz_stored, zip_stored
+from demo_world.world import World
 
 
 def _pack(container: str, parts: list[tuple[str, Any]]) -> bytes:

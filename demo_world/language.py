@@ -3,10 +3,10 @@
 from typing import Any
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.dice import chance
-from crossalign.world.lexicon import Lexicons
-from crossalign.world.meanings import Concept, Name
-from crossalign.world.spelling import VOWELS, script, speller
+from demo_world.dice import chance
+from demo_world.lexicon import Lexicons
+from demo_world.meanings import Concept, Name
+from demo_world.spelling import VOWELS, script, speller
 
 DEFAULTS: dict[str, Any] = {
     "order": "SVO", "subordinate": "", "adjective": "before", "adposition": "before", "genitive": "after",

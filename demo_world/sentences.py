@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crossalign.world.dice import Bag, between, pick
-from crossalign.world.meanings import NUMERALS, PERSON, Concepts, Name, Names, Node, Sentence, Verbs, number_nodes
+from demo_world.dice import Bag, between, pick
+from demo_world.meanings import NUMERALS, PERSON, Concepts, Name, Names, Node, Sentence, Verbs, number_nodes
 
 FRAMES = Bag(
     ["intransitive", "motion", "transitive", "ditransitive", "clausal", "control"], [0.20, 0.16, 0.42, 0.07, 0.08, 0.07]

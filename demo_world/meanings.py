@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from crossalign.world.dice import Bag, between, chance, dice, pick, zipf
+from demo_world.dice import Bag, between, chance, dice, pick, zipf
 
 # Function words by part of speech. Their names are English glosses for the reader only.
 FUNCTION_WORDS = {
