@@ -28,13 +28,13 @@ from crossalign.catalog.config import check
 from crossalign.catalog.inputs import (
     PAPER_TARGETS,
     Inputs,
-    item_files,
     model_files,
     score_files,
     set_files,
     tuned_files,
 )
 from crossalign.catalog.labelled import hub_split, labelled
+from crossalign.catalog.layers import bases
 from crossalign.catalog.params import (
     aligner_options,
     code,
@@ -85,6 +85,19 @@ SHIMS = Path(workflow.basedir) / "profiles" / "slurm" / "bin"
 if "SLURM_JOB_ID" in os.environ:
     mend_status_queries(SHIMS, logger.warning)
 survive_second_sigterm(logger.warning)
+
+try:
+    EXTENDED = bases(workflow.overwrite_configfiles)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+# Snakemake lays the files of the command line over each.
+for file in EXTENDED:
+
+    configfile: file
+
+
+config.pop("extends", None)
 
 try:
     check(config)
@@ -160,12 +173,6 @@ tuned_at = subject(f"{TUNED}/training.json")
 bilstm_at = subject(f"{BILSTM}/training.json")
 
 
-def needed():
-    """The registers' rows of all that the chosen items need from outside."""
-    files = [DATASETS[path] for path in CATALOG.files()] + CATALOG.hub_splits()
-    return files + [MODELS[name] for name in INPUTS.hub_models()]
-
-
 def to_fetch():
     """The registers' rows of what jobs are going to fetch."""
     rows = {
@@ -177,7 +184,11 @@ def to_fetch():
 
 
 def start_run():
-    """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    """Before the first job: what is missing offline, licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    downloads = config["downloads"]
+    # A mirror may have what is not there yet.
+    if downloads["offline"] and not downloads["mirror"] and (message := missing_message(to_fetch(), DOWNLOADS)):
+        raise WorkflowError(message)
     invented = config.get("world") or config.get("rehearsal")
     if not invented and (fetched := to_fetch()):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(fetched)}")

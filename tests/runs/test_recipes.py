@@ -14,7 +14,8 @@ from tests.unit.made_results import make_results
 from tests.unit.world_for_tests import small_override
 from tests.workflow import planned, shrink_world
 
-from crossalign.catalog.config import load, merge
+from crossalign.catalog.config import load
+from crossalign.catalog.layers import merge
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +144,7 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     recipe = page["Add a paper"]
     apply(recipe, copy)
     (command,) = commands(recipe)
-    assert planned(run(command, copy)) == {"make_table": 1}
+    assert planned(run(command, copy)) == {"make_table": 1, "extremes": 1}
     tables = copy / "results" / "mine" / "tables" / "extremes"
     with (tables / "table1.csv").open(encoding="utf-8", newline="") as stream:
         rows = {row["which"]: row for row in csv.DictReader(stream)}

@@ -9,7 +9,7 @@ from random import Random
 import yaml
 
 from crossalign.catalog.addresses import Base, Run, Tuned
-from crossalign.catalog.config import merge
+from crossalign.catalog.layers import merge
 from crossalign.catalog.targets import evaluation_sets
 from crossalign.papers.all_items import catalog_of
 from crossalign.results.reading import set_key

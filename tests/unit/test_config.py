@@ -6,7 +6,8 @@ import runpy
 
 import pytest
 
-from crossalign.catalog.config import check, load, merge
+from crossalign.catalog.config import check, load
+from crossalign.catalog.layers import bases, merge
 from crossalign.catalog.settings import json_schema
 from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import UserError
@@ -112,6 +113,31 @@ def test_all_errors_are_told_at_once(config):
 @pytest.mark.parametrize("name", ["config.demo.yaml", "config.small.yaml"])
 def test_the_other_configs_are_good_merged_over_it(config, root, name):
     assert load([root / name])["run"] != config["run"]
+
+
+def test_a_config_is_laid_over_what_it_extends(root, tmp_path):
+    files = {"mine": "extends: base.yaml\nseeds: [7]\n", "base": "extends: demo\nanc: {sentences: 5}\nseeds: [8]\n"}
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    mine, demo = tmp_path / "mine.yaml", load([root / "config.demo.yaml"])
+    assert load([mine]) == demo | {"seeds": [7], "anc": demo["anc"] | {"sentences": 5}}
+    assert bases([root / "config.demo.yaml", mine]) == [tmp_path / "base.yaml"]
+    assert load([mine, root / "config.demo.yaml"])["seeds"] == demo["seeds"]  # as with Snakemake the last one counts
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("domo", "a.yaml: extends 'domo', which is no file beside it and none of paper, demo"),
+        ("b.yaml", "b.yaml: 'extends' leads in a circle: a.yaml -> b.yaml -> a.yaml"),
+    ],
+)
+def test_what_cannot_be_extended_is_told(tmp_path, told, words):
+    (tmp_path / "a.yaml").write_text(f"extends: {told}\n")
+    (tmp_path / "b.yaml").write_text("extends: a.yaml\n")
+    with pytest.raises(UserError) as error:
+        load([tmp_path / "a.yaml"])
+    assert words in str(error.value) and "\n" not in str(error.value)
 
 
 def test_other_values_that_are_good(config):

@@ -99,6 +99,7 @@ def test_targets_are_rules_items_or_files():
     assert inputs.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
     assert len(inputs.items_of("talk")) == 10
     assert inputs.items_of("grid") == ["align-predict/table3"]
+    assert Inputs(catalog_of(load([]) | {"skip": {"align-predict/table3": "too long"}})).items_of("grid") == []
     wrong = ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/")
     for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-wo/absent"):
         with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):

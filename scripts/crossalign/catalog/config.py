@@ -3,16 +3,14 @@
 Every message names the key, the value and what is allowed; all errors are told at once.
 """
 
-import copy
 import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import yaml
-
 from crossalign.catalog.labelled import labelled, wrong_datasets
+from crossalign.catalog.layers import ROOT, merged
 from crossalign.catalog.papers import papers
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.studied import wrong_models
@@ -22,38 +20,15 @@ from crossalign.engine.hyperparameters import limits
 from crossalign.fetch.register import read_models
 from crossalign.runtime.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[3]
 LANGUAGES = ROOT / "resources" / "languages.tsv"
 MODELS = ROOT / "resources" / "models.tsv"
 
 
 def load(files: list[Path]) -> dict:
-    """config.yaml with the given files merged over it, checked. Snakemake does the same for its rules."""
+    """The config of some files, checked. Snakemake merges the same for its rules."""
     config = merged(files)
     check(config)
     return config
-
-
-def merged(files: list[Path]) -> dict:
-    """The same, not checked."""
-    config: dict = {}
-    for file in [ROOT / "config.yaml", *files]:
-        try:
-            merge(config, yaml.safe_load(file.read_text(encoding="utf-8")) or {})
-        except OSError as error:
-            raise UserError(f"{file}: cannot read: {error.strerror}") from error
-        except yaml.YAMLError as error:
-            raise UserError(f"{file}: {error}") from error
-    return config
-
-
-def merge(config: dict, changes: dict) -> None:
-    """Mappings are merged key by key, everything else is replaced."""
-    for key, value in changes.items():
-        if isinstance(value, dict) and isinstance(config.get(key), dict):
-            merge(config[key], value)
-        else:
-            config[key] = copy.deepcopy(value)
 
 
 def check(config: dict) -> None:

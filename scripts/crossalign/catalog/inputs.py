@@ -23,6 +23,8 @@ from crossalign.runtime.errors import UserError
 ROOT = Path(__file__).resolve().parents[3]
 PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
 TARGETS = ("all", *PAPER_TARGETS, "grid", "pretrained", "data", "download")
+# The search over batch sizes and learning rates.
+GRID = "align-predict/table3"
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
 # The item of unseen languages, beside which the page shows how well they are covered.
@@ -194,9 +196,10 @@ class Inputs:
             return []
         if target in PAPER_TARGETS:
             return [item for item in items if item.startswith(f"{PAPER_TARGETS[target]}/")]
+        if target == "grid":
+            return [item for item in items if item == GRID]
         path = target.removeprefix(f"{self.results}/tables/").removeprefix(f"{self.results}/figures/")
-        item = "align-predict/table3" if target == "grid" else path.partition(".")[0]
-        if item in items:
+        if (item := path.partition(".")[0]) in items:
             return [item]
         raise UserError(
             f"unknown target '{target}': the plan knows {', '.join(TARGETS)}, and tables and figures that the config "

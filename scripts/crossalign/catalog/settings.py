@@ -486,6 +486,11 @@ class Rehearsal(Section):
 class Config(Section):
     """A config.yaml with all that is merged over it."""
 
+    extends: Text = key(
+        "the config that a file is laid over",
+        title="a config of the project, such as demo, or a path beside the file",
+        default=None,
+    )
     run: like("^[A-Za-z0-9][A-Za-z0-9_-]*$", "a folder name below results/") = key(
         "name of the run and of the folder of its results"
     )
