@@ -37,19 +37,9 @@ def test_every_profile_plans(root, tmp_path, profile):
 
 def test_a_config_that_extends_the_demo_is_one(root, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text("extends: demo\nitems: [adjust/table1]\nadjust: {languages: [es, ru, hi]}\n")
-    arguments = (
-        "--dry-run",
-        "--profile",
-        "profiles/demo",
-        "--configfile",
-        str(file),
-        "--quiet",
-        "rules",
-        "--",
-        "adjust",
-    )
-    jobs = planned(snakemake(root, tmp_path, *arguments))
+    file.write_text("extends: demo\nitems: [adjust/table2]\nadjust: {languages: [es, ru, hi]}\n")
+    settings = ("--profile", "profiles/demo", "--configfile", str(file), "--quiet", "rules")
+    jobs = planned(snakemake(root, tmp_path, "--dry-run", *settings, "--", "adjust"))
     assert jobs["make_world"] == 1 and "download_model" not in jobs
 
 
@@ -62,10 +52,8 @@ def test_a_typo_stops_the_run_before_the_first_job(root, tmp_path):
 
 
 def test_offline_says_at_once_what_the_targets_lack(root, tmp_path):
-    config = {"downloads": {"offline": True}}
-    done = snakemake(
-        root, tmp_path, "--cores", "1", "--", "results/paper/tables/align-predict/table6.csv", config=config
-    )
+    config, table = {"downloads": {"offline": True}}, "results/paper/tables/align-predict/table6.csv"
+    done = snakemake(root, tmp_path, "--cores", "1", "--", table, config=config)
     message = done.stdout + done.stderr
     assert done.returncode != 0
     whole = yaml.safe_load((root / "config.yaml").read_text())
@@ -74,15 +62,13 @@ def test_offline_says_at_once_what_the_targets_lack(root, tmp_path):
     assert all(path in message for path in files)
     assert "en_ewt-ud-train.conllu" in message and "WikiMatrix" not in message
     assert "Traceback" not in message
-    # A list of published models reads no data.
-    for arguments in (["--", "results/paper/tables/anc/table2.csv"], ["--unlock"]):
+    # A list of languages reads no data.
+    for arguments in (["--", "results/paper/tables/adjust/table1.csv"], ["--unlock"]):
         done = snakemake(root, tmp_path, "--cores", "1", *arguments, config=config)
         assert done.returncode == 0, done.stdout + done.stderr
     # A mirror may have them all.
     config["downloads"]["mirror"] = "file:///nowhere"
-    done = snakemake(
-        root, tmp_path, "--cores", "1", "--", "results/paper/tables/align-predict/table6.csv", config=config
-    )
+    done = snakemake(root, tmp_path, "--cores", "1", "--", table, config=config)
     assert done.returncode != 0 and "files that are needed are missing" not in done.stdout + done.stderr
 
 

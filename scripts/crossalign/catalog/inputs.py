@@ -435,7 +435,7 @@ class Inputs:
 
     def is_tested(self, run: Tuned) -> bool:
         """Whether some item reads the scores of a fine-tuned model: trials of a search may do without."""
-        return any(file in self._all_results for file in score_files(self.at(run.path())).values())
+        return not self._read_results.isdisjoint(score_files(self.at(run.path())).values())
 
     def train_bilstm(self, run: Tuned) -> Job:
         """A model that starts from nothing, trained and tested in one go."""
@@ -571,6 +571,10 @@ class Inputs:
         if self._covers(self.catalog.items):
             inputs["coverage"] = self.coverage
         return Job("make_report", tuple(self.page.values()), inputs)
+
+    @cached_property
+    def _read_results(self) -> frozenset[str]:
+        return frozenset(self._all_results)
 
     @cached_property
     def _all_results(self) -> list[str]:
