@@ -30,6 +30,31 @@ LAYERS = {"xlmr-large": 24, "xlmr-xl": 36, "xlmr-xxl": 48, "xglm-564m": 24, "xgl
 LAYERS |= {"xglm-2.9b": 48, "xglm-4.5b": 48, "xglm-7.5b": 32}
 
 
+# The whole studies behind the slides of the talk.
+WHOLE_TALK = {
+    "profile_languages": [
+        "fo",
+        "xmf",
+        "pcm",
+        "gsw",
+        "bm",
+        "wo",
+        "qaf",
+        "mt",
+        "bxr",
+        "mhr",
+        "myv",
+        "olo",
+        "ug",
+        "sd",
+        "ckb",
+    ],
+    "transliterated": {"ug": ["parsing", "pos", "ner"], "bxr": ["parsing", "pos"]}
+    | dict.fromkeys(("ckb", "xmf", "mhr"), ["ner"]),
+    "transliterated_seen": ["ar", "ru", "ja"],
+}
+
+
 def load(root: Path, *names: str, **changes) -> dict:
     """The config of some files, each merged over the one before, with two seeds."""
     config: dict = {}

@@ -59,7 +59,7 @@ BAD = [
     ("adjust.pool", 1000, ["adjust.pool", "250000"]),
     ("adjust.sizes.lang", "fr", ["adjust.sizes.lang", "'fr'"]),
     ("talk.folded", ["en_ewt"], ["talk.folded", "'en_ewt'"]),
-    ("talk.profile_languages", ["sd"], ["talk.treebanks", "'sd'"]),
+    ("talk.treebanks", {"wo": "wo_wtb"}, ["talk.treebanks", "'gsw'"]),
     ("finetune.pos.epochs", DELETE, ["finetune.pos: 'epochs' is given neither here nor in finetune.defaults"]),
     ("finetune.adjust-nli.patience", 3, ["finetune.adjust-nli.patience", "selection: best"]),
     ("finetune.chess", {"batch": 1}, ["finetune: unknown key 'chess'", "a name is a task (parsing, pos"]),
@@ -106,8 +106,8 @@ def test_bad_configs_are_refused(config, key, value, words):
 
 
 def test_all_errors_are_told_at_once(config):
-    with pytest.raises(UserError, match=r"(?s)seeds: \[\].*talk.scope: 'none'"):
-        check(changed(changed(config, "seeds", []), "talk.scope", "none"))
+    with pytest.raises(UserError, match=r"(?s)seeds: \[\].*talk.ner: 'none'"):
+        check(changed(changed(config, "seeds", []), "talk.ner", "none"))
 
 
 @pytest.mark.parametrize("name", ["config.demo.yaml", "config.small.yaml"])

@@ -314,8 +314,8 @@ def missing_treebanks(config: dict) -> Iterator[str]:
             yield f"align-predict.treebanks: no treebank is named for the source language '{lang}'"
     talk = config["talk"]
     for lang in talk["profile_languages"]:
-        if lang not in talk["treebanks"]:
-            yield f"talk.treebanks: no treebank is named for '{lang}' of talk.profile_languages"
+        if lang not in talk["treebanks"] and lang not in talk["ner"]:
+            yield f"talk.treebanks: no treebank is named for '{lang}' of talk.profile_languages, nor is it in talk.ner"
     for treebank in talk["folded"]:
         if treebank not in talk["treebanks"].values():
             yield f"talk.folded: '{treebank}' is not among talk.treebanks"

@@ -266,8 +266,7 @@ class Talk(Section):
     """The study of unseen languages."""
 
     base: Name | Some[Name] = key("the model under study; of a list, the pretrainings that seeds take in turn")
-    scope: Literal["slides", "full"] = key("what the slides show, or the whole studies behind them")
-    profile_languages: Some[Lang] = key("languages that stand for easy, intermediate and hard")
+    profile_languages: Some[Lang] = key("languages whose models are trained: figures 2 and 3, table 4")
     languages: Some[Lang] = key("languages that mBERT has not seen")
     treebanks: Treebanks = key("treebank of a language")
     folded: Distinct[Treebank] = key("treebanks without a training set, cut into five folds")
