@@ -33,7 +33,7 @@ from crossalign.catalog.inputs import (
     set_files,
     tuned_files,
 )
-from crossalign.catalog.labelled import hub_split, labelled
+from crossalign.catalog.labelled import hub_split, labelled, registered_files
 from crossalign.catalog.layers import bases
 from crossalign.catalog.params import (
     aligner_options,
@@ -63,7 +63,6 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import known_models
 from crossalign.catalog.trained_models import is_long, stand_ins, trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing_message
-from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
@@ -102,7 +101,7 @@ config.pop("extends", None)
 try:
     check(config)
     CATALOG = catalog_of(config)
-    DATASETS = read_datasets(Path(workflow.basedir) / "resources" / "datasets.tsv")
+    DATASETS = registered_files()
     MODELS = known_models(config)
     if unlisted := [path for path in CATALOG.files() if path not in DATASETS]:
         raise UserError(f"resources/datasets.tsv lacks files that the config asks for: {', '.join(unlisted)}")

@@ -16,11 +16,11 @@ import yaml
 
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import Inputs
-from crossalign.catalog.labelled import hub_split
+from crossalign.catalog.labelled import hub_split, registered_files
 from crossalign.catalog.studied import known_models
 from crossalign.embedding.placement import demand
 from crossalign.fetch.listing import missing
-from crossalign.fetch.register import Model, read_datasets
+from crossalign.fetch.register import Model
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
@@ -175,7 +175,7 @@ def main() -> None:
     given = arguments()
     config = load(given.files)
     catalog = catalog_of(config)
-    datasets, models = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(config)
+    datasets, models = registered_files(), known_models(config)
     hardware, why = (given.hardware, "") if given.hardware else assumed(config)
     choice = chosen(given, config, hardware)
     estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())

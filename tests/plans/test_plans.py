@@ -93,7 +93,7 @@ def test_norm_schemes_can_be_pretrained(root, tmp_path):
 
 def test_another_order_of_a_mixture_prepares_it_again(root, tmp_path):
     """Trainings may read its first examples only, and Snakemake sees that other files are read, not their order."""
-    folder = project(root, tmp_path / "project", {}, "config.small.yaml")
+    folder = project(root, tmp_path / "project", {})
     sets = ["results/small/data/qa/mix_en/train.jsonl", "results/small/data/qa/xquad_es/test.jsonl"]
 
     def run(*arguments):

@@ -40,10 +40,6 @@ BAD = [
     ("pretrain.models.scale-post.attention_dropout", 1, ["attention_dropout: 1", "or null", "null: as dropout"]),
     ("pretrain.models.Big", {}, ["pretrain.models: 'Big' is not allowed as a key; expected mono-*, or a name of the"]),
     ("align-predict.lacking.sources", {"qa": ["en"]}, ["'qa' is not allowed as a key; expected 'parsing', 'pos' or"]),
-    # Keys of earlier versions.
-    ("own_models", {}, ["own_models: this key has moved; write pretrain.models"]),
-    ("mlm.monolingual", {}, ["mlm.monolingual: this key has moved", "pretrain.models.mono-*"]),
-    ("align-predict.beside", [], ["write align-predict.extra_targets"]),
     # What the keys alone do not show.
     ("items", ["align-predict/table9"], ["items[0]: unknown item 'align-predict/table9'", "did you mean"]),
     ("skip", {"talk/figure9": "why"}, ["skip: unknown item 'talk/figure9'"]),
@@ -145,6 +141,27 @@ def test_other_values_that_are_good(config):
     merge(merged, {"finetune": {"anc-qa": {"batch": 8, "learning_rate": 1, "epochs": 1, "clip": 0}}})
     merge(merged, {"align-predict": {"search_per_init": {"batch": [8]}}, "aligner": {"path": "é $x;"}})
     check(merged)
+
+
+@pytest.mark.parametrize(
+    ("family", "task", "languages", "taken"),
+    [
+        ("ewt", "pos", {"wo": "wol", "en": "eng"}, "en_ewt"),
+        ("mix", "nli", ["wo", "en"], "mix_en"),
+        ("conll2003", "ner", ["de"], "conll2003_de"),
+        ("pud", "pos", ["wo"], ""),
+        ("pud", "ner", ["de"], ""),
+    ],
+)
+def test_no_labelled_set_takes_the_place_of_another(config, family, task, languages, taken):
+    entry = {"hub": "own/set", "revision": "1" * 40, "splits": {"test": "{lang}/test*"}, "task": task}
+    config = config | {"datasets": {family: entry | {"languages": languages}}}
+    if not taken:
+        check(config)
+        return
+    with pytest.raises(UserError) as error:
+        check(config)
+    assert f"datasets.{family}: this is the name of a set that the workflow has already ({taken})" in str(error.value)
 
 
 @pytest.fixture(scope="module")

@@ -42,20 +42,21 @@ def read(file: Path) -> dict:
 
 def bases(files: Iterable[Path]) -> list[Path]:
     """The files that some files extend, in the order of merging: all come before the files that are named."""
-    named = [Path(file).resolve() for file in files]
+    files = list(map(Path, files))
+    named = [file.resolve() for file in files]
     found: dict[Path, None] = {}
 
     def follow(file: Path, chain: tuple[Path, ...]) -> None:
-        if file in chain:
-            circle = " -> ".join(each.name for each in (*chain[chain.index(file) :], file))
+        if file.resolve() in chain:
+            circle = " -> ".join(each.name for each in (*chain[chain.index(file.resolve()) :], file))
             raise UserError(f"{chain[-1]}: 'extends' leads in a circle: {circle}")
         if (told := read(file).get("extends")) is not None:
             base = extended(file, told)
-            follow(base, (*chain, file))
+            follow(base, (*chain, file.resolve()))
             if base not in named:
                 found[base] = None
 
-    for file in named:
+    for file in files:
         follow(file, ())
     # It is below all others anyway.
     found.pop(ROOT / "config.yaml", None)
