@@ -1,6 +1,7 @@
 """Config files, and what they are laid over: config.yaml, which has every key, and what they `extends`."""
 
 import copy
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,11 +34,16 @@ def merge(config: dict, changes: dict) -> None:
 def read(file: Path) -> dict:
     """What one file says."""
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        text = file.read_text(encoding="utf-8")
+        # JSON is YAML as well, but a hundred times slower to read as such.
+        said = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
     except OSError as error:
         raise UserError(f"{file}: cannot read: {error.strerror}") from error
-    except yaml.YAMLError as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise UserError(f"{file}: {error}") from error
+    if not isinstance(said or {}, dict):
+        raise UserError(f"{file}: expected keys with values, found {said!r}")
+    return said or {}
 
 
 def bases(files: Iterable[Path]) -> list[Path]:
