@@ -57,7 +57,6 @@ test-slow: export CROSSALIGN_SLOW := 1
 test-slow: test
 
 # make plan TARGETS=adjust PLAN_ARGS="--hardware v100 --gpus 4"; the demo's: make plan CONFIGS=config.demo.yaml
-# and what it has taken after a run: make plan CONFIGS=config.demo.yaml PLAN_ARGS=--measured
 plan: environment
 	python scripts/plan.py $(CONFIGS) --targets $(TARGETS) $(PLAN_ARGS)
 

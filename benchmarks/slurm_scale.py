@@ -31,7 +31,8 @@ sys.path.insert(1, str(ROOT))
 from tests.slurm.cluster import Cluster, missing
 from tests.slurm.settings import ACCOUNT, PARTITION
 
-from crossalign.catalog.config import load, merge
+from crossalign.catalog.config import load
+from crossalign.catalog.layers import merge
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
 from plan import PLANS, changes

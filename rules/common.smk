@@ -29,14 +29,14 @@ from crossalign.catalog.demo_models import deleted_models
 from crossalign.catalog.inputs import (
     PAPER_TARGETS,
     Inputs,
-    item_files,
     model_files,
     score_files,
     set_files,
     tracked,
     tuned_files,
 )
-from crossalign.catalog.labelled import hub_split, labelled
+from crossalign.catalog.labelled import hub_split, labelled, registered_files
+from crossalign.catalog.layers import bases
 from crossalign.catalog.params import (
     aligner_options,
     code,
@@ -65,7 +65,6 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import known_models
 from crossalign.catalog.trained_models import is_long, stand_ins, trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing_message
-from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
@@ -89,9 +88,22 @@ if "SLURM_JOB_ID" in os.environ:
 survive_second_sigterm(logger.warning)
 
 try:
+    EXTENDED = bases(workflow.overwrite_configfiles)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+# Snakemake lays the files of the command line over each.
+for file in EXTENDED:
+
+    configfile: file
+
+
+config.pop("extends", None)
+
+try:
     check(config)
     CATALOG = catalog_of(config)
-    DATASETS = read_datasets(Path(workflow.basedir) / "resources" / "datasets.tsv")
+    DATASETS = registered_files()
     MODELS = known_models(config)
     if unlisted := [path for path in CATALOG.files() if path not in DATASETS]:
         raise UserError(f"resources/datasets.tsv lacks files that the config asks for: {', '.join(unlisted)}")
@@ -162,12 +174,6 @@ tuned_at = subject(f"{TUNED}/training.json")
 bilstm_at = subject(f"{BILSTM}/training.json")
 
 
-def needed():
-    """The registers' rows of all that the chosen items need from outside."""
-    files = [DATASETS[path] for path in CATALOG.files()] + CATALOG.hub_splits()
-    return files + [MODELS[name] for name in INPUTS.hub_models()]
-
-
 def to_fetch():
     """The registers' rows of what jobs are going to fetch."""
     rows = {
@@ -179,7 +185,11 @@ def to_fetch():
 
 
 def start_run():
-    """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    """Before the first job: what is missing offline, licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    downloads = config["downloads"]
+    # A mirror may have what is not there yet.
+    if downloads["offline"] and not downloads["mirror"] and (message := missing_message(to_fetch(), DOWNLOADS)):
+        raise WorkflowError(message)
     invented = config.get("world") or config.get("rehearsal")
     if not invented and (fetched := to_fetch()):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(fetched)}")

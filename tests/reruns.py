@@ -26,7 +26,6 @@ EDITS = {
     "a printed number": (",74.20,", ",74.30,"),
     "a value read off a figure": (",0.21,", ",0.22,"),
     "the page's style": ("{", "{ /* plain */"),
-    "the demo world's seed": (r"(?m)^seed: \d+", "seed: 7"),
 }
 
 
@@ -75,28 +74,23 @@ def as_before(*files: Path):
             os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def run(folder: Path, *arguments: str, changes: dict | None = None, warm: bool = False):
+def run(folder: Path, *arguments: str, changes: dict | None = None):
     """Run the workflow of a project; `changes` come on top of its config."""
     (folder / "changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
-    files = [str(folder / name) for name in (*config_files(folder), "changes.json")]
+    files = [str(folder / name) for name in ("own.json", "changes.json")]
     settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--configfile", *files]
-    return snakemake(folder, folder, *settings, *arguments, "--", "all", warm=warm)
-
-
-def config_files(folder: Path) -> list[str]:
-    return json.loads((folder / "files.json").read_text(encoding="utf-8"))
+    return snakemake(folder, folder, *settings, *arguments, "--", "all")
 
 
 def would_run(folder: Path, *arguments: str, changes: dict | None = None) -> dict[str, int]:
     return planned(run(folder, "--dry-run", *arguments, changes=changes))
 
 
-def project(root: Path, folder: Path, config: dict, *files: str) -> Path:
+def project(root: Path, folder: Path, config: dict) -> Path:
     """A copy of the repository with a config of its own."""
     folder.mkdir()
     copy_repository(root, folder)
     (folder / "own.json").write_text(json.dumps(config), encoding="utf-8")
-    (folder / "files.json").write_text(json.dumps([*files, "own.json"]), encoding="utf-8")
     return folder
 
 

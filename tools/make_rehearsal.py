@@ -23,8 +23,9 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from crossalign.catalog.config import check, load, merge
+from crossalign.catalog.config import check, load
 from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.layers import merge
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.fetch.sources import SUMS

@@ -9,7 +9,8 @@ import pytest
 from tests.workflow import planned as counted
 from tests.workflow import snakemake
 
-from crossalign.catalog.config import load, merge
+from crossalign.catalog.config import load
+from crossalign.catalog.layers import merge
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from tests.unit.claim_mutants import DECLARED, Edited, same
-from tests.unit.made_results import load, make_results
+from tests.unit.made_results import WHOLE_TALK, load, make_results
 from tests.unit.paper_results import read, write_model
 
 from crossalign.papers import make
@@ -330,7 +330,7 @@ def test_every_claim_finds_its_numbers_in_a_finished_run(root, tmp_path):
     }
     arms = {"aggregations": ["start", "avg", "subword"], "token_choices": ["cls", "words", "all"]}
     whole["adjust"] = {key: {"lang": "hi", "values": values} for key, values in arms.items()}
-    changes = whole | {"models": str(tmp_path / "models"), "talk": {"scope": "full"}}
+    changes = whole | {"models": str(tmp_path / "models"), "talk": WHOLE_TALK}
     config = load(root, "config.yaml", "config.demo.yaml", **changes)
     write_model(tmp_path / "models/mbert", 178)
     make_results(tmp_path, config)

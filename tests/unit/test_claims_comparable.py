@@ -5,7 +5,7 @@ import copy
 import pytest
 from tests.unit.claim_mutants import verdict
 
-from crossalign.catalog.config import merge
+from crossalign.catalog.layers import merge
 from crossalign.catalog.sets import DataSet
 from crossalign.papers import make
 from crossalign.papers.common.context import Context

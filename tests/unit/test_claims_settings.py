@@ -5,7 +5,7 @@ import copy
 import pytest
 from tests.unit.claim_mutants import verdict
 
-from crossalign.catalog.config import merge
+from crossalign.catalog.layers import merge
 from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED
 
 ALIGN = "align-predict"

@@ -56,9 +56,29 @@ EXAMPLE = HELP.format(
         ("crossalign/third.py", "M = 1\n", "M = 2\n", False),
         ("crossalign/__init__.py", "", "X = 1\n", True),
         ("program.py", PROGRAM, PROGRAM.replace("go()", "go(1)"), True),
-        # Examples of the help do not count.
+        # Words for people do not count; what fills them in does, and so does text that a program works with.
         ("program.py", PLAIN, EXAMPLE, False),
         ("program.py", PLAIN, EXAMPLE.replace("epilog", "add_help=False, epilog"), True),
+        ("program.py", "add('--size', help='sice')\n", "add('--size', help='size')\n", False),
+        ("program.py", "add('--size', help='size')\n", "add('--sizes', help='size')\n", True),
+        ("program.py", "log.info('%d lins', n)\n", "log.info('%d lines', n)\n", False),
+        ("program.py", "log.info('%d lines', n)\n", "log.info('%d lines', next(n))\n", True),
+        ("program.py", "print(f'{n:.1f} lin' + 's' * (n > 1))\n", "print(f'{n} line' + 'n' * (n > 1))\n", False),
+        ("program.py", "print(f'{n} lines')\n", "print(f'{next(n)} lines')\n", True),
+        ("program.py", "print('a', file=sys.stderr)\n", "print('b', file=sys.stderr)\n", False),
+        ("program.py", "print('a', file=stream)\n", "print('b', file=stream)\n", True),
+        ("program.py", "write('a')\n", "write('b')\n", True),
+        ("program.py", "raise fault(f'{n} is wrng')\n", 'raise fault(f\'{n} is {"wrong" if n else ""}\')\n', True),
+        (
+            "program.py",
+            "raise UserError(f'{n} is wrng')\n",
+            "raise UserError(f'{n}: wrong')\n",
+            False,
+        ),
+        ("program.py", "raise UserError('wrong')\n", "raise OSError('wrong')\n", True),
+        ("program.py", "e = ValueError('wrng')\n", "e = ValueError('wrong')\n", False),
+        ("program.py", "assert n, 'wrng'\n", "assert n, 'wrong'\n", False),
+        ("program.py", "assert n, 'wrong'\n", "assert n + 1, 'wrong'\n", True),
     ],
 )
 def test_what_changes_a_hash(scripts, file, before, after, changes):

@@ -19,7 +19,8 @@ from packaging.requirements import Requirement
 from tests.rule_texts import Rule, rules
 
 from crossalign.catalog import code_hash as recipe
-from crossalign.catalog.config import load, merge
+from crossalign.catalog.config import load
+from crossalign.catalog.layers import merge
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
 from crossalign.progress.line import USUAL

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure as Canvas
 from tests.unit.figure_check import overlaps
-from tests.unit.made_results import load, make_results
+from tests.unit.made_results import WHOLE_TALK, load, make_results
 
 from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.papers import all_of, make
@@ -81,7 +81,7 @@ def test_figures_of_finished_runs(item, made):
 
 @pytest.mark.parametrize("item", ["talk/figure2", "talk/figure3"])
 def test_the_full_studies(item, root, tmp_path):
-    config = load(root, items=[item], talk={"scope": "full"})
+    config = load(root, items=[item], talk=WHOLE_TALK)
     make_results(tmp_path, config)
     assert overlaps(draw(check_asked(item, config, tmp_path))) == []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.data.columns import COLUMNS, LABELLED
 from crossalign.fetch.labelled import HubSplit, files_in
-from crossalign.fetch.register import read_datasets
+from crossalign.fetch.register import Dataset, read_datasets
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import declared
 
@@ -117,6 +117,12 @@ def wrong_datasets(config: dict, languages: set[str]) -> Iterator[str]:
                         yield f"{key}.splits.{split}: {error}"
 
 
+@cache
+def registered_files() -> dict[str, Dataset]:
+    """The register of data sets, by path."""
+    return read_datasets(ROOT / "resources" / "datasets.tsv")
+
+
 def _is_built_in(data: DataSet) -> bool:
     if data.kind == "trees":
         return data.name in _treebanks()
@@ -129,5 +135,5 @@ def _is_built_in(data: DataSet) -> bool:
 @cache
 def _treebanks() -> frozenset[str]:
     """The treebanks of the register; any other has a place there as well, but no files."""
-    paths = (path.split("/") for path in read_datasets(ROOT / "resources" / "datasets.tsv"))
+    paths = (path.split("/") for path in registered_files())
     return frozenset(path[1] for path in paths if path[0] == "ud")

@@ -266,8 +266,7 @@ class Talk(Section):
     """The study of unseen languages."""
 
     base: Name | Some[Name] = key("the model under study; of a list, the pretrainings that seeds take in turn")
-    scope: Literal["slides", "full"] = key("what the slides show, or the whole studies behind them")
-    profile_languages: Some[Lang] = key("languages that stand for easy, intermediate and hard")
+    profile_languages: Some[Lang] = key("languages whose models are trained: figures 2 and 3, table 4")
     languages: Some[Lang] = key("languages that mBERT has not seen")
     treebanks: Treebanks = key("treebank of a language")
     folded: Distinct[Treebank] = key("treebanks without a training set, cut into five folds")
@@ -486,6 +485,11 @@ class Rehearsal(Section):
 class Config(Section):
     """A config.yaml with all that is merged over it."""
 
+    extends: Text = key(
+        "the config that a file is laid over",
+        title="a config of the project, such as demo, or a path beside the file",
+        default=None,
+    )
     run: like("^[A-Za-z0-9][A-Za-z0-9_-]*$", "a folder name below results/") = key(
         "name of the run and of the folder of its results"
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import ROOT
+from crossalign.catalog.labelled import registered_files
 from crossalign.catalog.studied import known_models
-from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
@@ -63,7 +63,7 @@ def tells_of(results: Path, hardware: str) -> bool:
 def outlook(config: dict, results: Path, devices: list[str]) -> Outlook:
     """For config.yaml, as far as the rehearsal has its items; `devices` are those that it ran on."""
     real = load([]) | {"papers": config["papers"], "items": config["items"]}
-    registers = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(real)
+    registers = registered_files(), known_models(real)
     hardware = hardware_of(devices)
     # In a folder without results, so that nothing counts as done.
     foreseen, planned = (

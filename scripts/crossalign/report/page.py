@@ -16,7 +16,6 @@ from crossalign.catalog.papers import STUDY, papers
 from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.studied import studied
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
-from crossalign.plan.measured import remarks
 from crossalign.plan.show import rehearsal_table, rehearsal_words
 from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
 from crossalign.report.gather import Report
@@ -236,7 +235,6 @@ def page(report: Report, going: bool = False) -> str:
         bars=bars(report),
         scale=SCALES.get(scale, "settings of its own"),
         devices=devices(report),
-        remarks=remarks(report.measured),
         languages={code: row["name"] for code, row in languages().items()},
         verdicts=VERDICTS,
         differences=differences(DIFFERENCES),
