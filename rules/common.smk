@@ -1,6 +1,5 @@
 """The checked config and the catalog, which the rules ask. No rules."""
 
-import json
 import os
 import sys
 from functools import cache, partial
@@ -75,8 +74,10 @@ from crossalign.runtime.gpus import RECORDS, choices, cores, keep_mps
 from crossalign.runtime.sharing import mps_installed, outlook
 from crossalign.runtime.workarounds import (
     mend_status_queries,
+    needed_jobs,
     run_side_by_side,
     submits_as,
+    submitted_before,
     survive_second_sigterm,
     use_one_timer,
 )
@@ -114,6 +115,7 @@ INPUTS = Inputs(CATALOG)
 RESULTS = INPUTS.results
 DOWNLOADS = INPUTS.downloads
 LOGS = f"{RESULTS}/logs"
+WRITTEN = f"{LOGS}/config.json"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 ADAPTED = f"{RESULTS}/models/{{base}}+{{adaptation}}/seed{{seed}}"
 TUNED = f"{RESULTS}/tuned/{{model}}/{{preset}}-{{source}}/{{init}}/seed{{seed}}"
@@ -181,7 +183,7 @@ def to_fetch():
         "download_labelled": lambda job: hub_split(config, job.name, job.split),
         "download_model": lambda job: MODELS[job.model],
     }
-    return [rows[job.rule.name](job.wildcards) for job in workflow.dag.needrun_jobs() if job.rule.name in rows]
+    return [rows[job.rule.name](job.wildcards) for job in needed_jobs(workflow) if job.rule.name in rows]
 
 
 def start_run():
@@ -193,18 +195,18 @@ def start_run():
     invented = config.get("world") or config.get("rehearsal")
     if not invented and (fetched := to_fetch()):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(fetched)}")
-    # A job makes the first one, since Snakemake warns of outputs that are there before their job.
-    if Path(INPUTS.config_file).exists():
-        write_json(INPUTS.config_file, config, sort_keys=True)
+    # A job copies the first one, since Snakemake warns of outputs that are there before their job.
+    for file in (WRITTEN, *filter(os.path.exists, [INPUTS.config_file])):
+        write_json(file, config, sort_keys=True)
     if config.get("rehearsal"):
         from crossalign.plan.rehearsal import DISK, watch_disk
 
         watch_disk(Path.cwd(), Path(RESULTS) / DISK)
     use_one_timer(workflow.scheduler, logger.warning)
-    planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
+    planned = submitted_before(workflow)
     if workflow.executor_plugin.name == "slurm":
         mend_status_queries(SHIMS, logger.warning)
-    elif not workflow.remote_exec and any(job.resources.get("gpu") for job in workflow.dag.needrun_jobs()):
+    elif not workflow.remote_exec and any(job.resources.get("gpu") for job in needed_jobs(workflow)):
         if told := outlook(os.environ[RECORDS], choices(os.environ), cores(), mps_installed()):
             logger.warning(told)
     # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.

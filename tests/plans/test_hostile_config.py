@@ -172,3 +172,11 @@ def test_slurm_gets_commands_as_scripts(root):
     # project's folder is run where jobs are submitted.
     profile = yaml.safe_load((root / "profiles" / "slurm" / "config.yaml").read_text(encoding="utf-8"))
     assert profile["slurm-pass-command-as-script"] is True
+
+
+def test_a_config_may_be_longer_than_a_command_line(root, tmp_path):
+    config = {"reasons": {"anc/cka-*": f"{HOSTILE} " + "x" * 200_000}}
+    made = "results/paper/config.json"
+    done = snakemake(root, tmp_path, "--cores", "1", "--", made, config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / made).read_text(encoding="utf-8"))["reasons"] == config["reasons"]

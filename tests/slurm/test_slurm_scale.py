@@ -1,12 +1,8 @@
 """The benchmark of submissions: its plans are the workflow's, and a small one runs to its end on a real SLURM."""
 
 import json
-import os
 import subprocess
 import sys
-
-import pytest
-from tests.slurm.cluster import missing
 
 from crossalign.catalog.config import load
 from crossalign.papers.all_items import catalog_of
@@ -32,14 +28,3 @@ def test_the_plan_is_the_workflow_without_downloads(root):
     trained = [[need for need in needs if need.startswith("finetune")] for needs in plan["evaluate"]]
     assert all(len(needs) == 1 for needs in trained)
     assert len({needs[0] for needs in trained}) == len(trained)
-
-
-@pytest.mark.skipif("CROSSALIGN_SLOW" not in os.environ, reason="takes a minute; set CROSSALIGN_SLOW=1")
-def test_a_small_plan_runs_to_its_end(root):
-    if absent := missing(accounting=True):
-        pytest.skip(f"no SLURM: {', '.join(absent)} not installed")
-    command = [sys.executable, str(root / "benchmarks" / "slurm_scale.py"), "6"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    plan, jobs, submissions, *_ = [cell.strip() for cell in done.stdout.splitlines()[-1].strip("| ").split("|")]
-    assert (plan, jobs, submissions) == ("6", "6", "6")

@@ -17,7 +17,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from crossalign.runtime.holders import TOKEN
 from crossalign.runtime.sharing import MPS_CONTROL
 
 LINGER = 20.0  # seconds: the next job may be about to start
@@ -91,13 +90,12 @@ def ours(place: Path, lock: int) -> bool:
 
 
 def start_keeper(place: Path, uuid: str, environment: Mapping[str, str]) -> None:
-    """A process in a session of its own, which does not count as a job of the run. Of two the second gives up."""
+    """A process in a session of its own. Of two the second gives up."""
     # The daemon must see this GPU alone, else it would put contexts on all.
-    clean = {name: value for name, value in environment.items() if name != TOKEN}
-    clean |= {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "CUDA_VISIBLE_DEVICES": uuid} | variables(place)
+    alone = {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "CUDA_VISIBLE_DEVICES": uuid} | variables(place)
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     command = [sys.executable, "-m", "crossalign.runtime.mps", str(place), str(LINGER)]
-    keeper = subprocess.Popen(command, env=clean, cwd="/", start_new_session=True, **quiet)
+    keeper = subprocess.Popen(command, env={**environment, **alone}, cwd="/", start_new_session=True, **quiet)
     while keeper.poll() is None and not kept(place):
         time.sleep(0.02)
 
