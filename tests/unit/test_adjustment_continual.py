@@ -148,6 +148,9 @@ def test_adjust_writes_a_model_folder(place, tmp_path, monkeypatch):
     assert report["steps"] == len(report["loss"]) == 4
     assert len(report["inputs"]["links"]) == 64
     assert report["original_vectors"] == "computed once"
+    run_program("adjust", adjust_arguments(place, tmp_path / "cut", "--rehearse", 1), monkeypatch)
+    cut = json.loads((tmp_path / "cut/training.json").read_text())
+    assert (cut["steps"], len(cut["loss"]), cut["rehearsal"]["planned_steps"]) == (1, 1, 4)
 
 
 def test_adjust_told_to_end_asks_to_be_started_again_and_goes_on_to_the_same_weights(place, tmp_path, monkeypatch):

@@ -316,6 +316,16 @@ def check_tuned_model(world, out, report):
         read_info(world, world / "model")
 
 
+@pytest.mark.parametrize("flag", ["--save-steps", "--rehearse"])
+def test_steps_are_counted_from_one(world, tmp_path, flag, monkeypatch, capsys):
+    import finetune
+
+    monkeypatch.setattr(sys, "argv", [str(part) for part in command(world, tmp_path, flag, 0)[1:]])
+    with pytest.raises(SystemExit) as caught:
+        finetune.main()
+    assert caught.value.code == 2 and f"argument {flag}: 0 is less than 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -420,3 +430,5 @@ def test_killed_in_a_later_attempt_it_does_not_train_the_earlier_ones_again(worl
 def test_a_rehearsal_does_not_start_again(world, tmp_path, monkeypatch):
     report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 101, "--rehearse", 3)
     assert steps == 6 and "restarts" not in report
+    # The steps of the training that were done; those that only measure do not count.
+    assert report["steps"] == 3 and report["rehearsal"]["planned_steps"] == 15

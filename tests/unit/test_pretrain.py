@@ -21,7 +21,7 @@ from crossalign.engine.folders import load_encoder, load_head, load_weights
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.lm_heads import MaskedHead, _Gradients, masked_loss, word_loss
 from crossalign.engine.parts import run_encoder
-from crossalign.engine.pretrain import Pretraining
+from crossalign.engine.pretrain import DevLoss, Pretraining
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
@@ -310,6 +310,22 @@ def test_the_best_weights_are_kept_through_an_interruption(folder, texts, dev, t
     resumed = run(folder, some, tmp_path / "parts", places=places, **rough)
     assert resumed["resumed"] == 2 and resumed["dev"] == report["dev"]
     assert same(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_a_dev_loss_that_is_no_number_is_not_the_best(folder, texts, dev, tmp_path, monkeypatch):
+    losses = iter([3.0, float("nan"), 2.0, float("nan")])
+    monkeypatch.setattr(DevLoss, "__call__", lambda self, engine, head: (next(losses), {}))
+    kept, plain = [], Pretraining._measure_dev
+
+    def noting(self):
+        before = self._best
+        plain(self)
+        kept.append(self._best is not before)
+
+    monkeypatch.setattr(Pretraining, "_measure_dev", noting)
+    monkeypatch.setattr(Pretraining, "_measure_order", lambda self: None)
+    run(folder, texts, tmp_path / "m", places={"dev": dev}, steps=3, dev_every=1, selection="best")
+    assert kept == [True, False, True, False]
 
 
 # ---- what is refused, and the program -------------------------------------------------------------------------------

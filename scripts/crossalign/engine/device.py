@@ -48,16 +48,17 @@ def wake(device: torch.device) -> Callable[[], None]:
     """Let a GPU start and load its libraries while the host goes on; call what is returned before it is used."""
     if device.type != "cuda":
         return lambda: None
-
-    def first_product() -> None:
-        with torch.cuda.device(device):  # each thread has a current GPU of its own
-            square = torch.ones(64, 64, device=device)
-            torch.mm(square, square)
-            torch.cuda.synchronize()
-
-    waking = Thread(target=first_product, daemon=True)
+    # No daemon: a program that ends with an error waits for it, or the interpreter would end under CUDA's feet (134).
+    waking = Thread(target=_first_product, args=[device])
     waking.start()
     return waking.join
+
+
+def _first_product(device: torch.device) -> None:
+    with torch.cuda.device(device):  # each thread has a current GPU of its own
+        square = torch.ones(64, 64, device=device)
+        torch.mm(square, square)
+        torch.cuda.synchronize()
 
 
 def _keep_memory() -> None:

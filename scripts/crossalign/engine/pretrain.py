@@ -262,8 +262,8 @@ class Pretraining:
         if not self.dev:
             return
         loss, each = self.dev(self.engine, self.head)
-        lowest = min((point[1] for point in self.progress.dev), default=float("inf"))
-        if self.settings.selection == "best" and not loss >= lowest:
+        lowest = min((point[1] for point in self.progress.dev if math.isfinite(point[1])), default=math.inf)
+        if self.settings.selection == "best" and loss < lowest:
             self._best = self.engine.arena.master.clone()
         point = [self.progress.step, round(loss, 5), {name: round(value, 5) for name, value in each.items()}]
         self.progress.dev.append(point)
