@@ -100,7 +100,7 @@ def test_packed_equals_padded(pair, filling):
     _, ours, _ = pair
     packed, positions, layout, ids, mask = packed_inputs(ours, filling if filling != "groups" else 0)
     if filling == "groups":
-        layout.group(ratio=0.7, least=1)
+        layout.group(ratio=0.7, least=1, waste=1.0)
         assert [(group.batch, group.length) for group in layout.groups] == [(1, 11), (2, 7), (1, 1)]
     weights = torch.randn(4, 11, 16, generator=torch.Generator().manual_seed(2)) * mask[..., None]
     expected = ours(ids, mask)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
 
-from crossalign.engine import cpu, fused
+from crossalign.engine import ops
 from crossalign.engine.batches import Store, Stream
 from crossalign.engine.finetune import Auxiliary, FineTuning
 from crossalign.engine.folders import library_names
@@ -111,28 +111,6 @@ def test_sliced_vocabulary_gives_the_same_bits():
     untouched[rows] = False
     assert torch.equal(b.pop(name)[untouched], toy_encoder().embeddings.word.weight[untouched])
     assert same(a, b)
-
-
-@pytest.mark.parametrize("micro", [1, 2])
-@pytest.mark.parametrize("frozen", [False, True])
-def test_whole_layers_give_the_same_bits_as_their_parts(micro, frozen, monkeypatch):
-    monkeypatch.setattr(fused, "_known", lambda: False)  # compiled layers round otherwise: tests/unit/test_fused.py
-    served = []
-
-    def run(whole: bool) -> FineTuning:
-        monkeypatch.setattr(cpu, "serves", lambda *given: served.append(serves(*given)) or (whole and served[-1]))
-        encoder = toy_encoder()
-        encoder.embeddings.requires_grad_(not frozen)
-        tuning = tune(encoder, run=False)
-        tuning.engine.micro = micro
-        tuning.run()
-        return tuning
-
-    serves = cpu.serves
-    whole, parts = run(True), run(False)
-    assert served and all(served)
-    assert torch.equal(whole.engine.losses, parts.engine.losses)
-    assert same(all_values(whole.model), all_values(parts.model))
 
 
 @pytest.mark.parametrize("micro", [1, 2])
@@ -386,3 +364,10 @@ def test_selection_takes_the_best_epoch_and_patience_stops():
     assert same(all_values(spy.model), states[1])
     assert len(run([1, 3, 2, 3, 9], patience=2).history.dev) == 4
     assert len(run([1, 2, 3, 4, 5], patience=1).history.dev) == 5
+
+
+def test_dropout_on_a_cpu_keeps_the_mean():
+    torch.manual_seed(1)
+    dropped = ops.drop(torch.ones(40_003), 0.3)
+    assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.7])
+    assert dropped.mean() == pytest.approx(1, abs=0.02)

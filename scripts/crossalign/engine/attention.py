@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from crossalign.engine import kernels
-from crossalign.engine.cpu import attend
+from crossalign.engine import kernels, ops
 from crossalign.engine.layout import Layout
 
 # The kernel for short sequences: how long they may be (for longer ones the general kernels are better), sizes of heads.
@@ -27,17 +26,24 @@ def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: b
             return _short(qkv, bounds, layout.length, layout.filled, heads, dropout, random)
         if "long" in works:
             return _long(qkv, bounds, layout.longest or layout.length, heads, dropout, causal)
-    if not qkv.is_cuda:
-        return attend(qkv, layout, heads, dropout, causal).view(qkv.shape[0], heads, -1)
     return _grid_attention(qkv, layout, heads, dropout, causal)
 
 
 def _grid_attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
-    grid = layout.to_grid(qkv).view(layout.batch, layout.length, 3, heads, -1)
-    q, k, v = grid.permute(2, 0, 3, 1, 4).unbind(0)
-    # Causal: the filling stands where no token looks, so that no other mask is needed.
-    keys = None if causal else layout.keys()
-    out = functional.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=dropout, is_causal=causal)
+    if layout.groups:
+        parts = zip(qkv.split(layout.sizes), layout.groups, strict=True)
+        return torch.cat([_grid_attention(part, group, heads, dropout, causal) for part, group in parts])
+    grid = layout.to_grid(qkv).view(layout.batch, layout.length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+    if qkv.is_cuda:
+        # Causal: the filling stands where no token looks, so that no other mask is needed.
+        keys = None if causal else layout.keys()
+        out = functional.scaled_dot_product_attention(*grid, attn_mask=keys, dropout_p=dropout, is_causal=causal)
+    else:
+        # On a CPU PyTorch's own has a set-up cost that short sentences never earn back.
+        q, k, v = grid.flatten(1, 2)
+        bias = layout.bias(heads, causal).to(q.dtype)
+        weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
+        out = (ops.drop(weights, dropout) @ v).unflatten(0, (layout.batch, heads))
     return layout.from_grid(out.transpose(1, 2)).view(qkv.shape[0], heads, -1)
 
 

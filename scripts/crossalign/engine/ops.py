@@ -18,16 +18,6 @@ from torch.nn import functional
 from crossalign.engine import kernels
 from crossalign.engine.layout import Layout
 
-# Builds without MKL, those for aarch64, have slow paths: a product with a turned matrix takes longer than with a copy
-# of it, a batch of them ten times as long, and the gradient of GELU three times as long as its formula.
-SLOW_PATHS = not torch.backends.mkl.is_available()
-
-
-def turned(weight: Tensor) -> Tensor:
-    """A matrix transposed, or each of a batch, laid out as products are quick with."""
-    other = weight.transpose(-2, -1)
-    return other.contiguous() if SLOW_PATHS and not weight.is_cuda else other
-
 
 class Sink:
     """Where the gradient of one parameter goes. The first contribution of a step overwrites, the others add."""
@@ -143,7 +133,7 @@ class _Linear(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         ctx.branch = branch
         ctx.sinks = weight.sink, bias.sink if with_bias else None
-        return torch.addmm(bias, x, turned(weight))
+        return torch.addmm(bias, x, weight.t())
 
     @staticmethod
     def backward(ctx, grad: Tensor):
@@ -160,18 +150,6 @@ class _Linear(torch.autograd.Function):
         return result, None, None, None, None
 
 
-def norm_backward(
-    grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, rstd: Tensor, sinks: tuple[Sink, Sink]
-) -> Tensor:
-    """The gradient of a norm's input; those of its weight and bias go to their sinks."""
-    dx, dweight, dbias = torch.ops.aten.native_layer_norm_backward(
-        grad, x, weight.shape, mean, rstd, weight, bias, [True, True, True]
-    )
-    sinks[0].add(dweight)
-    sinks[1].add(dbias)
-    return dx
-
-
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
@@ -182,7 +160,13 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        return norm_backward(grad.contiguous(), *ctx.saved_tensors, ctx.sinks), None, None, None
+        x, weight, bias, mean, rstd = ctx.saved_tensors
+        dx, dweight, dbias = torch.ops.aten.native_layer_norm_backward(
+            grad.contiguous(), x, weight.shape, mean, rstd, weight, bias, [True, True, True]
+        )
+        ctx.sinks[0].add(dweight)
+        ctx.sinks[1].add(dbias)
+        return dx, None, None, None
 
 
 class AddNorm(torch.autograd.Function):
@@ -224,8 +208,6 @@ class AddNorm(torch.autograd.Function):
 def linear(x: Tensor, module: nn.Linear) -> Tensor:
     """x @ weight^T + bias for packed tokens (tokens, n)."""
     if sink_of(module.weight) is None:
-        if SLOW_PATHS and x.device.type == "cpu":
-            return torch.addmm(module.bias, x, turned(module.weight))
         return functional.linear(x, module.weight, module.bias)
     branch = None
     if x.is_cuda and x.requires_grad:
