@@ -108,12 +108,11 @@ def test_without_a_folder_the_message_says_so():
         one.stop_if_asked()
 
 
-@pytest.mark.parametrize("tell", [True, False])
-def test_a_program_asks_to_be_started_again(tell, capsys):
-    with pytest.raises(SystemExit) as wish, requeued(tell):
+def test_a_program_asks_to_be_started_again(capsys):
+    with pytest.raises(SystemExit) as wish, requeued():
         raise InterruptedTraining("stopped")
     assert wish.value.code == REQUEUE == 75
-    assert capsys.readouterr().err == ("stopped\n" if tell else "")
+    assert capsys.readouterr().err == "stopped\n"
 
 
 # ---- a training that is killed --------------------------------------------------------------------------------------

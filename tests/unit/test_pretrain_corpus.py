@@ -207,9 +207,9 @@ def lines(tmp_path):
     return texts, tokenizer, encode_texts(texts, tokenizer, tmp_path / "tokens")
 
 
-def line_blocks(lines, block, batch, shuffled=False):
+def line_blocks(lines, block, batch):
     _, tokenizer, files = lines
-    corpus = corpus_maker(tokenizer, True)(files, block - 1, 1.0, 1, shuffled)
+    corpus = corpus_maker(tokenizer, True)(files, block - 1, 1.0, 1)
     special = {Specials.of(tokenizer).cls, Specials.of(tokenizer).sep, Specials.of(tokenizer).pad}
     cls, mask = Specials.of(tokenizer).cls, tokenizer.token_to_id("[MASK]")
     return MaskedBlocks(corpus, batch, 1, cls, mask, special, tokenizer.get_vocab_size())
@@ -272,13 +272,6 @@ def test_lines_of_a_batch_are_packed(lines):
         assert views["lengths"].tolist() == [*lengths[:count], *[0] * (shape.batch - count)]
         # Targets are looked up in the grid, so none may lie beyond its width.
         assert views["places"].max() < shape.length and np.array_equal(views["truth"][:count], truth[:count])
-
-
-def test_shuffled_lines_keep_their_words_and_ends(lines):
-    plain, shuffled = (line_blocks(lines, 128, 10, shuffled=way).corpus.blocks(np.arange(20)) for way in (False, True))
-    assert np.array_equal(np.sort(plain, axis=1), np.sort(shuffled, axis=1)) and not np.array_equal(plain, shuffled)
-    ends = Specials.of(lines[1]).sep
-    assert np.array_equal(plain == FILLER, shuffled == FILLER) and np.array_equal(plain == ends, shuffled == ends)
 
 
 def test_causal_lines_predict_the_next_word_only(lines):

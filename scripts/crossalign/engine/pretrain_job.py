@@ -13,7 +13,6 @@ import torch
 
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, line_count, token_count
-from crossalign.engine.device import Team
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
@@ -182,33 +181,22 @@ def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
     return {"bos_token_id": start, "pad_token_id": pad, "eos_token_id": end, "decoder_start_token_id": end}
 
 
-def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = None) -> dict[str, Any]:
-    """Train and write the folder; returns the report that training.json holds. Only the first of a team writes."""
-    team = team or Team()
+def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
+    """Train and write the folder; returns the report that training.json holds."""
     # A later stage of a model that was made here has only seen one kind of segment either.
     even = start.fresh or segments_are_even(start.encoder)
     with ExitStack() as stack:
-        tokens = job.tokens or job.checkpoints
-        if tokens is None:
-            own = stack.enter_context(tempfile.TemporaryDirectory())
-            tokens = Path(team.told(own))
-        files, dev = (
-            team.in_turn(lambda texts=texts: encode_texts(texts, start.tokenizer, tokens))
-            for texts in (job.texts, job.dev)
-        )
+        tokens = job.tokens or job.checkpoints or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        files, dev = (encode_texts(texts, start.tokenizer, tokens) for texts in (job.texts, job.dev))
         settings = job.settings
         if job.epochs is not None:
             settings = replace(settings, steps=steps_of(job.epochs, files, settings, start.tokenizer))
         training = Pretraining(
             start.encoder, start.head, start.tokenizer, files, settings, device, job.checkpoints, job.code_hash,
-            job.saving, start.identity, dev=dev, team=team,
+            job.saving, start.identity, dev=dev,
         )  # fmt: skip
         training.run()
         report = describe(training, job, device)
-        # Nobody deletes the texts under the others.
-        team.wait()
-    if not team.first:
-        return report
     if even:
         even_segments(start.encoder)
     save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
@@ -249,9 +237,6 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
         "unigram_entropy": round(training.unigram_entropy, 4),
         "loss": training.curve(),
         "dev": [{"step": step, "loss": loss, "texts": each} for step, loss, each in training.progress.dev],
-        "dev_shuffled": training.shuffled,
-        "on_plateau": training.on_plateau,
-        "processes": training.team.world,
         "tokens_per_second": None if speed is None else round(speed),
         **circumstances(training.progress, device, versions={"tokenizers": tokenizers.__version__}),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,6 @@ class Engine:
         self.micro = 1
         # Several parts in one pass, where shapes are static; None: always one after another.
         self.joint: Joint | None = join(self.parts)
-        # What several processes that train together do to the gradients before an update: add them up.
-        self.reduce: Callable[[list[Tensor]], None] | None = None
         self.capture = self.device.type == "cuda" if capture is None else capture
         # Static shapes without capture are for tests.
         self.static = self.capture if static is None else static
@@ -153,8 +151,6 @@ class Engine:
             else:
                 self.losses.index_add_(0, self.step_number, value)
             if last:
-                if self.reduce is not None:
-                    self.reduce(self.arena.gradients())
                 self.arena.update(self.numbers[self.step_number].view(-1))
                 self.step_number.add_(1)
 
