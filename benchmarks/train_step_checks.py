@@ -62,7 +62,7 @@ def kernels_equal_pytorch(bench, precision: str) -> dict:
 
 def packed_equals_padded(bench) -> dict:
     """Attention over packed sequences against attention over the padded grid, bf16."""
-    packed, padded, losses = switched(bench, "bf16", attention, "packed_attention_works", lambda *_: frozenset())
+    packed, padded, losses = switched(bench, "bf16", attention, "packed_kernels", lambda *_: frozenset())
     works = [sorted(found) for found in attention._PACKED.values()]
     return {"packed kernels that work": works, "weights": distance(packed, padded), "losses": losses}
 

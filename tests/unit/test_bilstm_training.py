@@ -10,6 +10,7 @@ from io import StringIO
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from world_for_tests import small_settings
 
 from crossalign.data.conllu import read_sentences, write_sentences
@@ -17,7 +18,7 @@ from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
 from crossalign.engine.bilstm import Lexicon, Sizes
-from crossalign.engine.bilstm_training import WordTraining, load_word_model
+from crossalign.engine.bilstm_training import WordModel, WordTraining
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.hyperparameters import Settings
 from crossalign.runtime.errors import UserError
@@ -70,6 +71,13 @@ def program(root, monkeypatch, *argv):
     runpy.run_path(str(root / "scripts/train_bilstm.py"), run_name="__main__")
 
 
+def written(folder):
+    config, lists = (json.loads((folder / name).read_text()) for name in ("config.json", "vocabulary.json"))
+    model = WordModel(get_word_task(config["task"], config["labels"]), Lexicon(**lists), Sizes(**config["sizes"]))
+    model.load_state_dict(load_file(folder / "model.safetensors"))
+    return model.eval()
+
+
 def majority(records, key):
     counts = Counter(tag for record in records for tag in record[key])
     return 100 * max(counts.values()) / sum(counts.values())
@@ -92,7 +100,7 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     )  # fmt: skip
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert list(scores) == [f"{kind}/dev", f"{kind}/test"]
-    model = load_word_model(tmp_path / "model", get_word_task)
+    model = written(tmp_path / "model")
     records = model.task.read(file_of(world, task, "test"))
     values = scores[f"{kind}/test"]
     assert values["n"] == len(records) == SENTENCES["test"]
@@ -106,8 +114,8 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     report = json.loads((tmp_path / "training.json").read_text())
     assert report["best_epoch"] <= len(report["dev"]) == len(report["loss"]) <= epochs
     assert report["seconds"] > 0 and report["device"] == "cpu" and report["task"] == task
-    best = report["dev"][report["best_epoch"] - 1]
-    assert best[model.task.metric] == pytest.approx(scores[f"{kind}/dev"][model.task.metric], abs=1e-3)
+    best, metric = report["dev"][report["best_epoch"] - 1], model.task.metric
+    assert best[metric] == pytest.approx(scores[f"{kind}/dev"][metric], abs=1e-3)
     # The predictions are those of the model that was written.
     head, rows = read_predictions(tmp_path / "predictions.jsonl.gz")
     assert head == {"task": task, "labels": list(model.task.labels)}

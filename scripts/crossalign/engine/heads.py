@@ -14,8 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crossalign.engine import kernels
-
 # Standard deviation of the initialiser of BERT and XLM-R, and the width of the narrowest of them.
 STD, WIDTH = 0.02, 768
 
@@ -157,10 +155,6 @@ class BiaffineHead(nn.Module):
     def labels_at(self, dependents: Tensor, nodes: Tensor, heads: Tensor) -> Tensor:
         """Label scores (batch x words x labels) for one given head per word."""
         query, chosen = self._query(dependents), pick(nodes, heads)
-        if query.is_cuda and kernels.available():
-            from crossalign.engine.kernels.scores import MatrixVector
-
-            return MatrixVector.apply(query, chosen)
         return (query @ chosen.unsqueeze(-1)).squeeze(-1).float()
 
     def labels_everywhere(self, dependents: Tensor, nodes: Tensor) -> Tensor:
