@@ -58,7 +58,7 @@ def test_the_loss_falls(folder, texts, tmp_path, norm):
     report = run(folder, texts, tmp_path / "m", start(folder, norm), **fast)
     losses = [loss for _, loss in report["loss"]]
     assert np.mean(losses[-20:]) < report["unigram_entropy"] - 0.2 < losses[0]
-    assert report["tokens_seen"] == 300 * 8 * 16 and report["tokens_per_second"] > 0
+    assert report["tokens_seen"] == 300 * 8 * 16
     written = json.loads((tmp_path / "m/training.json").read_text())
     assert written["loss"] == report["loss"]
     assert written["sha256"] == hashlib.sha256((tmp_path / "m/model.safetensors").read_bytes()).hexdigest()

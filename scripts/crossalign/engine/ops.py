@@ -65,21 +65,6 @@ def sink_of(parameter: Tensor) -> Sink | None:
     return getattr(parameter, "sink", None) if torch.is_grad_enabled() else None
 
 
-class Branch:
-    """Where a tensor feeds both a linear layer and, past it, a residual: the gradient of the residual waits here, and
-    the product that gives the linear layer's adds to it, which saves a kernel."""
-
-    __slots__ = ("pending",)
-
-    def __init__(self) -> None:
-        self.pending: Tensor | None = None
-
-    def take(self) -> Tensor | None:
-        """What waits here, once."""
-        pending, self.pending = self.pending, None
-        return pending
-
-
 class _Side:
     """A second stream for work that nothing waits for before the update."""
 
@@ -129,9 +114,8 @@ def forget() -> None:
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, with_bias: bool, branch: Branch | None = None) -> Tensor:
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, with_bias: bool) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.branch = branch
         ctx.sinks = weight.sink, bias.sink if with_bias else None
         return torch.addmm(bias, x, weight.t())
 
@@ -143,11 +127,7 @@ class _Linear(torch.autograd.Function):
             weight_sink.product(grad.t(), x)
             if bias_sink is not None:
                 bias_sink.column_sums(grad)
-        if not ctx.needs_input_grad[0]:
-            return None, None, None, None, None
-        waiting = None if ctx.branch is None else ctx.branch.take()
-        result = grad.mm(weight) if waiting is None else waiting.addmm_(grad, weight)
-        return result, None, None, None, None
+        return grad.mm(weight) if ctx.needs_input_grad[0] else None, None, None, None
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -172,16 +152,15 @@ class _LayerNorm(torch.autograd.Function):
 class AddNorm(torch.autograd.Function):
     """LayerNorm(residual + dropout(x)) in one kernel, its backward in two; `random` is a seed and a base.
 
-    The gradients of the norm's weight and bias, and of the bias of the linear layer that made x, go to `sinks`; that of
-    the residual waits in `branch` for the linear layer that it also feeds, if there is one.
+    The gradients of the norm's weight and bias, and of the bias of the linear layer that made x, go to `sinks`.
     """
 
     @staticmethod
-    def forward(ctx, x, residual, weight, bias, eps, dropout, random, sinks, branch=None) -> Tensor:
+    def forward(ctx, x, residual, weight, bias, eps, dropout, random, sinks) -> Tensor:
         from crossalign.engine.kernels import norms
 
         seed, ctx.base = random if dropout > 0 else (None, 0)
-        ctx.dropout, ctx.sinks, ctx.branch = dropout, sinks, branch
+        ctx.dropout, ctx.sinks = dropout, sinks
         y, *kept = norms.add_norm(x, residual, weight, bias, eps, dropout, seed, ctx.base)
         ctx.save_for_backward(*kept, weight, seed)
         return y
@@ -192,28 +171,20 @@ class AddNorm(torch.autograd.Function):
 
         total, mean, rstd, weight, seed = ctx.saved_tensors
         dx, dresidual, partial = norms.add_norm_backward(
-            # The gradient of a residual that waits will be added to, so it may not be that of x too.
-            dy, total, weight, mean, rstd, ctx.dropout, seed, ctx.base, apart=ctx.branch is not None,
+            dy, total, weight, mean, rstd, ctx.dropout, seed, ctx.base,
         )  # fmt: skip
         with aside(partial):
             norms.three_sums(partial, [sink.grad for sink in ctx.sinks], [not sink.fresh for sink in ctx.sinks])
         for sink in ctx.sinks:
             sink.fresh = False
-        if ctx.branch is not None:
-            ctx.branch.pending = dresidual
-            dresidual = None
-        return dx, dresidual, None, None, None, None, None, None, None
+        return dx, dresidual, None, None, None, None, None, None
 
 
 def linear(x: Tensor, module: nn.Linear) -> Tensor:
     """x @ weight^T + bias for packed tokens (tokens, n)."""
     if sink_of(module.weight) is None:
         return functional.linear(x, module.weight, module.bias)
-    branch = None
-    if x.is_cuda and x.requires_grad:
-        # `linear_add_norm` looks for it when x is its residual.
-        branch = x.branch = Branch()
-    return _Linear.apply(x, module.weight, module.bias, True, branch)
+    return _Linear.apply(x, module.weight, module.bias, True)
 
 
 def layer_norm(x: Tensor, module: nn.LayerNorm) -> Tensor:
@@ -224,13 +195,12 @@ def layer_norm(x: Tensor, module: nn.LayerNorm) -> Tensor:
 
 
 def linear_add_norm(x: Tensor, module: nn.Linear, residual: Tensor, norm: nn.LayerNorm, dropout: float, layout: Layout):
-    """LayerNorm(residual + dropout(linear(x))), the end of both Post-LN blocks; x stems from `linear` of residual."""
+    """LayerNorm(residual + dropout(linear(x))), the end of both Post-LN blocks."""
     if x.is_cuda and sink_of(module.weight) is not None and kernels.available():
         y = _Linear.apply(x, module.weight, module.bias, False)
         random = layout.random(y) if dropout > 0 else None
         sinks = norm.weight.sink, norm.bias.sink, module.bias.sink
-        branch = getattr(residual, "branch", None)
-        return AddNorm.apply(y, residual, norm.weight, norm.bias, norm.eps, dropout, random, sinks, branch)
+        return AddNorm.apply(y, residual, norm.weight, norm.bias, norm.eps, dropout, random, sinks)
     return layer_norm(residual + drop(linear(x, module), dropout), norm)
 
 

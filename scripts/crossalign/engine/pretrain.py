@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -136,7 +135,6 @@ class Pretraining:
         self.progress = PretrainProgress()
         self.saver = Saver(self.checkpoints, saving, self.progress)
         self._best: torch.Tensor | None = None
-        self.tokens_per_second: float | None = None
 
     def _set_dropout(self) -> None:
         self._config = self.encoder.config
@@ -180,7 +178,6 @@ class Pretraining:
 
     def _steps(self) -> None:
         settings, progress = self.settings, self.progress
-        steady, paused = None, 0.0
         report_every = max(1, settings.steps // 20)
         dev_every = settings.dev_every or report_every
         if not progress.dev:
@@ -189,27 +186,16 @@ class Pretraining:
         for step in metered(left):
             self.step(step)
             progress.step = step + 1
-            if steady is None:
-                # The first step also records it or warms the caches up.
-                self._wait()
-                steady = time.monotonic()
             if progress.step % report_every == 0:
                 # This waits for the device, seldom enough not to matter.
                 losses = self._check(progress.step - report_every)
                 log.info("step %d of %d: loss %.4f", progress.step, settings.steps, float(losses.mean()))
             if self.dev and (progress.step % dev_every == 0 or progress.step == left.stop):
-                self._wait()
-                begun = time.monotonic()
                 self._measure_dev()
-                paused += time.monotonic() - begun
             if progress.step < settings.steps and self.saver.due():
                 self.saver.save(self._state())
                 self.saver.stop_if_asked()
-        self._wait()
         self._check(0)
-        if steady is not None and len(left) > 1:
-            tokens = (len(left) - 1) * settings.batch * self.store.mean_length()
-            self.tokens_per_second = tokens / (time.monotonic() - steady - paused)
         if self.saver.cut:
             # Scored are the start, every so many steps, and the end, which the cut stands for.
             left = settings.steps // dev_every - 1 if self.dev else 0
@@ -218,10 +204,6 @@ class Pretraining:
     def step(self, number: int) -> None:
         """Train on one batch."""
         self.engine.step(self.store.members(number))
-
-    def _wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
 
     def losses(self, first: int = 0) -> np.ndarray:
         """The losses of the steps from `first` on."""
