@@ -48,12 +48,6 @@ def test_rows_keep_words_and_links_of_their_line(tmp_path):
         assert links.read_text().splitlines()[row.line - 1] == " ".join(f"{i}-{j}" for i, j in row.links)
 
 
-def test_more_pairs_than_there_are_takes_all_and_says_so(tmp_path, caplog):
-    sample = read_sample(*toy_files(tmp_path, 5), 30000, 1)
-    assert len(sample.rows) == 5
-    assert "pool.tsv has 5 sentence pairs, not 30000: all of them are taken" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("pool", "links", "message"),
     [
@@ -66,15 +60,6 @@ def test_more_pairs_than_there_are_takes_all_and_says_so(tmp_path, caplog):
 def test_bad_files(tmp_path, pool, links, message):
     with pytest.raises(UserError, match=message):
         read_sample(*write(tmp_path, pool, links), 10, 1)
-
-
-def test_a_missing_file(tmp_path):
-    pool, links = toy_files(tmp_path)
-    links.unlink()
-    with pytest.raises(UserError, match=r"cannot read .*pool\.pharaoh: No such file"):
-        read_sample(pool, links, 10, 1)
-    with pytest.raises(UserError, match="0 sentence pairs: at least 1"):
-        sample_lines(10, 0, 1)
 
 
 @pytest.mark.parametrize(

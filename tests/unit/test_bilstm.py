@@ -4,14 +4,12 @@ import json
 from dataclasses import asdict
 
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import load_file
 
 from crossalign.engine.bilstm import LONGEST, Lexicon, Sizes
 from crossalign.engine.bilstm_training import WordModel, save_word_model
 from crossalign.engine.seeds import torch_seeded
-from crossalign.runtime.errors import UserError
 from crossalign.tasks.words import get_word_task
 
 SIZES = Sizes(layers=2, hidden=6, characters=5, words=4)
@@ -61,16 +59,6 @@ def test_odd_forms():
 # ---- encoder
 
 
-@pytest.mark.parametrize("name", ["layers", "hidden", "characters", "words", "dropout"])
-def test_sizes(name):
-    with pytest.raises(UserError, match=f"--{name} .*: expected a"):
-        Sizes(**{name: 1.0 if name == "dropout" else 0})
-    # The specification's.
-    assert Sizes() == Sizes(layers=3, hidden=400, characters=100, words=100, dropout=0.33)
-    model = make_model(sizes=Sizes(layers=2, hidden=7, characters=3, words=4))
-    assert [layer.input_size for layer in model.encoder.layers] == [4 + 2 * 3, 2 * 7] and model.encoder.width == 14
-
-
 def test_neighbours_in_the_batch_do_not_matter():
     model = make_model()
     sentences = [["cat"], ["the", "cat", "sat", "on", "a", "mattress"], ["dog", "."]]
@@ -108,20 +96,7 @@ def test_unknown_words_differ_by_their_letters_and_unknown_letters_do_not():
     assert torch.equal(*unknown)
 
 
-def test_dropout_only_in_training():
-    model = make_model()
-    assert torch.equal(states(model, ["the", "cat"])[0], states(model, ["the", "cat"])[0])
-    model.train()
-    torch.manual_seed(1)
-    assert not torch.equal(states(model, ["the", "cat"])[0], states(model, ["the", "cat"])[0])
-
-
 # ---- tasks and files
-
-
-def test_unknown_task():
-    with pytest.raises(UserError, match="task 'nli': a BiLSTM does parsing, pos, ner only"):
-        get_word_task("nli")
 
 
 def test_examples_show_every_word():

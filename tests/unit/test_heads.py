@@ -264,23 +264,6 @@ def test_partition_likelihood_and_best_path_by_enumeration(labels, lengths, seed
         assert float(likelihood[row]) == pytest.approx(score - float(partition[row]), abs=1e-9)
 
 
-@small
-@settings(max_examples=25)
-def test_padding_changes_nothing_of_a_field(labels, lengths, seed):
-    crf, emissions, mask = make_field(labels, lengths, seed, width=6)
-    noisy = emissions.masked_fill(~mask[..., None], 1e3).requires_grad_()
-    gold = torch.zeros(mask.shape, dtype=torch.long).masked_fill(~mask, -100)
-    together = crf.log_likelihood(noisy, gold, mask)
-    paths, best = crf.viterbi(noisy, mask)
-    for row, length in enumerate(lengths):
-        alone = slice(row, row + 1), slice(0, length)
-        assert torch.allclose(crf.log_likelihood(emissions[alone], gold[alone], mask[alone]), together[row])
-        path, score = crf.viterbi(emissions[alone], mask[alone])
-        assert torch.equal(path[0], paths[row, :length]) and torch.allclose(score, best[row])
-    together.sum().backward()
-    assert not noisy.grad[~mask].any()
-
-
 def test_long_sentences_with_strong_emissions_stay_finite():
     crf, emissions, mask = make_field(4, [300], seed=2)
     labels = emissions.argmax(dim=-1)

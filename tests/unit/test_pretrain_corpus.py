@@ -54,13 +54,6 @@ def test_an_epoch_has_every_token_once_but_for_less_than_a_block(two):
         previous = seen
 
 
-def test_what_is_left_out_changes(two):
-    corpus = Corpus({"big": two["big"]}, 7, 0.7, 1)
-    blocks = 1000 // 7
-    left = [set(range(1000)) - set(corpus.blocks(np.arange(e * blocks, (e + 1) * blocks)).ravel()) for e in range(8)]
-    assert not set.intersection(*left)
-
-
 def test_texts_are_drawn_by_their_share_to_the_power(two):
     corpus = Corpus(two, 4, 0.7, 1)
     drawn, _ = corpus.drawn(np.arange(100_000))
@@ -189,13 +182,6 @@ def test_bad_texts(tmp_path):
         Corpus({"x": token_file(tmp_path / "x.uint16", [1, 2, 3])}, 7, 0.7, 1)
     with pytest.raises(UserError, match="no text to train on"):
         Corpus({}, 7, 0.7, 1)
-
-
-def test_going_back_gives_the_same(two):
-    corpus = Corpus(two, 4, 0.7, 1)
-    first = corpus.blocks(np.arange(50))
-    corpus.blocks(np.arange(200_000, 200_050))
-    assert np.array_equal(first, corpus.blocks(np.arange(50)))
 
 
 @pytest.fixture
