@@ -62,9 +62,10 @@ def kernels_equal_pytorch(bench, precision: str) -> dict:
 
 def packed_equals_padded(bench) -> dict:
     """Attention over packed sequences against attention over the padded grid, bf16."""
-    packed, padded, losses = switched(bench, "bf16", attention, "packed_attention_works", lambda *_: frozenset())
-    works = [sorted(found) for found in attention._PACKED.values()]
-    return {"packed kernels that work": works, "weights": distance(packed, padded), "losses": losses}
+    packed, padded, losses = switched(bench, "bf16", attention, "packed_kernels", lambda *_: frozenset())
+    heads, size = SMALL["heads"], SMALL["hidden"]
+    found = attention.packed_kernels(torch.empty(1, 3 * size, dtype=torch.bfloat16, device=bench.device), heads)
+    return {"packed kernels": sorted(found), "weights": distance(packed, padded), "losses": losses}
 
 
 def sliced_equals_full(bench) -> dict:

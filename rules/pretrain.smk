@@ -43,13 +43,11 @@ rule pretrain:
     conda:
         "../envs/torch.yaml"
     resources:
-        gpu=lambda wildcards: trained_model(config, wildcards.trained)["gpus"],
+        gpu=1,
         mem_mb=lambda wildcards, attempt: (32000 if is_long(config, wildcards.trained) else 16000) * attempt,
         runtime=lambda wildcards, attempt: (2880 if is_long(config, wildcards.trained) else 480) * attempt,
     params:
-        program=lambda wildcards, output: program("pretrain.py", trained_model(config, wildcards.trained)["gpus"])(
-            wildcards, output
-        ),
+        program=program("pretrain.py"),
         code_hash=code("pretrain.py"),
         options=lambda wildcards: pretrain_options(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),

@@ -141,7 +141,7 @@ def train(args: argparse.Namespace) -> None:
         **info,
         "task": task.name,
         "examples": len(training.train_store),
-        "steps": int(training.engine.step_number),
+        "steps": history.step,
         **history.course(),
         **circumstances(history, device, started),
     }

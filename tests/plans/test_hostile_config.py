@@ -68,9 +68,8 @@ def recorded(command, folder):
     """What a command hands to its program: run by bash, with programs that only write their arguments down."""
     tools, record = folder / "tools", folder / "record"
     tools.mkdir(exist_ok=True)
-    for name in ("python", "torchrun"):
-        (tools / name).write_text('#!/bin/sh\nprintf "%s\\0" "$@" > "$RECORD"\n')
-        (tools / name).chmod(0o700)
+    (tools / "python").write_text('#!/bin/sh\nprintf "%s\\0" "$@" > "$RECORD"\n')
+    (tools / "python").chmod(0o700)
     words = shlex.split(command)
     log = folder / words[words.index(">") + 1 if ">" in words else -2].removeprefix(">")
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ def dry_run(text, folder, root):
         ([], ["all"], {"seeds": [1, 2]}),
         ([], ["grid", "download"], {}),
         ([], ["align_predict"], {"align-predict": {"search_per_init": True}, "seeds": [1]}),
-        ([], ["anc"], {"anc": {"norm_models": "pretrain"}, "pretrain": {"models": {"defaults": {"gpus": 2}}}}),
+        ([], ["anc"], {"anc": {"norm_models": "pretrain"}}),
         (["config.demo.yaml"], ["all"], {}),
         (["config.demo.yaml"], ["data", "talk"], {}),
         (["config.small.yaml"], ["all"], {"seeds": [1]}),

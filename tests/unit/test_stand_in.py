@@ -3,7 +3,6 @@
 import copy
 import json
 import re
-import shutil
 
 import pytest
 from tests.unit.made_results import load, make_results, merge
@@ -287,15 +286,6 @@ def test_the_first_screen_counts_what_is_judged_and_the_claims_say_why_not(small
     assert f'<span class="muted small">{OUTSIDE["adjust", "xquad-mlqa"]}</span>' in shown
 
 
-def test_the_page_says_which_models_have_not_learnt(small, tmp_path):
-    config, _ = small
-    results = tmp_path / "results"
-    for name, stuck in {"scale-post": True, "small": False, "small-2": True, "mono-wo": True}.items():
-        write_json(results / "models" / name / "training.json", {"on_plateau": stuck})
-    shown = banner(gather(config, results, tmp_path / "index.html"))
-    assert "Not learnt: scale-post, small-2." in shown and "What rests on them says nothing" in shown
-
-
 def test_the_page_says_which_fine_tunings_have_learnt_nothing(small, tmp_path):
     config, _ = small
     results = tmp_path / "results"
@@ -315,26 +305,6 @@ def test_the_page_says_which_fine_tunings_have_learnt_nothing(small, tmp_path):
     assert told == ["small/adjust-nli-mix_en/ref/seed1", "small/pos-en_ewt/random-1-2/seed1"]
 
 
-def test_claims_on_models_that_have_not_learnt_are_not_judged(small, claims, tmp_path):
-    config, folder = small
-    results = tmp_path / "results" / "small"
-    for part in ("tables", "figures", "data", "distances"):
-        shutil.copytree(folder / part, results / part)
-    for name in ("scale-pre", "mono-wo"):
-        write_json(results / "models" / name / "training.json", {"on_plateau": True})
-    write_json(results / "models/small/training.json", {"on_plateau": False})
-    found = {(claim.paper, claim.id): claim for claim in judge_run(config, results)}
-    why = "not learnt: scale-pre still on the plateau where word order means nothing"
-    changed = {key for key in found if found[key].verdict != claims[key].verdict}
-    assert {("anc", "cka-normformer-drop"), ("anc", "anc-deep"), ("anc", "norm-transfer")} <= changed
-    assert {paper for paper, _ in changed} == {"anc"}
-    for key in changed:
-        assert found[key].verdict == UNCHECKED and found[key].detail.startswith(why) and found[key].measured
-    # The three sizes do not rest on it, and what was set is known of any model.
-    assert found["anc", "scaling-pattern"] == claims["anc", "scaling-pattern"]
-    assert not any("plateau" in claim.detail for claim in found.values() if claim.kind == "setting")
-
-
 def test_the_page_says_which_models_are_its_own(small, root, tmp_path):
     config, folder = small
     shown = banner(gather(config, folder, tmp_path / "index.html"))
@@ -344,7 +314,6 @@ def test_the_page_says_which_models_are_its_own(small, root, tmp_path):
     assert "not judged against the papers" in shown
     assert "<code>align-predict</code>: Tweebank for LexNorm" in shown
     assert "&lt;b&gt;" in banner(gather(config | {"replaced": {"talk": ["<b>"]}}, folder, tmp_path / "index.html"))
-    assert "Not learnt" not in shown
     # Described, but behind none of the items.
     assert banner(gather(load(root, **TINY), tmp_path, tmp_path / "index.html")) == ""
     assert "Artificial languages" in banner(gather(config | {"world": "w"}, folder, tmp_path / "index.html"))

@@ -402,7 +402,7 @@ class Inputs:
         inputs: Files = dict(start)
         inputs |= {name: [self.set(data) for data in texts_of(entry, split)] for name, split in _SPLITS}
         outputs = tuple(model_files(self.at(run.path())).values())
-        return Job("pretrain", outputs, inputs, run, gpus=entry["gpus"], benchmark=f"pretrain/{run.name}.tsv")
+        return Job("pretrain", outputs, inputs, run, gpus=1, benchmark=f"pretrain/{run.name}.tsv")
 
     def adapt(self, run: Adapted) -> Job:
         """A model that is pulled together on linked words, or goes on with the text of a language."""

@@ -49,15 +49,13 @@ def task_code(script: str, run_of: Callable[[Any], Tuned]) -> Callable[..., str]
     return lambda wildcards: code_hash(script, file_of(run_of(wildcards).task))
 
 
-def program(script: str, processes: int = 1) -> Callable[..., str]:
+def program(script: str) -> Callable[..., str]:
     """The command that runs a script.
 
     Snakemake does not run a job again when a param that is derived from the output changes, so the project can move;
     what does make a job run again is the hash of the script.
     """
-    starter = shlex.quote(str(SCRIPTS / "with_gpus.py"))
-    team = f"python {starter} {processes} torchrun --standalone --nproc-per-node {processes}"
-    command = f"{'python' if processes == 1 else team} {shlex.quote(str(SCRIPTS / script))}"
+    command = f"python {shlex.quote(str(SCRIPTS / script))}"
     return lambda wildcards, output: command
 
 

@@ -434,7 +434,6 @@ Model = section(
     **keys_of(pretraining.PretrainSettings),
     **keys_of(pretraining.PretrainOptions),
     seed=(Positive, key("seed of weights and order", default=None)),
-    gpus=(Positive, key("GPUs of one machine that share the training", default=None)),
     stages=(list[Stage], key("further trainings, one after another", default=None)),
     as_published=(bool, key("whether it is trained as in the paper, so that its numbers are judged", default=None)),
 )

@@ -183,19 +183,9 @@ def banner(report: Report) -> str:
         "artificial": artificial(report.config),
         "models": report.trained_models,
         "replaced": report.config.get("replaced") or {},
-        "stuck": stuck_models(report),
         "failed": failed_tunings(report),
     }
     return render("banner.html", **context)
-
-
-def stuck_models(report: Report) -> list[str]:
-    """Models in the place of the papers' that have not learnt that the order of words matters.
-
-    Not those of one language: that little text does not do for them is what `talk` finds.
-    """
-    made = report.made
-    return [name for name in report.trained_models if made.get(f"models/{name}", {}).get("on_plateau")]
 
 
 def failed_tunings(report: Report) -> list[str]:
