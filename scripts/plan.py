@@ -18,7 +18,7 @@ from crossalign.catalog.config import load
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.labelled import hub_split, registered_files
 from crossalign.catalog.studied import known_models
-from crossalign.embedding.placement import demand
+from crossalign.embedding.memory import embedding_bytes
 from crossalign.fetch.listing import missing
 from crossalign.fetch.register import Model
 from crossalign.papers.all_items import catalog_of
@@ -141,16 +141,17 @@ def disk(config: dict, estimate: Estimate, models: dict[str, Model]) -> Iterator
 
 
 def memory(names: list[str], models: dict[str, Model]) -> Iterator[str]:
-    """Models that one small GPU does not hold."""
-    needs = {name: need for name in names if (need := demand(models[name])) and need.memory > 8e9}
-    if not needs:
-        return
-    yield ""
-    yield "GPU memory for the vectors of models that one GPU of 24 GB may be too small for, in bf16"
-    yield ""
-    for name, need in needs.items():
-        gpus = need.devices(24 * 10**9)
-        yield f"{readable(need.memory):>10}  {name}: {gpus} GPU{'s' * (gpus > 1)}, or the rest in CPU memory"
+    """Models whose vectors one small GPU does not hold."""
+    known = {name: model for name in names if (model := models[name]).parameters and model.layers and model.neurons}
+    needs = {name: embedding_bytes(model.parameters, model.layers, model.neurons) for name, model in known.items()}
+    large = {name: need for name, need in needs.items() if need > 8e9}
+    if large:
+        yield from (
+            "",
+            "GPU memory for the vectors of large models, in bf16; what one GPU lacks is spread",
+            "",
+        )
+        yield from (f"{readable(need):>10}  {name}" for name, need in large.items())
 
 
 def downloads(config: dict, estimate: Estimate, datasets: dict, models: dict[str, Model]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def test_a_gpu_that_another_program_has_filled(root, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Shards, "read", read)
-    with pytest.raises(UserError, match="mbert: no memory left on cpu for its weights, although .* seemed to fit"):
+    with pytest.raises(UserError, match="mbert: no memory left on cpu for its weights"):
         load_model(root / "resources/demo/models/mbert", torch.device("cpu"))
 
 

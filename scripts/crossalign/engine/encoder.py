@@ -203,8 +203,8 @@ class Encoder(BaseEncoder):
         # The weights' own types decide the precision.
         with torch.autocast(ids.device.type, enabled=False):
             x = self.embeddings(ids, positions, types, dropout)
-            x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
             states = [x]
+            x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
             for layer in self.layers:
                 x = layer(x, layout)
                 if all_layers:
