@@ -46,7 +46,6 @@ def settings(folder):
             "mirror": f"file://{folder}/mirror {HOSTILE}",
             "mirror_checksums": "mirror",
         },
-        "aligner": {"program": "fast_align", "path": f"tools {HOSTILE}"},
     }
 
 
@@ -143,8 +142,6 @@ def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models)
     assert downloading[downloading.index("--downloads") + 1] == config["downloads"]["folder"]
     assert downloading[downloading.index("--lock") + 1] == config["downloads"]["lock"]
     assert downloading[downloading.index("--base-mirror") + 1] == config["downloads"]["mirror"]
-    aligning = recorded(found["align_bitext"], place)
-    assert aligning[aligning.index("--path") + 1] == config["aligner"]["path"]
     assert pwned(tmp_path) == []
 
 

@@ -65,7 +65,7 @@ BAD = [
     ("align-predict.languages", ["en\n"], ["align-predict.languages[0]: 'en\\n' has a line break"]),
     ("align-predict.treebanks", {"en\n": "en_ewt"}, ["has a line break"]),
     ("downloads.folder", "a\0b", ["has a line break or another control character"]),
-    ("aligner.path", "x\x1b[2J", ["control character"]),
+    ("downloads.folder", "x\x1b[2J", ["control character"]),
     ("downloads.folder", "down{loads}", ["downloads.folder: 'down{loads}'", "a path without braces"]),
     ("downloads.lock", "--offline", ["does not begin with - or ~"]),
     ("models", "~/models", ["models: '~/models' is not allowed", "does not begin with - or ~"]),
@@ -139,7 +139,7 @@ def test_what_cannot_be_extended_is_told(tmp_path, told, words):
 def test_other_values_that_are_good(config):
     merged = copy.deepcopy(config)
     merge(merged, {"finetune": {"anc-qa": {"batch": 8, "learning_rate": 1, "epochs": 1, "clip": 0}}})
-    merge(merged, {"align-predict": {"search_per_init": {"batch": [8]}}, "aligner": {"path": "é $x;"}})
+    merge(merged, {"align-predict": {"search_per_init": {"batch": [8]}}, "downloads": {"mirror": "file:///é $x;"}})
     check(merged)
 
 

@@ -23,7 +23,8 @@ from crossalign.catalog.config import load
 from crossalign.catalog.layers import merge
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
-from crossalign.tasks import declared, file_of
+from crossalign.tasks import file_of
+from crossalign.tasks.declared import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 # conda-forge's name -> the name on the Python index
@@ -124,7 +125,7 @@ def imported(program):
 def unlisted(root, rule):
     """What the programs of a rule import and the list of its environment lacks."""
     # Tasks are looked up by name, so that no import leads to them.
-    tasks = {file_of(name) for name in declared()} if "task_code(" in rule.body else set()
+    tasks = set(map(file_of, TASKS)) if "task_code(" in rule.body else set()
     packages = set().union(*(imported(recipe.SCRIPTS / file) for file in {*rule.programs, *tasks}))
     return {LISTED_AS.get(name, name) for name in packages} - conda_versions(root, rule.environment).keys()
 

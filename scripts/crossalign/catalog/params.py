@@ -103,7 +103,7 @@ def named_sets(files: Iterable[str]) -> str:
 
 def aligner_options(config: dict) -> str:
     aligner = config["aligner"]
-    return options(program=aligner["program"], path=aligner["path"], symmetrise=aligner["symmetrise"])
+    return options(program=aligner["program"], symmetrise=aligner["symmetrise"])
 
 
 def trial_files(files: Any) -> str:

@@ -316,10 +316,7 @@ class Study(Section):
 class Aligner(Section):
     """Word alignment."""
 
-    program: Literal["builtin", "fast_align", "eflomal"] = key("the word aligner")
-    path: Annotated[str, Field(title="the folder that holds the program")] | None = key(
-        "folder of the program where it is not on PATH"
-    )
+    program: Literal["builtin", "fast_align"] = key("the word aligner")
     symmetrise: Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"] = key(
         "how the two directions are joined"
     )

@@ -10,9 +10,9 @@ from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import flat, ner_sets, study, targets
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import declared
+from crossalign.tasks.declared import TASKS
 
-KINDS = {name: task.data for name, task in declared().items()}
+KINDS = {name: task.data for name, task in TASKS.items()}
 
 # Sets of `anc` and `adjust` that are trained on alone, and what their models are developed on.
 _DEV = {("nli", "multinli_en"): "xnli_en", ("nli", "mix_en"): "xnli_en", ("qa", "mix_en"): "squad_en"}
