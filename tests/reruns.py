@@ -26,7 +26,6 @@ EDITS = {
     "a printed number": (",74.20,", ",74.30,"),
     "a value read off a figure": (",0.21,", ",0.22,"),
     "the page's style": ("{", "{ /* plain */"),
-    "the demo world's seed": (r"(?m)^seed: \d+", "seed: 7"),
 }
 
 
