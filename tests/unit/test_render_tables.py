@@ -275,9 +275,9 @@ def test_latex_compiles(tables, tmp_path):
 def predicted(tmp_path):
     """Predictions of two seeds of a model, right where a function says so."""
 
-    def write(model, right):
+    def write(model, right, count=200):
         runs = [Tuned(model, "adjust-nli", "multinli_en", "ref", seed) for seed in (1, 2)]
-        rows = [{"id": str(place), "label": 0, "right": int(right(place))} for place in range(200)]
+        rows = [{"id": str(place), "label": 0, "right": int(right(place))} for place in range(count)]
         for run in runs:
             path = tmp_path / run.path() / "predictions.jsonl.gz"
             write_predictions(path, "nli", ["a", "b"], {"nli/xnli_hi/test": rows})
@@ -296,6 +296,8 @@ def test_significance_marks(predicted, tables, tmp_path):
     assert absent.differs is None and absent.reason == "predictions are missing"
     for item in ("adjust/table2", "adjust/table3", "adjust/table4"):
         assert any("not all could be tested: predictions are missing" in note for note in tables[item].notes)
+    fewer = marks(results, better, predicted("embert-hi", lambda place: place % 2, 199), data, "accuracy")
+    assert (fewer.differs, fewer.reason.partition(";")[0]) == (None, "the predictions are of different examples")
     same = marks(results, worse, worse, data, "accuracy")
     assert (same.differs, same.smallest_p, same.seeds) == (False, 0.0, 2)
     note = mark_note([same])

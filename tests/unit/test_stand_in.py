@@ -1,16 +1,12 @@
 """Models of a run's own: their numbers are not judged, those of the papers' models are; claims say what they saw."""
 
-import copy
-import json
 import re
 
 import pytest
-from tests.unit.made_results import load, make_results, merge
+from tests.unit.made_results import load, make_results
 from tests.unit.test_claims import render
 
 from crossalign.catalog.addresses import parse
-from crossalign.catalog.checksums import registered
-from crossalign.catalog.sets import DataSet
 from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
 from crossalign.papers import make
 from crossalign.papers.all_claims import evidence_of, judge_run
@@ -18,55 +14,13 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.report.gather import gather
 from crossalign.report.page import banner, kind
-from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED, UNCLEAR
+from crossalign.results.claims.claim import FAILS, HOLDS, UNCLEAR
 from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, OTHER
 from crossalign.runtime.files import write_json
 
 OWN = "not judged (model pretrained here)"
 TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
-NOT_JUDGED = "a model pretrained here stands for the paper's"
-RANDOM = {"drop": "1-2", "upper": "11-12", "lower": "1-2"}
-NO_ARABIC_TREES = {
-    **{
-        ("align-predict", f"{kind}-ar-parse"): f"align-predict/table1 of this run has no parsing, ar, X, {RANDOM[kind]}"
-        for kind in ("drop", "upper")
-    },
-    **{
-        ("talk", f"{kind}-ar"): f"talk/table2 of this run has no parsing, ar, X, {RANDOM[kind]}"
-        for kind in ("lower", "upper")
-    },
-}
-# Needs a language, a model or an item that the small run does not have.
-OUTSIDE = NO_ARABIC_TREES | {
-    ("anc", "anc-peak"): "anc/figure3 of this run has no mBERT",
-    ("anc", "mbert-vs-xlmr"): "anc/figure3 of this run has no mBERT",
-    ("anc", "anc-known"): "anc/figure3 of this run has no mBERT/XLM-R base",
-    ("adjust", "mbert-params"): "mBERT is not part of this run",
-    ("adjust", "mono-diff"): "adjust/table8 is not part of this run: SQuAD translated",
-    **{
-        ("adjust", f"embert-{name}"): "adjust/table9 is not part of this run: no small model"
-        for name in ("gain", "qa", "better")
-    },
-    ("adjust", "qa-falls-where"): "there is no es-mlqa, vi-mlqa among the gains of this run",
-    ("adjust", "xquad-mlqa"): "no language of this run has both XQuAD and MLQA",
-    ("adjust", "squad-size"): "data/qa/squad_en/train.jsonl is not part of this run",
-    ("adjust", "mlqa-size"): "data/qa/mlqa_es/test.jsonl is not part of this run",
-    ("align-predict", "grid-batch"): "align-predict/table3 is not part of this run: a search",
-    ("align-predict", "grid-lr"): "align-predict/table3 is not part of this run: a search",
-    ("align-predict", "domain-ner"): "align-predict/table2 of this run has no other English domain for NER",
-    ("talk", "narabizi-raw"): "data/text/narabizi_qaf/train.txt is not part of this run",
-    **{
-        ("talk", name): "3 of the 15 unseen languages are not part of this run"
-        for name in ("hard-count", "translit-langs", "translit-seen")
-    },
-}
-# Of languages that the run has and the slides do not show.
-SCOPE = "set talk.scope: full in the config"
-BEYOND_SLIDES = {
-    ("talk", "related-script"): "talk/figure2",
-    **{("talk", f"translit-{name}"): "talk/figure3" for name in ("sorani", "relatives", "seen-effect")},
-}
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +29,7 @@ def small(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("small") / "results" / "small"
     config = load(root, "config.yaml", "config.small.yaml")
     make_results(folder, config)
-    for path in folder.glob("distances/**/*.json"):
-        path.write_text(json.dumps({"auc": 0.6, "top10": 0.1, "top100": 0.3, "pairs": 9}), encoding="utf-8")
-    for data in ("parallel/pud/en", "parallel/pud/ru", "ner/wikiann_hi/test"):
-        path = folder / f"data/{data}.report.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"read": 1000, "kept": 1000}), encoding="utf-8")
-    render(config, folder)
     return config, folder
-
-
-@pytest.fixture(scope="module")
-def claims(small):
-    return {(claim.paper, claim.id): claim for claim in judge_run(*small)}
 
 
 def records(config, folder, item):
@@ -163,58 +105,10 @@ def test_one_study_with_an_own_base_leaves_the_others_judged(root, tmp_path):
     assert {item for item, found in standing.items() if found} == own
 
 
-def test_claims_of_the_small_run(claims):
-    outside = {key: claims[key] for key in OUTSIDE}
-    for key, claim in outside.items():
-        assert claim.verdict == UNCHECKED and claim.detail.startswith(OUTSIDE[key]), claim
-        assert not claim.command and not claim.measured
-    for key, claim in claims.items():
-        if key in OUTSIDE or claim.kind == "background":
-            continue
-        if key in BEYOND_SLIDES:
-            assert claim.verdict == NOT_RUN and claim.command
-            assert claim.detail == f"{BEYOND_SLIDES[key]} shows the languages of the slides alone; {SCOPE}"
-        elif claim.verdict == NOT_RUN:
-            # Sizes of sets, which this made-up run has not prepared.
-            assert claim.detail.partition(" lacks ")[2].startswith("data/"), claim
-        elif claim.kind == "setting":
-            assert claim.verdict == UNCHECKED
-            assert claim.detail.startswith("not judged: this run has settings of its own size")
-        elif claim.kind == "number" and key not in (("align-predict", "pud-sentences"), ("adjust", "wikiann-test-hi")):
-            assert claim.verdict == UNCHECKED and claim.detail.startswith(f"not judged: {NOT_JUDGED}")
-        else:
-            assert claim.verdict in (HOLDS, FAILS, UNCLEAR), claim
-            assert (f"not judged in amount: {NOT_JUDGED}" in claim.detail) == (claim.kind == "both")
-
-
 def test_the_papers_run_has_the_papers_languages(root, tmp_path):
     config = load(root)
     for claim in judge_run(config, tmp_path):
         assert "other languages" not in claim.detail and "not part of this run" not in claim.detail
-
-
-def test_sizes_of_data_are_judged_where_the_files_are_the_published_ones(small, claims):
-    config, folder = small
-    assert claims["align-predict", "pud-sentences"].verdict == HOLDS
-    assert claims["adjust", "wikiann-test-hi"].verdict == HOLDS
-    mirror = folder.parent.parent / "mirror"
-    changed = copy.deepcopy(config)
-    merge(changed, {"downloads": {"mirror": f"file://{mirror}", "mirror_checksums": "mirror"}})
-    pud = [DataSet("parallel", "pud", lang) for lang in ("en", "ru")]
-    wikiann = [DataSet("ner", "wikiann_hi", "test")]
-    unknown = "not known to be the published files: ud/en_pud/test.conllu, ud/ru_pud/test.conllu"
-    assert evidence_of(changed, folder).other_data(pud) == unknown
-    mirror.mkdir()
-    sums = {path: registered()[path] for path in ("ud/en_pud/test.conllu", "ud/ru_pud/test.conllu")}
-    sums["ner/wikiann/panx_dataset.zip"] = "sha256:" + "0" * 64
-    lines = [f"{digest.removeprefix('sha256:')}  {path}\n" for path, digest in sums.items()]
-    (mirror / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
-    evidence = evidence_of(changed, folder)
-    assert evidence.other_data(pud) == ""
-    assert evidence.other_data(wikiann) == "not known to be the published files: ner/wikiann/panx_dataset.zip"
-    found = {claim.id: claim for claim in judge_run(changed, folder)}
-    assert found["pud-sentences"].verdict == HOLDS
-    assert found["wikiann-test-hi"].verdict == UNCHECKED and found["wikiann-test-hi"].measured == "1,000 sentences"
 
 
 def test_the_page_says_which_fine_tunings_have_learnt_nothing(small, tmp_path):
