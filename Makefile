@@ -112,7 +112,6 @@ docs: dev-environment
 
 bench: dev-environment
 	python benchmarks/plan.py
-	python benchmarks/prepare.py
 	python benchmarks/aligner.py quality
 
 lint: dev-environment

@@ -120,7 +120,6 @@ BENCHMARKS = f"{RESULTS}/benchmarks"
 ADAPTED = f"{RESULTS}/models/{{base}}+{{adaptation}}/seed{{seed}}"
 TUNED = f"{RESULTS}/tuned/{{model}}/{{preset}}-{{source}}/{{init}}/seed{{seed}}"
 BILSTM = f"{RESULTS}/tuned/bilstm/{{preset}}-{{source}}/ref/seed{{seed}}"
-CLAIMS_FILE = Path(RESULTS) / "claims.csv"
 
 # Jobs share GPUs by what those before them took; those of a SLURM job if they run at the same time (profiles/packed).
 if run_side_by_side(workflow, logger.warning):

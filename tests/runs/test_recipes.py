@@ -164,15 +164,3 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     shown = (copy / "page.html").read_text(encoding="utf-8")
     assert "Best and worst target languages" in shown
     assert "Best and worst target language of English models" in shown
-
-
-def test_the_differences_name_keys_that_exist(root):
-    lines = (root / "docs" / "understand" / "differences.md").read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-    rows = [row for row in rows if row[-1] != "key"]
-    assert len(rows) > 50 and all(len(row) == 4 and row[0] and row[1] for row in rows)
-    for key in (key for row in rows if row[-1] not in ("", "fixed") for key in row[-1].split(", ")):
-        value = load([])
-        for part in key.strip("`").split("."):
-            assert part in value, f"docs/understand/differences.md names {key}, which is not in config.yaml"
-            value = value[part]

@@ -131,8 +131,6 @@ def _plain(found: dict, run: Run) -> dict:
             facts[name] = found[name]
     if isinstance(run, Tuned) and _learnt_nothing(found.get("loss")):
         facts["learnt_nothing"] = True
-    if isinstance(found.get("restarts"), list):
-        facts["restarts"] = found["restarts"]
     if isinstance(found.get("versions"), dict):
         facts["versions"] = {str(name): str(version) for name, version in sorted(found["versions"].items())}
     return facts
