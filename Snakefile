@@ -38,34 +38,14 @@ rule all:
         INPUTS.target("all"),
 
 
-rule align_predict:
-    input:
-        INPUTS.target("align_predict"),
+# One for each folder of papers: align_predict, anc, adjust, talk, study.
+for target in (*PAPER_TARGETS, "grid"):
 
-
-rule anc:
-    input:
-        INPUTS.target("anc"),
-
-
-rule adjust:
-    input:
-        INPUTS.target("adjust"),
-
-
-rule talk:
-    input:
-        INPUTS.target("talk"),
-
-
-rule study:
-    input:
-        INPUTS.target("study"),
-
-
-rule grid:
-    input:
-        list(item_files(RESULTS, "align-predict/table3").values()),
+    rule:
+        name:
+            target
+        input:
+            INPUTS.target(target),
 
 
 rule pretrained:

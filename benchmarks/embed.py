@@ -1,16 +1,13 @@
 """Sentence embeddings: ours against a padded batch-32 loop with transformers, from text on disk to arrays on disk.
 
-Both embed the same parallel sentences (PUD) with the same random weights of mBERT's or XLM-R XL's shape, all layers,
-the mean over all tokens, at most 100 of them. The loop takes sentences in their order, pads each 32 to the longest,
-averages on the device, and writes a language when it is finished. Loading, imports included, is told apart. Every
-measurement is a process of its own, so that its peak memory is its own; a last one has several times as many
-sentences, to show that memory does not grow with them.
+Both embed the same parallel sentences (PUD) with the same random weights of mBERT's shape, all layers, the mean over
+all tokens, at most 100 of them. The loop takes sentences in their order, pads each 32 to the longest, averages on the
+device, and writes a language when it is finished. Loading, imports included, is told apart. Every measurement is a
+process of its own, so that its peak memory is its own; a last one has several times as many sentences, to show that
+memory does not grow with them.
 
-The large shape (3.5 billion weights) is made, loaded and run in bf16 only, with 500 sentences of 8 languages: its
-arrays have 379 kB per sentence. Its differences are to the loop in bf16.
-
-Usage: python benchmarks/embed.py --data DIR [--device cuda|cpu] [--model-size mbert|xlmr-xl] [--sentences N]
-[--languages N] [--more N] [--precisions fp32 bf16] [--quick]
+Usage: python benchmarks/embed.py --data DIR [--device cuda|cpu] [--sentences N] [--languages N] [--more N]
+[--precisions fp32 bf16] [--quick]
 DIR holds, anywhere below it, *pud*.conllu.gz (or .conllu) and mBERT's vocab.txt[.gz].
 """
 
@@ -31,17 +28,8 @@ MBERT = {
     "intermediate_size": 3072, "max_position_embeddings": 512, "pad_token_id": 0, "hidden_act": "gelu",
     "initializer_range": 0.02, "hidden_dropout_prob": 0.1,
 }  # fmt: skip
-XLMR_XL = MBERT | {
-    "model_type": "xlm-roberta-xl", "vocab_size": 250880, "hidden_size": 2560, "num_hidden_layers": 36,
-    "num_attention_heads": 32, "intermediate_size": 10240, "max_position_embeddings": 514, "type_vocab_size": 1,
-    "pad_token_id": 1, "layer_norm_eps": 1e-5,
-}  # fmt: skip
 TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-# The large shape's family, too, has a tiny member, to see that it runs.
-SHAPES = {"tiny": MBERT | TINY, "mbert": MBERT, "tiny-xl": XLMR_XL | TINY | {"vocab_size": 119600}, "xlmr-xl": XLMR_XL}
-LARGE = ("tiny-xl", "xlmr-xl")
 LENGTH = 100
-SHARD = 1 << 30
 
 
 def parse_args() -> argparse.Namespace:
@@ -49,15 +37,10 @@ def parse_args() -> argparse.Namespace:
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
-    parser.add_argument("--model-size", choices=list(SHAPES), help="default: mbert; with --quick tiny")
-    parser.add_argument("--sentences", type=int, help="per language (default: 1000; xlmr-xl 500)")
-    parser.add_argument("--languages", type=int, help="at most so many (default: all; xlmr-xl 8)")
-    parser.add_argument(
-        "--more", type=int, help="how many times as many sentences for the memory check (default: 5; xlmr-xl 3)"
-    )
-    parser.add_argument(
-        "--precisions", nargs="+", choices=("fp32", "bf16"), help="default: both; xlmr-xl bf16; on a CPU fp32"
-    )
+    parser.add_argument("--sentences", type=int, default=1000, help="per language")
+    parser.add_argument("--languages", type=int, default=99, help="at most so many")
+    parser.add_argument("--more", type=int, default=5, help="how many times as many sentences for the memory check")
+    parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), help="default: both; on a CPU fp32")
     parser.add_argument(
         "--quick", action="store_true", help="64 sentences of 2 languages: whether it runs, not how fast"
     )
@@ -79,7 +62,6 @@ def write_texts(data: Path, folder: Path, languages: int, sentences: int) -> Non
 
 def make_model(folder: Path, raw: dict, data: Path, device: str, dtype: torch.dtype) -> int:
     """A folder with random weights for a config of the library, and mBERT's vocabulary; how many weights it has."""
-    from safetensors.torch import save_file
     from transformers import AutoConfig, AutoModel
 
     from crossalign.engine.tokenizer import wordpiece_tokenizer
@@ -87,27 +69,11 @@ def make_model(folder: Path, raw: dict, data: Path, device: str, dtype: torch.dt
     folder.mkdir()
     (folder / "vocab.txt").write_text(text_of(find(data, "vocab.txt*")), encoding="utf-8")
     wordpiece_tokenizer(folder / "vocab.txt").save(str(folder / "tokenizer.json"))
-    (folder / "config.json").write_text(json.dumps(raw), encoding="utf-8")
-    with torch.device("meta"):
-        network = AutoModel.from_config(AutoConfig.for_model(**raw))
-    shapes = {name: weight.shape for name, weight in network.named_parameters()}
-    generator = torch.Generator(device).manual_seed(1)
-    shard: dict[str, torch.Tensor] = {}
-    places: dict[str, str] = {}
-    for number, (name, shape) in enumerate(shapes.items(), 1):
-        if len(shape) == 2:
-            # In its own precision, so that a table of gigabytes is never there twice.
-            weight = torch.randn(shape, generator=generator, device=device, dtype=dtype).mul_(0.02)
-        else:
-            weight = torch.full(shape, float(name.endswith("weight")), dtype=dtype)
-        shard[name] = weight.cpu()
-        if number == len(shapes) or sum(part.nbytes for part in shard.values()) > SHARD:
-            file = f"model-{len(places):05}.safetensors"
-            save_file(shard, folder / file, metadata={"format": "pt"})
-            places.update(dict.fromkeys(shard, file))
-            shard.clear()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
-    return sum(shape.numel() for shape in shapes.values())
+    torch.manual_seed(1)
+    with torch.device(device):
+        network = AutoModel.from_config(AutoConfig.for_model(**raw), dtype=dtype)
+    network.save_pretrained(folder)
+    return network.num_parameters()
 
 
 def embed_ours(
@@ -140,8 +106,6 @@ def embed_padded(model: Path, texts: Path, out: Path, device: str, precision: st
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(model / "tokenizer.json"), pad_token="[PAD]", model_max_length=LENGTH
     )
-    # The large model's padding is another number than that of mBERT's vocabulary.
-    pad = network.config.pad_token_id
 
     @torch.no_grad()
     def embed(lines: list[str]) -> np.ndarray:
@@ -149,8 +113,7 @@ def embed_padded(model: Path, texts: Path, out: Path, device: str, precision: st
         for place in range(0, len(lines), 32):
             batch = tokenizer(lines[place : place + 32], padding=True, truncation=True, return_tensors="pt").to(device)
             mask = batch["attention_mask"]
-            ids = batch["input_ids"].masked_fill(mask == 0, pad)
-            states = network(ids, attention_mask=mask, output_hidden_states=True).hidden_states
+            states = network(batch["input_ids"], attention_mask=mask, output_hidden_states=True).hidden_states
             weights = mask[..., None].to(states[0].dtype)
             means = [(state * weights).sum(1) / weights.sum(1) for state in states]
             parts.append(torch.stack(means).float().cpu().numpy())
@@ -196,23 +159,18 @@ def main() -> None:
         return
     if args.data is None:
         sys.exit("error: --data is needed: a folder with PUD treebanks and mBERT's vocabulary")
-    args.model_size = args.model_size or ("tiny" if args.quick else "mbert")
-    large = args.model_size in LARGE
-    args.languages = min(args.languages or 2, 2) if args.quick else args.languages or (8 if large else 99)
-    args.more = args.more or (3 if large else 5)
-    per_language = args.sentences or (64 if args.quick else 500 if large else 1000)
-    usual = ["bf16"] if large else ["fp32", "bf16"]
-    precisions = args.precisions or (usual if args.device == "cuda" else ["fp32"])
+    shape, args.languages = (MBERT | TINY, 2) if args.quick else (MBERT, args.languages)
+    per_language = 64 if args.quick else args.sentences
+    precisions = args.precisions or (["fp32", "bf16"] if args.device == "cuda" else ["fp32"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        dtype = torch.bfloat16 if large else torch.float32
-        make_model(folder / "model", SHAPES[args.model_size], args.data, args.device, dtype)
+        make_model(folder / "model", shape, args.data, args.device, torch.float32)
         if args.device == "cuda":
             torch.cuda.empty_cache()
         write_texts(args.data, folder / "texts", args.languages, per_language)
         write_texts(args.data, folder / "more", args.languages, per_language * args.more)
         total = per_language * len(list((folder / "texts").iterdir()))
-        print(f"{args.model_size} on {args.device}, torch {torch.__version__}: {total} sentences of PUD\n", flush=True)
+        print(f"{args.device}, torch {torch.__version__}: {total} sentences of PUD\n", flush=True)
         columns = ["way", "precision", "sentences/s", "x fp32 loop", "x bf16 loop", "peak host MB", "peak GPU MB",
                    "loading s", "difference"]  # fmt: skip
         print_table(columns)
@@ -230,7 +188,7 @@ def main() -> None:
                 if out != first:
                     shutil.rmtree(out)
         found = own_process(
-            "--job", "ours", folder / "model", folder / "more", folder / "large", args.device, precisions[-1]
+            "--job", "ours", folder / "model", folder / "more", folder / "longer", args.device, precisions[-1]
         )
         rate = args.more * total / found["seconds"]
         row(f"ours, {args.more} x as many", precisions[-1], f"{rate:.0f}", "", "", found, "")

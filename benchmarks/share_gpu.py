@@ -3,12 +3,11 @@
 Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
 one GPU, through MPS where it is installed; on a CPU they share its cores. Data and weights are made up (sentences as
 long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend on
-them. `auto` starts --jobs at a time and lets them choose how many share the GPU, as the workflow does.
+them.
 
 Prints one Markdown row per way. The ratio is the time per fine-tuning of one after another over that of this way: above
-1, sharing pays. Busy and power are means of what nvidia-smi tells, from the first start to the last end. The last
-column checks that sharing changes no result.
-Usage: python benchmarks/share_gpu.py [--runs 4] [--at-once 1 2 4 auto] [--gpu 0] [--device cuda|cpu]
+1, sharing pays. The last column checks that sharing changes no result.
+Usage: python benchmarks/share_gpu.py [--runs 4] [--at-once 1 2 4] [--gpu 0] [--device cuda|cpu]
 [--model-size mbert|small|tiny] [--out FILE.json]
 With --waves N each way makes N times as many fine-tunings as share the GPU, so that many ways take little time.
 """
@@ -26,7 +25,7 @@ from random import Random
 
 from common import ROOT, new_parser, print_row, print_table, write_results
 
-from crossalign.runtime.sharing import Watch
+from crossalign.runtime.gpus import share_by_mps
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]
@@ -45,13 +44,9 @@ COLUMNS = {
     "ratio": "ratio",
     "training_seconds_of_one": "training of one, s",
     "steps_of_one": "steps of one",
-    "busy": "busy, %",
-    "power": "power, %",
-    "peak_mb": "peak MB",
     "mps": "MPS",
     "same_weights": "same weights",
 }
-AUTO = "auto"
 
 
 def parse_args() -> argparse.Namespace:
@@ -59,8 +54,7 @@ def parse_args() -> argparse.Namespace:
     parser = new_parser(__doc__)
     parser.add_argument("--runs", type=int, default=4, help="fine-tunings of each way")
     parser.add_argument("--waves", type=int, help="instead: so many times what share the GPU")
-    parser.add_argument("--at-once", nargs="+", default=["1", "2", "4"], help="how many share the GPU; 1 is added")
-    parser.add_argument("--jobs", type=int, default=6, help="of auto: at work or waiting at the same time")
+    parser.add_argument("--at-once", nargs="+", type=int, default=[1, 2, 4], help="how many share the GPU; 1 is added")
     parser.add_argument("--gpu", default="0", help="the GPU, as nvidia-smi numbers them")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--model-size", default="mbert", choices=list(SIZES))
@@ -68,10 +62,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help="passes over them")
     parser.add_argument("--out", type=Path, help="also write the numbers as JSON")
     args = parser.parse_args()
-    args.at_once = [share if share == AUTO or not share.isdigit() else int(share) for share in args.at_once]
-    numbers = [args.runs, args.jobs, 1 if args.waves is None else args.waves, *args.at_once]
-    if not all(number == AUTO or (isinstance(number, int) and number > 0) for number in numbers):
-        parser.error("--runs, --jobs, --waves and --at-once are numbers from 1, or --at-once auto")
+    if min(args.runs, 1 if args.waves is None else args.waves, *args.at_once) < 1:
+        parser.error("--runs, --waves and --at-once are numbers from 1")
     return args
 
 
@@ -101,19 +93,15 @@ def make_data(file: Path, words: int, sentences: int) -> None:
             print(json.dumps({"id": str(number), "tokens": tokens, "tags": tags}), file=stream)
 
 
-def start(
-    folder: Path, seed: int, args: argparse.Namespace, share: int | str, epochs: int, batch: int
-) -> subprocess.Popen:
+def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs: int, batch: int) -> subprocess.Popen:
     """One fine-tuning; seed 0 is the one before the first measurement, which finds the caches empty."""
     out = folder / f"{share}-at-once" / f"seed{seed}"
     out.mkdir(parents=True)
     # A benchmark inside of a job of a scheduler chooses its GPU all the same.
-    chosen = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "CROSSALIGN_GPU_SHARE", "CROSSALIGN_GPU_RECORDS")
+    chosen = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID")
     environment = {name: value for name, value in os.environ.items() if name not in chosen}
     environment |= {"CROSSALIGN_GPUS": args.gpu, "OMP_NUM_THREADS": "1"}
-    environment |= (
-        {"CROSSALIGN_GPU_RECORDS": str(folder / "records")} if share == AUTO else {"CROSSALIGN_GPU_SHARE": str(share)}
-    )
+    environment["CROSSALIGN_GPU_SHARE"] = str(share)
     command = [
         *(sys.executable, str(ROOT / "scripts" / "finetune.py"), "--task", "ner", "--selection", "last"),
         *("--model", str(folder / "model"), "--train", str(folder / "train.jsonl"), "--out", str(out)),
@@ -123,34 +111,29 @@ def start(
         return subprocess.Popen(command, env=environment, stdout=stream, stderr=stream)
 
 
-def said(folder: Path, seed: int, share: int | str) -> str:
+def said(folder: Path, seed: int, share: int) -> str:
     """What a fine-tuning wrote."""
     return (folder / f"{share}-at-once" / f"seed{seed}" / "log").read_text(encoding="utf-8")
 
 
-def measure(
-    folder: Path, args: argparse.Namespace, share: int | str, epochs: int, batch: int
-) -> tuple[dict, list[str]]:
+def measure(folder: Path, args: argparse.Namespace, share: int, epochs: int, batch: int) -> tuple[dict, list[str]]:
     """All runs, `share` of them at the same time: what they took, and the checksums of the weights that they made."""
-    places = args.jobs if share == AUTO else share
-    runs = places * args.waves if args.waves else args.runs
+    runs = share * args.waves if args.waves else args.runs
     waiting, working, began = list(range(1, runs + 1)), {}, time.perf_counter()
-    with Watch(args.gpu if args.device == "cuda" else "none", pause=0.25) as watch:
-        while waiting or working:
-            while waiting and len(working) < places:
-                working[waiting[0]] = start(folder, waiting[0], args, share, epochs, batch)
-                del waiting[0]
-            for seed in [seed for seed, process in working.items() if process.poll() is not None]:
-                if working.pop(seed).returncode:
-                    for process in working.values():
-                        process.kill()
-                    sys.exit(said(folder, seed, share))
-            time.sleep(0.02)
+    while waiting or working:
+        while waiting and len(working) < share:
+            working[waiting[0]] = start(folder, waiting[0], args, share, epochs, batch)
+            del waiting[0]
+        for seed in [seed for seed, process in working.items() if process.poll() is not None]:
+            if working.pop(seed).returncode:
+                for process in working.values():
+                    process.kill()
+                sys.exit(said(folder, seed, share))
+        time.sleep(0.02)
     seconds = time.perf_counter() - began
     made = [folder / f"{share}-at-once" / f"seed{seed}" for seed in range(1, runs + 1)]
     reports = [json.loads((place / "training.json").read_text()) for place in made]
     weights = [hashlib.sha256((place / "model/model.safetensors").read_bytes()).hexdigest() for place in made]
-    use = watch.use()
     row = {
         "at_once": share,
         "runs": runs,
@@ -158,10 +141,7 @@ def measure(
         "per_hour": round(3600 * runs / seconds),
         "training_seconds_of_one": round(sum(report["seconds"] for report in reports) / len(reports), 2),
         "steps_of_one": reports[0]["steps"],
-        "busy": round(100 * use.busy) if use else "not measured",
-        "power": round(100 * use.power) if use and use.power is not None else "not measured",
-        "peak_mb": round(watch.peak),
-        "mps": "yes" if "through MPS" in said(folder, runs, share) else "no",
+        "mps": args.mps,
         "device": reports[0]["device"],
     }
     return row, weights
@@ -173,6 +153,8 @@ def main() -> None:
     shape, words, sentences, epochs, batch = SIZES[args.model_size]
     sentences, epochs = args.sentences or sentences, args.epochs or epochs
     rows: list[dict] = []
+    os.environ["CROSSALIGN_GPUS"] = args.gpu
+    args.mps = args.device == "cuda" and share_by_mps(os.environ)
     print_table(list(COLUMNS.values()))
     with tempfile.TemporaryDirectory() as name:
         folder, expected = Path(name), []
@@ -180,7 +162,7 @@ def main() -> None:
         make_data(folder / "train.jsonl", words, sentences)
         if start(folder, 0, args, 1, 1, batch).wait():
             sys.exit(said(folder, 0, 1))
-        for share in sorted({1, *args.at_once}, key=lambda share: (share == AUTO, share)):
+        for share in sorted({1, *args.at_once}):
             row, weights = measure(folder, args, share, epochs, batch)
             rows.append(row)
             # With waves a way also has seeds that none before it had.
@@ -190,9 +172,6 @@ def main() -> None:
             row |= {"ratio": round(alone / each, 2), "same_weights": same}
             print_row(["yes" if row[key] is True else "no" if row[key] is False else row[key] for key in COLUMNS])
             write_results(args.out, rows)
-            if share == AUTO:
-                chosen = {line for seed in range(1, row["runs"] + 1) for line in said(folder, seed, share).splitlines()}
-                print("\n".join(sorted(line for line in chosen if " at a time" in line)))
     print(f"\n{args.model_size}: {sentences:,} sentences, {epochs} epochs, batches of {batch}, on {rows[0]['device']}")
 
 

@@ -19,7 +19,7 @@ rule align_bitext:
         runtime=times_attempt(60),
     params:
         program=program("align_bitext.py"),
-        code_hash=code("align_bitext.py", "fast_align.py"),
+        code_hash=code("align_bitext.py"),
         options=aligner_options(config),
     shell:
         "{params.program} {input.pool:q} --out {output:q} {params.options} --threads {threads} > {log:q} 2>&1"
@@ -43,7 +43,7 @@ rule align_pieces:
         runtime=times_attempt(60),
     params:
         program=program("align_bitext.py"),
-        code_hash=code("align_bitext.py", "fast_align.py"),
+        code_hash=code("align_bitext.py"),
         options=aligner_options(config),
         # Sub-word alignment (`adjust`, table 6): every piece of the model's vocabulary is a unit of its own.
         tokenizer=lambda wildcards, input: f"{parent(input.model)}/tokenizer.json",

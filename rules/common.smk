@@ -1,6 +1,5 @@
 """The checked config and the catalog, which the rules ask. No rules."""
 
-import json
 import os
 import sys
 from functools import cache, partial
@@ -25,16 +24,18 @@ from crossalign.catalog.commands import (
     way_options,
 )
 from crossalign.catalog.config import check
+from crossalign.catalog.demo_models import deleted_models
 from crossalign.catalog.inputs import (
     PAPER_TARGETS,
     Inputs,
-    item_files,
     model_files,
     score_files,
     set_files,
+    tracked,
     tuned_files,
 )
-from crossalign.catalog.labelled import hub_split, labelled
+from crossalign.catalog.labelled import hub_split, labelled, registered_files
+from crossalign.catalog.layers import bases
 from crossalign.catalog.params import (
     aligner_options,
     code,
@@ -63,19 +64,20 @@ from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import known_models
 from crossalign.catalog.trained_models import is_long, stand_ins, trained_model, trained_models, trained_vocabularies
 from crossalign.fetch.listing import licence_summary, missing_message
-from crossalign.fetch.register import read_datasets
 from crossalign.papers import claims_code, paper_code
 from crossalign.papers.all_items import catalog_of
 from crossalign.report.captions import PAGE, caption_of, category_of, labels_of
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
-from crossalign.runtime.gpus import RECORDS, choices, cores, keep_mps
-from crossalign.runtime.sharing import mps_installed, outlook
+from crossalign.runtime.gpus import choices, jobs_per_gpu, share_by_mps
 from crossalign.runtime.workarounds import (
     mend_status_queries,
+    needed_jobs,
     run_side_by_side,
+    share_gpus_as_told,
     submits_as,
+    submitted_before,
     survive_second_sigterm,
     use_one_timer,
 )
@@ -87,9 +89,22 @@ if "SLURM_JOB_ID" in os.environ:
 survive_second_sigterm(logger.warning)
 
 try:
+    EXTENDED = bases(workflow.overwrite_configfiles)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+# Snakemake lays the files of the command line over each.
+for file in EXTENDED:
+
+    configfile: file
+
+
+config.pop("extends", None)
+
+try:
     check(config)
     CATALOG = catalog_of(config)
-    DATASETS = read_datasets(Path(workflow.basedir) / "resources" / "datasets.tsv")
+    DATASETS = registered_files()
     MODELS = known_models(config)
     if unlisted := [path for path in CATALOG.files() if path not in DATASETS]:
         raise UserError(f"resources/datasets.tsv lacks files that the config asks for: {', '.join(unlisted)}")
@@ -100,19 +115,16 @@ INPUTS = Inputs(CATALOG)
 RESULTS = INPUTS.results
 DOWNLOADS = INPUTS.downloads
 LOGS = f"{RESULTS}/logs"
+WRITTEN = f"{LOGS}/config.json"
 BENCHMARKS = f"{RESULTS}/benchmarks"
 ADAPTED = f"{RESULTS}/models/{{base}}+{{adaptation}}/seed{{seed}}"
 TUNED = f"{RESULTS}/tuned/{{model}}/{{preset}}-{{source}}/{{init}}/seed{{seed}}"
 BILSTM = f"{RESULTS}/tuned/bilstm/{{preset}}-{{source}}/ref/seed{{seed}}"
-CLAIMS_FILE = Path(RESULTS) / "claims.csv"
 
-# Jobs share GPUs by what those before them took; those of a SLURM job if they run at the same time (profiles/packed).
-if run_side_by_side(workflow, logger.warning):
-    keep_mps()
-elif not workflow.remote_exec:
-    os.environ[RECORDS] = f"{RESULTS}/gpus"
-elif "slurm-jobstep" in sys.argv:
-    os.environ.pop(RECORDS, None)
+# Those of a SLURM job share its GPU if they run at the same time (profiles/packed).
+share_gpus_as_told(workflow)
+if run_side_by_side(workflow, logger.warning) and jobs_per_gpu(os.environ) > 1:
+    share_by_mps(os.environ)
 
 
 wildcard_constraints:
@@ -160,12 +172,6 @@ tuned_at = subject(f"{TUNED}/training.json")
 bilstm_at = subject(f"{BILSTM}/training.json")
 
 
-def needed():
-    """The registers' rows of all that the chosen items need from outside."""
-    files = [DATASETS[path] for path in CATALOG.files()] + CATALOG.hub_splits()
-    return files + [MODELS[name] for name in INPUTS.hub_models()]
-
-
 def to_fetch():
     """The registers' rows of what jobs are going to fetch."""
     rows = {
@@ -173,28 +179,34 @@ def to_fetch():
         "download_labelled": lambda job: hub_split(config, job.name, job.split),
         "download_model": lambda job: MODELS[job.model],
     }
-    return [rows[job.rule.name](job.wildcards) for job in workflow.dag.needrun_jobs() if job.rule.name in rows]
+    return [rows[job.rule.name](job.wildcards) for job in needed_jobs(workflow) if job.rule.name in rows]
 
 
 def start_run():
-    """Before the first job: licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    """Before the first job: what is missing offline, licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    downloads = config["downloads"]
+    # A mirror may have what is not there yet.
+    if downloads["offline"] and not downloads["mirror"] and (message := missing_message(to_fetch(), DOWNLOADS)):
+        raise WorkflowError(message)
     invented = config.get("world") or config.get("rehearsal")
     if not invented and (fetched := to_fetch()):
         logger.warning(f"Licences of what is going to be downloaded:\n{licence_summary(fetched)}")
-    # A job makes the first one, since Snakemake warns of outputs that are there before their job.
-    if Path(INPUTS.config_file).exists():
-        write_json(INPUTS.config_file, config, sort_keys=True)
+    # A job copies the first one, since Snakemake warns of outputs that are there before their job.
+    for file in (WRITTEN, *filter(os.path.exists, [INPUTS.config_file])):
+        write_json(file, config, sort_keys=True)
     if config.get("rehearsal"):
         from crossalign.plan.rehearsal import DISK, watch_disk
 
         watch_disk(Path.cwd(), Path(RESULTS) / DISK)
     use_one_timer(workflow.scheduler, logger.warning)
-    planned = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
+    planned = submitted_before(workflow)
     if workflow.executor_plugin.name == "slurm":
         mend_status_queries(SHIMS, logger.warning)
-    elif not workflow.remote_exec and any(job.resources.get("gpu") for job in workflow.dag.needrun_jobs()):
-        if told := outlook(os.environ[RECORDS], choices(os.environ), cores(), mps_installed()):
-            logger.warning(told)
+    elif not workflow.remote_exec and any(job.resources.get("gpu") for job in needed_jobs(workflow)):
+        if gpus := choices(os.environ):
+            share = jobs_per_gpu(os.environ)
+            mps = "" if share == 1 else " with MPS" if share_by_mps(os.environ) else " without MPS: they take turns"
+            logger.warning(f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, jobs on each: {share}{mps}")
     # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.
     if planned or workflow.executor_plugin.name == "slurm":
         try:

@@ -2,12 +2,6 @@
 
 import re
 
-# The demo world makes its own mirror, so nothing of it can be missing.
-if config["downloads"]["offline"] and not config.get("world"):
-    if message := missing_message(needed(), DOWNLOADS):
-        raise WorkflowError(message)
-
-
 if config.get("world"):
 
     rule make_world:

@@ -12,7 +12,7 @@ rule make_figure:
             caption="../resources/captions/figure.rst",
             category=lambda wildcards: category_of(wildcards.paper),
             subcategory="figures",
-            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
+            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}"),
         ),
         csv=f"{RESULTS}/figures/{{paper}}/{{item}}.csv",
     log:
@@ -27,7 +27,7 @@ rule make_figure:
         settings=lambda wildcards: item_settings(config, wildcards.paper),
         draw_control=config["similarity"].get("draw_control", False),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
-        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
+        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}"),
         results=lambda wildcards, input: parent(input.config),
     shell:
         "{params.program} --item {wildcards.paper}/{wildcards.item} --config {input.config:q} --results {params.results:q}"

@@ -43,13 +43,11 @@ rule pretrain:
     conda:
         "../envs/torch.yaml"
     resources:
-        gpu=lambda wildcards: trained_model(config, wildcards.trained)["gpus"],
+        gpu=1,
         mem_mb=lambda wildcards, attempt: (32000 if is_long(config, wildcards.trained) else 16000) * attempt,
         runtime=lambda wildcards, attempt: (2880 if is_long(config, wildcards.trained) else 480) * attempt,
     params:
-        program=lambda wildcards, output: program("pretrain.py", trained_model(config, wildcards.trained)["gpus"])(
-            wildcards, output
-        ),
+        program=program("pretrain.py"),
         code_hash=code("pretrain.py"),
         options=lambda wildcards: pretrain_options(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),
@@ -62,3 +60,31 @@ rule pretrain:
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} {params.start} --texts {params.texts} --dev {params.dev}"
         " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash} > {log:q} 2>&1"
+
+
+# The demo's own models are tracked. One whose folder was deleted is made again.
+if DELETED := deleted_models(config):
+    DEMO_MODELS = tracked(config["models"])
+
+    rule make_demo_model:
+        input:
+            lambda wildcards: [f"{DEMO_MODELS}/{name}/model.safetensors" for name in [DELETED[wildcards.model]] if name],
+        output:
+            **model_files(f"{DEMO_MODELS}/{{model}}"),
+        log:
+            f"{LOGS}/make_demo_model/{{model}}.log",
+        wildcard_constraints:
+            model="|".join(map(re.escape, DELETED)),
+        conda:
+            "../envs/torch.yaml"
+        resources:
+            mem_mb=times_attempt(16000),
+            runtime=times_attempt(480),
+        params:
+            program=program("make_demo_model.py"),
+            settings=tracked(config["world"]),
+            folder=lambda wildcards, output: parent(output.training),
+            work=f"{RESULTS}/checkpoints/demo-models",
+        shell:
+            "exec {params.program} --model {wildcards.model} --settings {params.settings:q} --out {params.folder:q}"
+            " --work {params.work:q} > {log:q} 2>&1"

@@ -11,11 +11,9 @@ rule write_config:
     conda:
         "../envs/data.yaml"
     params:
-        # Derived from the output: Snakemake would not look at jobs behind it if this one had to run again, and each run
-        # writes the file when it starts.
-        config=lambda wildcards, output: json.dumps(config, indent=2, sort_keys=True),
+        config=WRITTEN,  # a config may be longer than a command line
     shell:
-        "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}"
+        "cp {params.config:q} {output:q} 2> {log:q}"
 
 
 rule make_verdicts:

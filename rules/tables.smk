@@ -12,7 +12,7 @@ rule make_table:
             caption="../resources/captions/table.rst",
             category=lambda wildcards: category_of(wildcards.paper),
             subcategory="tables",
-            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
+            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}"),
         ),
         json=f"{RESULTS}/tables/{{paper}}/{{item}}.json",
     log:
@@ -26,7 +26,7 @@ rule make_table:
         code_hash=paper_code("make_table.py", "tables"),
         settings=lambda wildcards: item_settings(config, wildcards.paper),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
-        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}", CLAIMS_FILE),
+        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}"),
         results=lambda wildcards, input: parent(input.config),
     shell:
         "{params.program} --item {wildcards.paper}/{wildcards.item} --config {input.config:q} --results {params.results:q}"

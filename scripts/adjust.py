@@ -46,9 +46,8 @@ def main() -> None:
     from crossalign.engine.folders import load_encoder, save_encoder
     from crossalign.engine.pairs import read_sample
     from crossalign.runtime.files import write_json
-    from crossalign.runtime.sharing import job_kind
 
-    device = choose_device(args.device, job_kind("adjust", model=args.model))
+    device = choose_device(args.device)
     settings = AdjustmentSettings(
         **given(args, AdjustmentSettings), seed=args.seed, precision=choose_precision(args.precision, device)
     )
@@ -69,7 +68,7 @@ def main() -> None:
         "settings": asdict(settings),
         "inputs": {"model": identity, "bitext": _sha256(args.bitext), "links": _sha256(args.links)},
         "sentence_pairs": adjusting.account,
-        "steps": adjusting.steps,
+        "steps": adjusting.progress.step,
         "loss": adjusting.curve(),
         "original_vectors": "computed once" if adjusting.frozen.table is not None else "computed at each step",
         **circumstances(adjusting.progress, device, started),

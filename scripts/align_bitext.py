@@ -11,10 +11,9 @@ Example:
 import argparse
 import signal
 import sys
-import tempfile
 from pathlib import Path
 
-from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_atomic
 
 
@@ -23,10 +22,11 @@ def parse_args() -> argparse.Namespace:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form, allow_abbrev=False)
     parser.add_argument("pool", type=Path, help="score TAB English words TAB other words")
-    parser.add_argument("--program", default="builtin", help="builtin, fast_align or eflomal")
-    parser.add_argument("--path", help="the program, or its folder, where it is not on PATH")
+    parser.add_argument(
+        "--program", choices=("builtin", "fast_align"), default="builtin", help="fast_align is looked for on PATH"
+    )
     parser.add_argument("--symmetrise", default="intersection", metavar="METHOD")
-    parser.add_argument("--threads", type=int, default=1, help="of the builtin program; the others set their own")
+    parser.add_argument("--threads", type=int, default=1, help="of the builtin program")
     parser.add_argument("--pieces", type=Path, metavar="TOKENIZER.json", help="link word pieces instead of words")
     parser.add_argument("--max-words", type=int, default=1000, help="longer lines get no links")
     parser.add_argument("--out", type=Path, required=True, help="the links")
@@ -34,30 +34,30 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Write the bitext, run the program, check and write its links."""
+    """Read the pool, align, write."""
     args = parse_args()
-    from crossalign.alignment.bitext import in_pieces, read_pool, write_bitext
-    from crossalign.alignment.external import PROGRAMS, align, spread
+    from crossalign.alignment.bitext import bitext_lines, in_pieces, read_bitext, read_pool
+    from crossalign.alignment.job import Job, align_symmetrised, original_links, say_skipped
+    from crossalign.alignment.kernels import Workers
     from crossalign.alignment.links import method_number, print_links
+    from crossalign.alignment.model import Options
 
-    if args.program not in PROGRAMS:
-        raise UserError(f"no alignment program is called {args.program!r}; choose one of {', '.join(PROGRAMS)}")
     method_number(args.symmetrise)
-    # Turned into an exception, the signal of a scheduler also ends the program we started and clears the work folder.
+    # Turned into an exception, the signal of a scheduler also ends the program we started and clears its folder.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with tempfile.TemporaryDirectory(prefix="align-") as folder:
-        bitext = Path(folder) / "bitext"
-        pairs = read_pool(args.pool)
-        if args.pieces is not None:
-            pairs = in_pieces(pairs, args.pieces)
-        lengths = write_bitext(pairs, bitext, str(args.pool), args.max_words)
-        links = align(args.program, args.path, bitext, args.symmetrise, args.threads, lengths)
-        if left_out := lengths.lines - len(lengths.numbers):
-            print(
-                f"warning: {left_out} lines without words or with more than {args.max_words}: no links", file=sys.stderr
-            )
-        with write_atomic(args.out, "wb") as stream:
-            stream.writelines(print_links(spread(links, lengths)))
+    pairs = read_pool(args.pool)
+    if args.pieces is not None:
+        pairs = in_pieces(pairs, args.pieces)
+    bitext = read_bitext(bitext_lines(pairs), str(args.pool), args.max_words)
+    say_skipped(bitext, str(args.pool))
+    if args.program == "fast_align":
+        links = original_links(bitext, args.symmetrise)
+    else:
+        options = Options(favour_diagonal=True, optimise_tension=True, variational_bayes=True)
+        with Workers(args.threads) as workers:
+            links = align_symmetrised(bitext, Job(options, workers), args.symmetrise)
+    with write_atomic(args.out, "wb") as stream:
+        stream.writelines(print_links(links))
 
 
 if __name__ == "__main__":

@@ -1,35 +1,29 @@
-"""Delete the results of one run, and what Snakemake has written down about them. Other runs stay as they are.
-
-The demo is made again in minutes. Another run may be the work of a week: its name must be typed, or given by --confirm.
+"""Delete the results of one run. The demo is made again in minutes; another run's name must be typed first.
 
 Example:
-  python scripts/clean.py --run small --confirm small
+  python scripts/clean.py --run paper
 """
 
 import argparse
-import base64
 import shutil
-import sys
 from pathlib import Path
 
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.holders import LOCKS, judge
+from crossalign.runtime.workarounds import locked_files, remove_dead_lock
 
 DEMO = "demo"
-RECORDS = (Path(".snakemake") / "metadata", Path(".snakemake") / "incomplete")
 
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", default=DEMO, help="the run, a folder in results/; default: %(default)s")
-    parser.add_argument("--confirm", default="", metavar="RUN", help="the name again: delete it without a question")
     return parser.parse_args()
 
 
 def main() -> None:
     """Delete in the working folder."""
-    given = parse_args()
-    run, results = given.run, Path("results", given.run)
+    run = parse_args().run
+    results = Path("results", run)
     if Path(run).name != run or run in ("", ".", ".."):
         raise UserError(f"RUN={run}: the name of a folder in results/ was expected, such as paper")
     if results.is_symlink():
@@ -37,66 +31,21 @@ def main() -> None:
     if not results.is_dir():
         print(f"{results} is not there: nothing to delete")
         return
-    refuse_if_at_work(results)
-    if run not in (DEMO, given.confirm):
-        ask(run, f"{results} ({size(results)})")
+    remove_dead_lock(Path())
+    if any(Path(file).is_relative_to(results) for file in locked_files(Path())):
+        raise UserError(f"{results} is not deleted: a run works on it, or one was killed (snakemake --unlock)")
+    if run != DEMO and ask(f"type {run} to delete {results}: ") != run:
+        raise UserError(f"{results} is not deleted")
     shutil.rmtree(results)
-    count = sum(forget(records, f"{results.as_posix()}/") for records in RECORDS)
-    print(f"{results} is deleted, with {count} records of Snakemake about it")
+    print(f"{results} is deleted")
 
 
-def refuse_if_at_work(results: Path) -> None:
-    """A run that is alive, or may be, keeps its results."""
-    locked = any(
-        line.startswith(f"{results.as_posix()}/")
-        for lock in LOCKS.glob("*.output.lock")
-        for line in lock.read_text(encoding="utf-8").splitlines()
-    )
-    if locked and (found := judge(Path())).state not in ("free", "dead"):
-        raise UserError(f"{results} is not deleted: a run works on it, or may. {found.told}")
-
-
-def ask(run: str, what: str) -> None:
-    """Let the user type the name; UserError if something else comes, or nobody is there to ask."""
-    if not sys.stdin.isatty():
-        raise UserError(f"{what} is not deleted without a question. To do it: make clean RUN={run} CONFIRM={run}")
+def ask(question: str) -> str:
+    """What the user types; nothing where nobody is there."""
     try:
-        answer = input(f"type {run} to delete {what}: ")
-    except (EOFError, KeyboardInterrupt):
-        answer = ""
-    if answer.strip() != run:
-        raise UserError(f"{what} is not deleted")
-
-
-def size(folder: Path) -> str:
-    """What a folder takes on disk."""
-    taken = sum(file.lstat().st_blocks * 512 for file in folder.rglob("*"))
-    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6)):
-        if taken >= bytes_:
-            return f"{taken / bytes_:.1f} {unit}"
-    return f"{taken / 1e3:.1f} kB"
-
-
-def forget(records: Path, start: str) -> int:
-    """Remove Snakemake's records of files whose path begins so; their number.
-
-    A record is called by the path of its file in base 64. Long names are cut into folders that begin with @.
-    """
-    count = 0
-    for record in [file for file in records.rglob("*") if file.is_file()]:
-        name = "".join(part.removeprefix("@") for part in record.relative_to(records).parts)
-        try:
-            path = base64.urlsafe_b64decode(name).decode()
-        except ValueError:
-            continue  # not a record
-        if path.startswith(start):
-            record.unlink()
-            count += 1
-            for folder in record.parents:
-                if folder == records or any(folder.iterdir()):
-                    break
-                folder.rmdir()
-    return count
+        return input(question).strip()
+    except EOFError:
+        return ""
 
 
 if __name__ == "__main__":

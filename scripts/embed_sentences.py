@@ -67,13 +67,12 @@ def main() -> None:
     # Every batch has a size of its own, and PyTorch's CPU library would keep a kernel for each of the last 1024 sizes.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
-    from crossalign.embedding.model import load_model
+    from crossalign.embedding.model import is_large, load_model
     from crossalign.embedding.sentences import Options, embed_files
     from crossalign.engine.device import choose_device
-    from crossalign.runtime.sharing import job_kind
 
     options = Options(args.max_length, args.special_tokens, args.last_layer)
-    device = choose_device(args.device, job_kind("embed-sentences", model=args.model))
+    device = choose_device(args.device, alone=is_large(args.model))
     model = load_model(args.model, device, args.precision, args.tuned, args.token_budget, args.backend)
     for lang, counts in embed_files(model, files, args.out, options).items():
         log.info("%s: %d sentences, %d cut", lang, counts.sentences, counts.cut)

@@ -50,12 +50,11 @@ def main() -> None:
     if args.token_budget is not None and args.token_budget < 1:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
 
-    from crossalign.embedding.model import load_model
+    from crossalign.embedding.model import is_large, load_model
     from crossalign.embedding.words import embed_pairs, sample_pairs, write_array
     from crossalign.engine.device import choose_device
-    from crossalign.runtime.sharing import job_kind
 
-    device = choose_device(args.device, job_kind("embed-words", model=args.model))
+    device = choose_device(args.device, alone=is_large(args.model))
     seen = [(args.skip_sample, seed) for seed in args.skip_seeds] if args.skip_sample else []
     pairs = sample_pairs(args.pool, args.links, args.pairs, args.seed, seen)
     model = load_model(args.model, device, args.precision, args.tuned, args.token_budget, args.backend)

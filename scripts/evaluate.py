@@ -81,12 +81,11 @@ def evaluate(args: argparse.Namespace, files: dict[str, Path], out: Path, predic
     from crossalign.engine.folders import load_config
     from crossalign.engine.task_model import load_tuned_model, predict_all, read_info, warm_up
     from crossalign.engine.tokenizer import load_tokenizer
-    from crossalign.runtime.sharing import job_kind
     from crossalign.tasks import get_task
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
 
-    device = choose_device(args.device, job_kind("evaluate", model=args.base))
+    device = choose_device(args.device)
     info = read_info(args.tuned, args.base)
     task = get_task(info["task"], info["labels"])
     config = load_config(args.base, info["backend"])

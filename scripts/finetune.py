@@ -83,10 +83,9 @@ def train(args: argparse.Namespace) -> None:
     from crossalign.engine.folders import load_encoder
     from crossalign.engine.task_model import save_tuned
     from crossalign.runtime.files import write_json
-    from crossalign.runtime.sharing import job_kind
     from crossalign.tasks import get_task
 
-    device = choose_device(args.device, job_kind("finetune", args.task, model=args.model))
+    device = choose_device(args.device)
     awake = wake(device)
     chosen, trials = _chosen(args)
     settings = Settings(
@@ -141,7 +140,7 @@ def train(args: argparse.Namespace) -> None:
         **info,
         "task": task.name,
         "examples": len(training.train_store),
-        "steps": int(training.engine.step_number),
+        "steps": history.step,
         **history.course(),
         **circumstances(history, device, started),
     }

@@ -7,11 +7,15 @@ Example:
 """
 
 import argparse
+import sys
 from pathlib import Path
 
+# The world's package lies beside scripts/.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 from crossalign.runtime.errors import run_main
-from crossalign.world.settings import load_settings
-from crossalign.world.world import default_jobs, write_world
+from demo_world.settings import load_settings
+from demo_world.write import default_jobs, write_world
 
 
 def parse_args() -> argparse.Namespace:

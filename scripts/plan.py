@@ -1,7 +1,5 @@
 """Say what a run needs before it starts: jobs, GPU and CPU hours, wall time, disk, files to fetch and their terms.
 
-With --measured: what it has taken, stage by stage.
-
 `python scripts/plan.py [FILE …]` merges further config files over config.yaml, as Snakemake's --configfile does.
 
 Example:
@@ -18,20 +16,19 @@ import yaml
 
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import Inputs
-from crossalign.catalog.labelled import hub_split
+from crossalign.catalog.labelled import hub_split, registered_files
 from crossalign.catalog.studied import known_models
-from crossalign.embedding.placement import demand
+from crossalign.embedding.memory import embedding_bytes
 from crossalign.fetch.listing import missing
-from crossalign.fetch.register import Model, read_datasets
+from crossalign.fetch.register import Model
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.measured import measured
-from crossalign.plan.outlook import outlook, tells_of
-from crossalign.plan.show import jobs_by_rule, licences, models_by_paper, rehearsal, taken, times
+from crossalign.plan.outlook import hardware_of, tells_of
+from crossalign.plan.show import NAMES, jobs_by_rule, licences, models_by_paper, times
 from crossalign.plan.work import model_disk, readable
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.gpus import jobs_per_gpu
+from crossalign.runtime.gpus import ask_driver, jobs_per_gpu
 
 ROOT = Path(__file__).resolve().parent.parent
 REHEARSAL = Path("results/rehearsal")
@@ -46,7 +43,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("files", type=Path, nargs="*", help="config files to merge over config.yaml")
     parser.add_argument("--targets", nargs="+", default=["all"], help="as for snakemake: all, anc, data, or a table")
-    parser.add_argument("--hardware", choices=HARDWARE, help="whose times to take; default: cpu in the demo, else h200")
+    parser.add_argument(
+        "--hardware", choices=HARDWARE, help="whose times to take; default: cpu in the demo, else those of the GPU here"
+    )
     parser.add_argument("--gpus", type=number, default=1, help="default: 1")
     parser.add_argument(
         "--share",
@@ -66,11 +65,6 @@ def arguments() -> argparse.Namespace:
         help=f"results of a rehearsal; default: {REHEARSAL}, if it had the full size and such hardware",
     )
     parser.add_argument(
-        "--measured",
-        action="store_true",
-        help="instead of a plan: what the jobs of the run have taken so far, stage by stage",
-    )
-    parser.add_argument(
         "--kinds",
         action="store_true",
         help="instead of a plan: results for which one job of each kind has to work on a GPU, for snakemake",
@@ -85,9 +79,21 @@ def number(text: str) -> int:
     return int(text)
 
 
-def chosen(given: argparse.Namespace, config: dict) -> Choice:
+def assumed(config: dict) -> tuple[str, str]:
+    """The hardware whose times are taken where no option says it, and why."""
+    if config.get("world"):
+        return "cpu", ""
+    gpus = [name.strip() for name in ask_driver("--query-gpu=name", "--format=csv,noheader").splitlines()]
+    hardware = hardware_of(gpus) if gpus else "h200"
+    if not gpus:
+        return hardware, f"Times of an {NAMES[hardware]}, as there is no GPU here; --hardware says another."
+    if hardware not in gpus[0].lower():
+        return hardware, f"Times of an {NAMES[hardware]}, as none are known of {gpus[0]}; --hardware says another."
+    return hardware, f"Times of {gpus[0]}, which is here; --hardware says another."
+
+
+def chosen(given: argparse.Namespace, config: dict, hardware: str) -> Choice:
     """What the options say, and what holds where they are silent."""
-    hardware = given.hardware or ("cpu" if config.get("world") else "h200")
     benchmarks = given.benchmarks
     if benchmarks and not benchmarks.is_dir():
         raise UserError(f"--benchmarks: there is no folder {benchmarks}; name one such as results/paper/benchmarks")
@@ -98,7 +104,7 @@ def chosen(given: argparse.Namespace, config: dict) -> Choice:
     share = 1
     if hardware != "cpu":
         told = "CROSSALIGN_GPU_SHARE" in os.environ
-        share = given.share or (jobs_per_gpu(os.environ) if told else profile["resources"]["gpu"])
+        share = given.share or (jobs_per_gpu(os.environ) if told else profile["resources"]["share"])
     rehearsal = given.rehearsal
     if rehearsal and not rehearsal.is_dir():
         raise UserError(f"--rehearsal: there is no folder {rehearsal}; name one such as results/rehearsal")
@@ -134,16 +140,17 @@ def disk(config: dict, estimate: Estimate, models: dict[str, Model]) -> Iterator
 
 
 def memory(names: list[str], models: dict[str, Model]) -> Iterator[str]:
-    """Models that one small GPU does not hold."""
-    needs = {name: need for name in names if (need := demand(models[name])) and need.memory > 8e9}
-    if not needs:
-        return
-    yield ""
-    yield "GPU memory for the vectors of models that one GPU of 24 GB may be too small for, in bf16"
-    yield ""
-    for name, need in needs.items():
-        gpus = need.devices(24 * 10**9)
-        yield f"{readable(need.memory):>10}  {name}: {gpus} GPU{'s' * (gpus > 1)}, or the rest in CPU memory"
+    """Models whose vectors one small GPU does not hold."""
+    known = {name: model for name in names if (model := models[name]).parameters and model.layers and model.neurons}
+    needs = {name: embedding_bytes(model.parameters, model.layers, model.neurons) for name, model in known.items()}
+    large = {name: need for name, need in needs.items() if need > 8e9}
+    if large:
+        yield from (
+            "",
+            "GPU memory for the vectors of large models, in bf16; what one GPU lacks is spread",
+            "",
+        )
+        yield from (f"{readable(need):>10}  {name}" for name, need in large.items())
 
 
 def downloads(config: dict, estimate: Estimate, datasets: dict, models: dict[str, Model]) -> Iterator[str]:
@@ -168,22 +175,17 @@ def main() -> None:
     given = arguments()
     config = load(given.files)
     catalog = catalog_of(config)
-    if given.measured:
-        results = Path("results") / config["run"]
-        spent = measured(catalog, results, given.gpus)
-        print("\n".join(taken(config["run"], spent)))
-        if config.get("rehearsal"):
-            print("", *rehearsal(outlook(config, results, spent.devices)), sep="\n")
-        return
-    datasets, models = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(config)
-    choice = chosen(given, config)
+    datasets, models = registered_files(), known_models(config)
+    hardware, why = (given.hardware, "") if given.hardware else assumed(config)
+    choice = chosen(given, config, hardware)
     estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())
     if given.kinds:
         print("\n".join(estimate.one_of_each_kind()))
         return
     named = {item for target in choice.targets for item in Inputs(catalog).items_of(target)}
     items = [item for item in catalog.items if item in named]
-    print(f"Run '{config['run']}', targets: {' '.join(choice.targets)}\n")
+    print(f"Run '{config['run']}', targets: {' '.join(choice.targets)}")
+    print(f"{why}\n".lstrip())
     if not {"data", "download"}.issuperset(choice.targets):
         print("\n".join(models_by_paper(catalog, items)), end="\n\n")
     print("\n".join(jobs_by_rule(estimate)), end="\n\n")

@@ -3,7 +3,7 @@ r"""Train a language model, masked or causal, on prepared texts, from scratch or
 In: texts as NAME=FILE, one sentence a line; a name that comes again has several files. Out: a Hugging Face folder
 (config.json, model.safetensors with the language-model head, tokenizer.json) and training.json beside it.
 Continues from the checkpoint, unless other code, settings or texts made it; SIGTERM writes one and ends
-with status 75. On several GPUs of one machine: torchrun --nproc-per-node N scripts/pretrain.py ...
+with status 75.
 
 Example:
     python scripts/pretrain.py --init resources/demo/models/mbert --block 64 --batch 4 --epochs 1 --seed 1 \
@@ -47,15 +47,10 @@ def main() -> None:
         raise UserError("give either --steps or --epochs")
 
     from crossalign.engine.checkpoints import Saving, requeued
-    from crossalign.engine.device import choose_device, choose_precision, join_team
+    from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.pretrain_job import Job, pretrain, starting_point
-    from crossalign.runtime.sharing import job_kind
 
-    team, name = join_team(args.device)
-    shape = () if args.init else (f"{args.hidden}x{args.layers}",)
-    device = choose_device(name, job_kind("pretrain", *shape, f"{args.batch}x{args.block}", model=args.init))
-    if not team.first:
-        logging.getLogger().setLevel(logging.WARNING)
+    device = choose_device(args.device, alone=True)
     chosen = {"steps": 1, "seed": args.seed, "precision": choose_precision(args.precision, device)}
     settings = PretrainSettings(**chosen | given(args, PretrainSettings))
     further = PretrainOptions(**given(args, PretrainOptions))
@@ -74,11 +69,8 @@ def main() -> None:
         texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, further.store,
         Saving(steps=args.save_steps, rehearse=args.rehearse), dev, further.epochs,
     )  # fmt: skip
-    try:
-        with requeued(tell=team.first):
-            pretrain(start, job, device, team)
-    finally:
-        team.leave()
+    with requeued():
+        pretrain(start, job, device)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def parse_args() -> Namespace:
     parser.add_argument("--languages", nargs="+", metavar="LANG", help="English comes along")
     parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED")
     parser.add_argument(
-        "--mirror", type=Path, metavar="FOLDER", help="read data from here, as make small-mirror lays out"
+        "--mirror", type=Path, metavar="FOLDER", help="read data from here, as tools/make_mirror.py lays out"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: results/<run>/models.yaml")
     return parser.parse_args()

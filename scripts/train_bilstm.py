@@ -49,7 +49,6 @@ def main() -> None:
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device
     from crossalign.runtime.files import write_json
-    from crossalign.runtime.sharing import job_kind
     from crossalign.tasks.evaluation import evaluate_sets
     from crossalign.tasks.predictions import write_predictions, write_scores
     from crossalign.tasks.words import get_word_task
@@ -64,7 +63,7 @@ def main() -> None:
     task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
     sets = {name: task.read(file) for name, file in sorted(files.items())}
-    device = choose_device(args.device, job_kind("bilstm", args.task))
+    device = choose_device(args.device)
     training = WordTraining(
         task, Lexicon.of(task.words(train)), sizes, train, dev, settings, device, args.checkpoints, args.code_hash,
         Saving(steps=args.save_steps, rehearse=args.rehearse), settings.least_steps,

@@ -11,12 +11,12 @@ from subprocess import CompletedProcess
 
 import yaml
 
-from crossalign.world.settings import load_settings
+from demo_world.settings import load_settings
 from tests.unit.world_for_tests import SETTINGS, small_override
 
 # What a copy of the workflow is made of.
 CONFIGS = ("config.yaml", "config.demo.yaml", "config.study.yaml")
-PARTS = ("Snakefile", "rules", "scripts", "tools", "resources", "envs", "profiles", *CONFIGS, "docs")
+PARTS = ("Snakefile", "rules", "scripts", "demo_world", "tools", "resources", "envs", "profiles", *CONFIGS, "docs")
 TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "study", "grid", "pretrained", "data", "download")
 
 

@@ -23,8 +23,9 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from crossalign.catalog.config import check, load, merge
+from crossalign.catalog.config import check, load
 from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.layers import merge
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.fetch.sources import SUMS
@@ -32,8 +33,9 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.plan.work import published_sizes, readable
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json, sha256, write_atomic, write_json
-from crossalign.world.settings import load_settings
-from crossalign.world.world import World, write_world
+from demo_world.settings import load_settings
+from demo_world.world import World
+from demo_world.write import write_world
 
 ROOT = Path(__file__).resolve().parents[1]
 # Pieces that the words of the world are cut into, as many as give inputs of the published lengths: 21 a sentence of
@@ -158,8 +160,8 @@ def check_stamp(out: Path, about: dict[str, Any]) -> None:
 def pieces_of(settings: dict[str, Any], size: int, lines: int) -> list[str]:
     """Pieces that spell the words of all languages of the world, the more frequent first."""
     from crossalign.engine.tokenizer import SPECIALS, train_vocabulary
-    from crossalign.world.dice import dice
-    from crossalign.world.render import text
+    from demo_world.dice import dice
+    from demo_world.render import text
 
     world = World(settings)
     grammar = world.grammar("text")

@@ -17,9 +17,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.runtime.errors import run_main
-from crossalign.world.dice import dice, shuffle
-from crossalign.world.settings import load_settings
-from crossalign.world.world import World
+from demo_world.dice import dice, shuffle
+from demo_world.settings import load_settings
+from demo_world.world import World
 
 Example = tuple[list[str], str]
 UYGHUR_LATIN = dict(zip("بپتجچخدرزژسشفقكگڭلمنھۋياەىوۇۆۈ", "bptcçhdrzjsşfkkgnlmnhvyaeiouöü", strict=True)) | {"ئ": ""}
@@ -85,7 +85,7 @@ class Perceptron:
 
 
 def _tagged(world: World, name: str, split: str) -> list[list[tuple[str, str]]]:
-    from crossalign.world.files import treebank
+    from demo_world.files import treebank
 
     sentences = []
     for block in treebank(world, name, split).strip().split("\n\n"):
@@ -146,7 +146,7 @@ def measure_tagging(world: World, name: str) -> dict[str, float]:
 
 def measure_inference(world: World, count: int = 3000, test: int = 600) -> dict[str, float]:
     """Accuracy of bag-of-words models that see the hypothesis, the premise or both."""
-    from crossalign.world.render import text
+    from demo_world.render import text
 
     english = world.renderer("en")
     sets: dict[str, list[Example]] = {"hypothesis only": [], "premise only": [], "both": []}

@@ -1,8 +1,8 @@
 """Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
 
-Out: the page with all tables and figures that it links to, the main finding as one picture (random-init.png), all
-scores (as Parquet, a tenth of the CSV file), verdicts on the claims, and how the language models that it pretrained
-were made, with their checksums. The folder is replaced as a whole.
+Out: the page with all tables and figures that it links to, all scores (as Parquet, a tenth of the CSV file), verdicts
+on the claims, and how the language models that it pretrained were made, with their checksums. The folder is replaced as
+a whole.
 
 Example:
     python tools/publish_run.py --results results/demo --out published
@@ -19,7 +19,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from crossalign.papers.align_predict.overview import draw_random_init
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json
 
@@ -78,8 +77,6 @@ def gather(results: Path, out: Path) -> int:
             page_only = shutil.ignore_patterns("table*.json")
             shutil.copytree(results / name, out / name, copy_function=shutil.copyfile, ignore=page_only)
     (out / "models.csv").write_text(models(results), encoding="utf-8")
-    if (table := results / "tables/align-predict/table1.csv").exists():
-        draw_random_init(table, out / "random-init.png")
     (out / MARK).write_text(
         "Written by tools/publish_run.py; replaced as a whole when it runs again.\n", encoding="utf-8"
     )

@@ -47,7 +47,7 @@ NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 # The prompts are exported by an activated .venv, and scripts of bash drop them.
 FREE = {
     *("PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "TMPDIR", "TMP", "TEMPDIR", "TEMP"),
-    *("CROSSALIGN_GPU_RECORDS", "CROSSALIGN_SLOTS"),
+    *("CROSSALIGN_GPU_SHARE", "CROSSALIGN_SLOTS"),
 }
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from tests.browser.conftest import ROWS
-from tests.made_report import NASTY, NASTY_ATTRIBUTE
 
 from crossalign.papers.all_items import ITEMS
 
@@ -72,18 +71,6 @@ def test_dark_colours_follow_the_system_and_the_button(page):
     assert page.run(background) == light
     page.run("(localStorage.clear(), delete document.documentElement.dataset.theme)")
     assert page.run(background) == dark
-
-
-def test_harmful_names_stay_text(page):
-    page.unfold()
-    page.click("#curve-all")
-    row = "#align-predict-table1 tbody tr:nth-child"
-    assert (page.text(f"{row}(2) th"), page.text(f"{row}(3) th")) == (NASTY, NASTY_ATTRIBUTE)
-    for place in ("#curve-chart", "#curve-table", "tr.claim .sentence", "#anc-figure1 .readings"):
-        assert NASTY in page.text(place)
-    assert page.run("document.scripts.length") == 2
-    assert page.run("[...document.images].filter((image) => !image.src.startsWith('data:')).length") == 0
-    assert page.problems() == []
 
 
 def test_what_a_screen_reader_meets_has_a_name(page):

@@ -67,25 +67,6 @@ def test_columns_are_sorted_by_what_is_shown_and_back(page):
     assert page.run(labels) == original[::-1]  # the differences rise instead
 
 
-def test_the_worst_covered_language_stands_first_and_the_columns_are_sorted_in_every_view(page):
-    page.run("$('#talk-table3').scrollIntoView()")
-    labels = "$$('#talk-table3-coverage tbody th').map((head) => head.textContent)"
-    worst = page.run(labels)
-    assert worst[0] == "Uyghur" and worst[3] == "Faroese"
-    head = "#talk-table3-coverage thead th:nth-child"
-    # Of the words 90,000 are less than 120,000, though not as text.
-    for column, rising in ((2, [3, 1, 2, 0]), (4, [1, 2, 0, 3])):
-        page.click(f"{head}({column}) button")
-        page.click(f"{head}({column}) button")
-        assert page.run(f"$('{head}({column})').getAttribute('aria-sort')") == "ascending"
-        assert page.run(labels) == [worst[place] for place in rising]
-    # No paper has such numbers: what is chosen for the others leaves these as they are.
-    page.run("$('#talk-table3').dataset.view = 'theirs'")
-    page.click(f"{head}(3) button")
-    assert page.run(labels) == [worst[1], "Wolof", "Faroese", "Uyghur"]
-    assert page.run("$('#talk-table3-coverage td').checkVisibility({ visibilityProperty: true })")
-
-
 def test_a_cell_tells_both_numbers_and_the_verdict_to_the_mouse(page):
     page.run(f"$('{TABLE}').scrollIntoView()")
     for step in range(20):
@@ -136,17 +117,6 @@ def test_curves_are_drawn_under_a_control_where_there_are_any(page):
     assert page.run(named).startswith("CKA, RBF kernel by layer")
 
 
-def test_the_control_is_chosen_with_the_keyboard(page):
-    page.wait("$('#curve-chart path.curve')")
-    before = page.run(PATH)
-    page.run("$('#curve-index').focus()")
-    page.press("Tab", 9)
-    assert page.run("document.activeElement.id") == "curve-control"
-    page.press("ArrowDown", 40)
-    page.wait("$('#curve-control').value === 'strangers'")
-    assert page.run(PATH) != before
-
-
 def test_everything_can_be_reached_with_the_tab_key(page):
     focus = "((at) => at.id || at.getAttribute('class') || at.tagName)(document.activeElement)"
     page.press("Tab", 9)
@@ -194,10 +164,3 @@ def test_provenance_is_told_when_it_is_asked_for(page):
         "4 of 48 are there",
     ):
         assert part in told
-
-
-def test_a_link_leads_to_its_item_over_those_not_laid_out(browser, full):
-    tab = browser.page(full)
-    tab.choose("filter-paper", "anc")
-    tab.click('a.tile[href="#talk-figure3"]')
-    tab.wait("Math.abs($('#talk-figure3').getBoundingClientRect().top - 170) < 40")

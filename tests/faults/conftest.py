@@ -43,24 +43,6 @@ def unmount(folder):
 
 
 @contextmanager
-def read_only(folder):
-    """A folder that nobody can write into; modes do not bind root."""
-    if os.geteuid():
-        folder.chmod(0o555)
-        try:
-            yield
-        finally:
-            folder.chmod(0o755)
-        return
-    mount("--bind", folder, folder)
-    try:
-        mount("-o", "remount,ro,bind", folder)
-        yield
-    finally:
-        unmount(folder)
-
-
-@contextmanager
 def small_disk(folder, size):
     """A folder on a disk of so many bytes; what is in it goes with the disk."""
     folder.mkdir(exist_ok=True)

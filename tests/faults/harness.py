@@ -137,13 +137,6 @@ class Run:
             or ("/scripts/" in process.command and "warm" not in process.command and "bash" not in process.command)
         ]
 
-    def hold(self) -> bool:
-        """Stop a job, so that the run cannot end by itself; whether there was one."""
-        for process in self.jobs():
-            _send(process, signal.SIGSTOP)
-            return True
-        return False
-
     def wait(self, happened: Callable[[], object], seconds: float = 120) -> bool:
         """Wait for something; whether it happened before the run ended."""
         end = time.monotonic() + seconds

@@ -150,16 +150,6 @@ def test_other_errors_keep_their_traceback():
 # ---- no room -------------------------------------------------------------------------------------------------------
 
 
-def test_no_room_for_a_checkpoint(finetune, undisturbed, tmp_path, no_room):
-    out, checkpoints = tmp_path / "out", tmp_path / "checkpoints"
-    with no_room(checkpoints, 200_000) as words:
-        status, said = finetune(out, checkpoints)
-        assert (status, everything_in(checkpoints)) == (1, [])
-        assert said == f"error: {checkpoints}/checkpoint.safetensors: cannot write: {words}\n"
-    assert finetune(out, checkpoints)[0] == 0
-    assert (out / "model/model.safetensors").read_bytes() == undisturbed
-
-
 def test_room_for_one_checkpoint_but_not_for_two(finetune, half_way, undisturbed, tmp_path):
     """The older one stays until the newer one is whole."""
     from tests.faults.conftest import small_disk
@@ -176,20 +166,6 @@ def test_room_for_one_checkpoint_but_not_for_two(finetune, half_way, undisturbed
     assert finetune(tmp_path / "out", half_way.parent)[0] == 0
     assert json.loads((tmp_path / "out/training.json").read_text())["resumed"] == 1
     assert (tmp_path / "out/model/model.safetensors").read_bytes() == undisturbed
-
-
-def test_no_room_for_a_result(finetune, half_way, undisturbed, tmp_path, monkeypatch, no_room):
-    # No checkpoint on the way, or it would be the first to find no room.
-    monkeypatch.setattr(Checkpoints, "save", lambda *_: None)
-    out = tmp_path / "result"
-    with no_room(out, 200_000) as words:
-        status, said = finetune(out, half_way.parent)
-        assert (status, everything_in(out)) == (1, [])
-        assert said == f"error: {out}/model/model.safetensors: cannot write: {words}\n"
-    assert half_way.is_file()
-    assert finetune(out, half_way.parent)[0] == 0
-    assert json.loads((out / "training.json").read_text())["resumed"] == 1
-    assert (out / "model/model.safetensors").read_bytes() == undisturbed
 
 
 def test_no_room_for_predictions_and_embeddings(tmp_path, no_room):

@@ -9,7 +9,8 @@ import pytest
 from tests.workflow import planned as counted
 from tests.workflow import snakemake
 
-from crossalign.catalog.config import load, merge
+from crossalign.catalog.config import load
+from crossalign.catalog.layers import merge
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.jobs import planned
 
@@ -48,7 +49,7 @@ def dry_run(text, folder, root):
         ([], ["all"], {"seeds": [1, 2]}),
         ([], ["grid", "download"], {}),
         ([], ["align_predict"], {"align-predict": {"search_per_init": True}, "seeds": [1]}),
-        ([], ["anc"], {"anc": {"norm_models": "pretrain"}, "pretrain": {"models": {"defaults": {"gpus": 2}}}}),
+        ([], ["anc"], {"anc": {"norm_models": "pretrain"}}),
         (["config.demo.yaml"], ["all"], {}),
         (["config.demo.yaml"], ["data", "talk"], {}),
         (["config.small.yaml"], ["all"], {"seeds": [1]}),

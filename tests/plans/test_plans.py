@@ -35,6 +35,14 @@ def test_every_profile_plans(root, tmp_path, profile):
     assert sum(jobs.values()) > 200
 
 
+def test_a_config_that_extends_the_demo_is_one(root, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: demo\nitems: [adjust/table2]\nadjust: {languages: [es, ru, hi]}\n")
+    settings = ("--profile", "profiles/demo", "--configfile", str(file), "--quiet", "rules")
+    jobs = planned(snakemake(root, tmp_path, "--dry-run", *settings, "--", "adjust"))
+    assert jobs["make_world"] == 1 and "download_model" not in jobs
+
+
 def test_a_typo_stops_the_run_before_the_first_job(root, tmp_path):
     done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "all", config={"sedes": [1]})
     assert done.returncode != 0
@@ -43,16 +51,25 @@ def test_a_typo_stops_the_run_before_the_first_job(root, tmp_path):
     assert "Traceback" not in message
 
 
-def test_offline_says_at_once_what_is_missing(root, tmp_path):
-    config = {"downloads": {"offline": True}, "items": ["align-predict/table6"]}
-    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "all", config=config)
+def test_offline_says_at_once_what_the_targets_lack(root, tmp_path):
+    config, table = {"downloads": {"offline": True}}, "results/paper/tables/align-predict/table6.csv"
+    done = snakemake(root, tmp_path, "--cores", "1", "--", table, config=config)
     message = done.stdout + done.stderr
     assert done.returncode != 0
-    files = catalog_of(yaml.safe_load((root / "config.yaml").read_text()) | {"items": config["items"]}).files()
+    whole = yaml.safe_load((root / "config.yaml").read_text())
+    files = catalog_of(whole | {"items": ["align-predict/table6"]}).files()
     assert len(files) > 20
     assert all(path in message for path in files)
-    assert "en_ewt-ud-train.conllu" in message
+    assert "en_ewt-ud-train.conllu" in message and "WikiMatrix" not in message
     assert "Traceback" not in message
+    # A list of languages reads no data.
+    for arguments in (["--", "results/paper/tables/adjust/table1.csv"], ["--unlock"]):
+        done = snakemake(root, tmp_path, "--cores", "1", *arguments, config=config)
+        assert done.returncode == 0, done.stdout + done.stderr
+    # A mirror may have them all.
+    config["downloads"]["mirror"] = "file:///nowhere"
+    done = snakemake(root, tmp_path, "--cores", "1", "--", table, config=config)
+    assert done.returncode != 0 and "files that are needed are missing" not in done.stdout + done.stderr
 
 
 def test_the_workflow_is_linted(root, tmp_path):
@@ -62,13 +79,12 @@ def test_the_workflow_is_linted(root, tmp_path):
 
 def test_norm_schemes_can_be_pretrained(root, tmp_path):
     config = {"items": ["anc/figure4", "anc/figure7"], "anc": {"norm_models": "pretrain"}}
-    config["pretrain"] = {"models": {"defaults": {"gpus": 2}}}
     done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--printshellcmds", config=config)
     jobs = planned(done)
     assert jobs["pretrain"] == 4
     # Only the vocabulary comes from outside.
     assert jobs["download_model"] == 1
-    commands = [line for line in done.stdout.splitlines() if "torchrun --standalone --nproc-per-node 2" in line]
+    commands = [line for line in done.stdout.splitlines() if "scripts/pretrain.py" in line]
     norms = sorted(line.split("--norm ")[1].split()[0] for line in commands)
     assert norms == ["normformer", "normformer", "post", "pre"]
     assert len({line.split("--seed ")[1].split()[0] for line in commands if "--norm normformer" in line}) == 2
@@ -76,7 +92,7 @@ def test_norm_schemes_can_be_pretrained(root, tmp_path):
 
 def test_another_order_of_a_mixture_prepares_it_again(root, tmp_path):
     """Trainings may read its first examples only, and Snakemake sees that other files are read, not their order."""
-    folder = project(root, tmp_path / "project", {}, "config.small.yaml")
+    folder = project(root, tmp_path / "project", {})
     sets = ["results/small/data/qa/mix_en/train.jsonl", "results/small/data/qa/xquad_es/test.jsonl"]
 
     def run(*arguments):

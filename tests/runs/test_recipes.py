@@ -9,12 +9,13 @@ import sys
 
 import pytest
 import yaml
-from tests.recipes import Block, apply, changed, commands, copy_repository, plan, recipes, recipes_of, run
+from tests.recipes import apply, commands, copy_repository, plan, recipes_of, run
 from tests.unit.made_results import make_results
 from tests.unit.world_for_tests import small_override
 from tests.workflow import planned, shrink_world
 
-from crossalign.catalog.config import load, merge
+from crossalign.catalog.config import load
+from crossalign.catalog.layers import merge
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +144,7 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     recipe = page["Add a paper"]
     apply(recipe, copy)
     (command,) = commands(recipe)
-    assert planned(run(command, copy)) == {"make_table": 1}
+    assert planned(run(command, copy)) == {"make_table": 1, "extremes": 1}
     tables = copy / "results" / "mine" / "tables" / "extremes"
     with (tables / "table1.csv").open(encoding="utf-8", newline="") as stream:
         rows = {row["which"]: row for row in csv.DictReader(stream)}
@@ -163,45 +164,3 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     shown = (copy / "page.html").read_text(encoding="utf-8")
     assert "Best and worst target languages" in shown
     assert "Best and worst target language of English models" in shown
-
-
-def test_the_differences_name_keys_that_exist(root):
-    config = load([])
-    lines = (root / "docs" / "understand" / "differences.md").read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-    rows = [row for row in rows if row[-1] != "key"]
-    assert len(rows) > 50
-    assert all(len(row) == 4 and row[0] and row[1] for row in rows), [row for row in rows if len(row) != 4]
-    keys = [key for row in rows if row[-1] not in ("", "fixed") for key in row[-1].split(", ")]
-    for key in keys:
-        assert key.startswith("`") and key.endswith("`"), key
-        value = config
-        for part in key.strip("`").split("."):
-            assert part in value, f"docs/understand/differences.md names {key}, which is not in config.yaml"
-            value = value[part]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("a\nc\n", "these lines 0 times"), ("a\nb\na\nb\n", "these lines 2 times"), ("xa\nb\n", "these lines 0 times")],
-)
-def test_a_change_must_fit_the_file_exactly_once(text, message):
-    step = Block("change", "some.py", " a\n-b\n+d\n")
-    assert changed("a\nb\nc\n", step) == "a\nd\nc\n"
-    with pytest.raises(AssertionError, match=message):
-        changed(text, step)
-
-
-@pytest.mark.parametrize(
-    ("page", "message"),
-    [
-        ("```yaml\nrun: mine\n```\n", "no sentence says"),
-        ("Create `a` and `b`.\n", "ends within a step"),
-        ("Create `a`:\n\nChange `b`:\n\n```diff\n+c\n```\n", "nothing follows 'Create a'"),
-        ("Change `a`:\n\n```yaml\nb: 1\n```\n", "a block of yaml"),
-        ("Create `a`:\n\n```bash\nls\n```\n", "follows 'Create a'"),
-    ],
-)
-def test_a_page_that_would_not_be_tested_is_refused(page, message):
-    with pytest.raises(AssertionError, match=message):
-        recipes(page)

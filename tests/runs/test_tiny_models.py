@@ -93,19 +93,3 @@ def test_another_rate_of_the_adjustment_runs_what_depends_on_it(project):
 
 def test_another_baseline_runs_the_baseline_alone(project):
     assert would_run(project, {"bilstm": {"hidden": 48}}) == {"train_bilstm": 1, "make_figure": 1}
-
-
-def test_snakemakes_own_report_has_categories_and_captions(project, tmp_path, monkeypatch):
-    # Its viewer comes from the network; what is ours does not.
-    (tmp_path / "sitecustomize.py").write_text(
-        "import requests\n"
-        "answer = type('Answer', (), {'status_code': requests.codes.ok, 'text': ''})()\n"
-        "requests.get = lambda *args, **kwargs: answer\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    done = run(project, "--report", str(tmp_path / "report.html"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Distances of related and unrelated words, Hindi, NLI" in page
-    assert '"figures": ["results/demo/figures/adjust/figure1.png"]' in page

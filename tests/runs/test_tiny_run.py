@@ -113,19 +113,9 @@ def test_a_changed_key_runs_its_users(project):
     assert would_run(project, {"aligner": {"symmetrise": "union"}}) == {"align_bitext": 2, "align_pieces": 1}
 
 
-def test_how_files_are_fetched_does_not_matter(project):
-    assert would_run(project, {"downloads": {"attempts": 9}}) == {}
-
-
 def test_one_more_language_prepares_that_language(project):
     jobs = would_run(project, {"align-predict": {"languages": ["en", "ru", "ar", "sl", "tr"]}})
     assert jobs == {"download_file": 1, "prepare_trees": 1, "prepare_ner": 1}
-
-
-def test_a_moved_project_has_nothing_to_do(project, tmp_path):
-    moved = tmp_path / "elsewhere"
-    shutil.copytree(project, moved)
-    assert would_run(moved) == {}
 
 
 def test_a_broken_download_is_named(project, tmp_path):

@@ -8,18 +8,24 @@ ROOT = Path(workflow.basedir).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, note_run
-from crossalign.runtime.workarounds import mend_status_queries, run_side_by_side, submits_as, survive_second_sigterm
+from crossalign.runtime.workarounds import (
+    mend_status_queries,
+    run_side_by_side,
+    share_gpus_as_told,
+    submits_as,
+    submitted_before,
+    survive_second_sigterm,
+)
 
 survive_second_sigterm(logger.warning)
-if run_side_by_side(workflow, logger.warning):
-    os.environ["CROSSALIGN_GPU_RECORDS"] = "records"
+share_gpus_as_told(workflow)
+run_side_by_side(workflow, logger.warning)
 mend_status_queries(ROOT / "profiles" / "slurm" / "bin", logger.warning)
 
 
 onstart:
-    marked = [number for job in workflow.dag.needrun_jobs() for number in workflow.persistence.external_jobids(job)]
     note_run(Path.cwd(), submits_as(workflow.scheduler))
-    end_earlier_jobs(left_behind(Path.cwd(), marked))
+    end_earlier_jobs(left_behind(Path.cwd(), submitted_before(workflow)))
 
 
 rule all:

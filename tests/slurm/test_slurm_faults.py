@@ -121,39 +121,6 @@ def test_efficiency_is_reported_and_logs_of_good_jobs_are_gone(disturbed):
     assert kept == failed
 
 
-def test_without_accounting(plain_cluster, tmp_path):
-    """Cancelled, preempted, the controller restarted while a job ends: all noticed by squeue alone.
-
-    GPUs are asked for by --gres here, as some sites want it.
-    """
-    names = ["one", "two", "three"]
-    gres = ("--set-resources", "work:gpu=0", "work:gres='gpu:1'")
-    run = start(plain_cluster, tmp_path, *gres, names=names, saving=SAVING)
-    run.wait(lambda: len(working(tmp_path)) == 3, "three jobs at work")
-    assert len({(line["node"], line["cards"]) for line in working(tmp_path).values()}) == 3
-    assert {line["cards"] for line in working(tmp_path).values()} == {"0", "1"}
-    plain_cluster.run("scancel", working(tmp_path)["one"]["job"])
-    run.wait(lambda: len(starts(tmp_path, "one")) == 2, "the cancelled job to start again")
-
-    assert starts(tmp_path, "one")[1]["checkpoint"]
-
-    preempt(plain_cluster, working(tmp_path)["two"]["node"])
-    run.wait(lambda: len(starts(tmp_path, "two")) == 2, "the preempted job to start again")
-    first, second = starts(tmp_path, "two")
-    assert first["job"] == second["job"]
-    assert second["checkpoint"]
-
-    plain_cluster.stop_controller()
-    (tmp_path / "three.go").touch()
-    run.wait(lambda: (tmp_path / "three.done").exists(), "a job to end while the controller is down")
-    time.sleep(5)
-    plain_cluster.start_controller()
-    (tmp_path / "go").touch()
-    run.finish()
-    assert {file.stem for file in tmp_path.glob("*.done")} == set(names)
-    assert "twice at once" not in {line["event"] for line in journal(tmp_path)}
-
-
 def warn(cluster, job, node):
     """What SLURM does at the time of --signal: all steps get the signal, the batch script does not."""
     cluster.run("scancel", "--signal=TERM", job)

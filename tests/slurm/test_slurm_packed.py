@@ -6,21 +6,19 @@ import signal
 from tests.slurm.harness import Run, journal
 from tests.slurm.test_slurm_faults import MINIATURE, starts, working
 
-from crossalign.runtime.sharing import Use, write_use
-
 NAMES = ["ash", "birch", "cedar"]
 
 
 def test_jobs_of_a_submission_share_its_gpu_as_far_as_it_goes(root, plain_cluster, tmp_path, monkeypatch):
-    """One GPU for three jobs, of which two fit; when one is killed the third comes in, and in the end all are done."""
+    """One GPU for three jobs, two at a time; when one is killed the third comes in, and in the end all are done."""
     driver = tmp_path / "bin" / "nvidia-smi"
     driver.parent.mkdir()
-    driver.write_text("#!/bin/sh\necho 'GPU-1, 24000, 500, 0, 100, 700'\n")
+    driver.write_text("#!/bin/sh\necho GPU-1\n")
     driver.chmod(0o755)
     path = f"{driver.parent}{os.pathsep}{plain_cluster.environment['PATH']}"
     monkeypatch.setitem(plain_cluster.environment, "PATH", path)
     monkeypatch.setitem(plain_cluster.environment, "CROSSALIGN_GPU_LOCKS", str(tmp_path / "locks"))
-    write_use(tmp_path / "records", "work", Use(8_000, 0.3, 0.3, 0.1))
+    monkeypatch.setitem(plain_cluster.environment, "CROSSALIGN_GPU_SHARE", "2")
     profile = ("--workflow-profile", str(root / "profiles" / "packed"))
     # The rules of the profile, of which this workflow has one.
     rules = ("--groups", "work=run", "--set-resources", "work:gpu=0", "work:gres='gpu:1'")

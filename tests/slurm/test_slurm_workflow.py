@@ -6,11 +6,10 @@ import os
 import shutil
 import signal
 import time
-from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.slurm.harness import Run, job_of, pending, training, trainings
+from tests.slurm.harness import Run, job_of, pending, training
 from tests.workflow import copy_project
 
 # One task, two languages: few jobs, all kinds of them.
@@ -103,28 +102,6 @@ def test_from_nothing_to_scores_in_three_submissions(cluster, made):
     assert limit == str(2 * (120 + 30))
 
 
-def test_several_runs_at_a_time_on_one_gpu(root, cluster, made, again):
-    """profiles/packed as it is: three seeds are one submission with one GPU, all at work at the same time."""
-    run = start(cluster, again, "--workflow-profile", str(root / "profiles" / "packed"), seeds=(1, 2, 3))
-    run.wait(lambda: len(trainings(again)) == 3, "three trainings at work")
-    jobs = {job_of(process) for process in trainings(again)}
-    variables = [Path(f"/proc/{process}/environ").read_text().split("\0") for process in trainings(again)]
-    run.finish(300)
-    assert len(jobs) == 1
-    for found in variables:
-        assert "CROSSALIGN_GPU_RECORDS=results/demo/gpus" in found
-        assert {"CUDA_VISIBLE_DEVICES=0", "CUDA_VISIBLE_DEVICES=1"} & set(found)
-    fields = "Comment,ReqTRES,TimelimitRaw"
-    answer = cluster.run(
-        "sacct", "--allocations", "--noheader", "--parsable2", f"--format={fields}", f"--jobs={jobs.pop()}"
-    )
-    comment, wish, limit = answer.strip().split("|")
-    assert comment == "rule_run_evaluate_finetune" and limit == str(120 + 30)
-    assert {"cpu=3", "mem=48000M", "gres/gpu=1"} <= set(wish.split(","))
-    for seed in (1, 2):
-        assert content(again, seed) == content(made, seed)
-
-
 def test_from_scores_to_the_page(cluster, made, tmp_path):
     """The rest of a run, on a copy that has moved: vectors, their comparison, the figure, verdicts and the page."""
     folder = tmp_path / "moved"
@@ -151,20 +128,5 @@ def test_over_its_time_limit_training_goes_on_from_its_checkpoint(cluster, made,
     cluster.run("scontrol", "update", f"jobid={job}", f"timelimit={int(minutes) + 1}")
     run.finish(300)
     assert job not in cluster.jobs()
-    assert resumed(again) == 1
-    assert content(again) == content(made)
-
-
-def test_snakemake_dies_and_its_jobs_are_ended_before_they_are_submitted_again(cluster, made, again):
-    first = start(cluster, again)
-    orphan = hold(first, again)
-    first.kill()
-    shutil.rmtree(again / ".snakemake" / "locks")  # what `snakemake --unlock` does
-    assert training(again) == orphan
-    second = start(cluster, again)
-    second.wait(lambda: "still at work and are cancelled" in second.said(), "the earlier job to be noticed")
-    second.wait(lambda: training(again) not in (None, orphan), "the next training")
-    said = second.finish(300)
-    assert said.index("are cancelled first") < said.index("has been submitted")
     assert resumed(again) == 1
     assert content(again) == content(made)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from crossalign.runtime.gpus import claim_gpus
+from crossalign.runtime.gpus import SHARE, claim_gpu
 
 name, output, seconds = sys.argv[1:]
 checkpoint = Path(f"{name}.checkpoint")
@@ -46,8 +46,8 @@ with Path(f"{name}.lock").open("w") as lock:
     except BlockingIOError:
         note("twice at once")
         raise
-    if "CROSSALIGN_GPU_RECORDS" in os.environ:
-        claim_gpus(kind="work", pause=0.1)
+    if SHARE in os.environ:
+        claim_gpu(pause=0.1)
     note("start")
     while not (Path("go").exists() or Path(f"{name}.go").exists()):
         time.sleep(0.1)

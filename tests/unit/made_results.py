@@ -9,7 +9,7 @@ from random import Random
 import yaml
 
 from crossalign.catalog.addresses import Base, Run, Tuned
-from crossalign.catalog.config import merge
+from crossalign.catalog.layers import merge
 from crossalign.catalog.targets import evaluation_sets
 from crossalign.papers.all_items import catalog_of
 from crossalign.results.reading import set_key
@@ -28,6 +28,31 @@ CONTROLLED = ("cka", "anc")
 SIMILARITY = ["pair", "layer", "index", "control", "value", "sampling", "lead_sampling"]
 LAYERS = {"xlmr-large": 24, "xlmr-xl": 36, "xlmr-xxl": 48, "xglm-564m": 24, "xglm-1.7b": 24}
 LAYERS |= {"xglm-2.9b": 48, "xglm-4.5b": 48, "xglm-7.5b": 32}
+
+
+# The whole studies behind the slides of the talk.
+WHOLE_TALK = {
+    "profile_languages": [
+        "fo",
+        "xmf",
+        "pcm",
+        "gsw",
+        "bm",
+        "wo",
+        "qaf",
+        "mt",
+        "bxr",
+        "mhr",
+        "myv",
+        "olo",
+        "ug",
+        "sd",
+        "ckb",
+    ],
+    "transliterated": {"ug": ["parsing", "pos", "ner"], "bxr": ["parsing", "pos"]}
+    | dict.fromkeys(("ckb", "xmf", "mhr"), ["ner"]),
+    "transliterated_seen": ["ar", "ru", "ja"],
+}
 
 
 def load(root: Path, *names: str, **changes) -> dict:

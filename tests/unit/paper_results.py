@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scipy import stats
 from tests.unit.claim_mutants import hump
-from tests.unit.made_results import load, write_json
+from tests.unit.made_results import WHOLE_TALK, load, write_json
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.papers.adjust.figures import models
@@ -46,7 +46,7 @@ Row = dict[str, str]
 
 def paper_config(root: Path, folder: Path) -> dict:
     """The papers' config: five seeds, the whole studies of the talk, and a model of mBERT's size."""
-    config = load(root, seeds=[1, 2, 3, 4, 5], models=str(folder / "models"), talk={"scope": "full"})
+    config = load(root, seeds=[1, 2, 3, 4, 5], models=str(folder / "models"), talk=WHOLE_TALK)
     write_model(folder / "models/mbert", 178)
     return config
 

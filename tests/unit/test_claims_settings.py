@@ -5,8 +5,8 @@ import copy
 import pytest
 from tests.unit.claim_mutants import verdict
 
-from crossalign.catalog.config import merge
-from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN, UNCHECKED
+from crossalign.catalog.layers import merge
+from crossalign.results.claims.claim import FAILS, HOLDS, NOT_RUN
 
 ALIGN = "align-predict"
 T2, T5, T6, T7, T8 = (f"{ALIGN}/table{place}" for place in (2, 5, 6, 7, 8))
@@ -30,26 +30,6 @@ def without(items, **keys):
         return None if item in items and all(row.get(name) == value for name, value in keys.items()) else row
 
     return edit
-
-
-def only_english(item, row):
-    return row if item != T5 or row["target"] == "en" else None
-
-
-@pytest.mark.parametrize("name", ["sets-lower", "sets-upper"])
-def test_a_run_in_english_alone_says_nothing_of_other_languages(paper, name):
-    found = asked(name, paper, only_english)
-    assert found.verdict == UNCHECKED
-    assert found.detail == f"{T5} of this run has no other language than English for parsing"
-
-
-def test_a_run_with_no_other_french_domain_than_another_claims(paper):
-    def translation_alone(item, row):
-        french = item == T2 and row["target"] == "fr" and row["task"] == "parsing"
-        return None if french and not row["domain"].startswith("translation") else row
-
-    found = asked("domain-parse", paper, translation_alone)
-    assert found.verdict == UNCHECKED and "no other French domain for parsing than translation" in found.detail
 
 
 def test_sources_and_languages_are_those_of_all_tasks(paper):
@@ -95,16 +75,3 @@ def test_a_table_that_is_left_out_is_not_waited_for(paper, tmp_path):
 def test_settings_are_those_of_each_tasks_preset(paper, name, presets, measured):
     found = asked(name, set_to(paper, **presets))
     assert (found.verdict, found.measured) == (FAILS, measured)
-
-
-def test_settings_of_the_papers(paper):
-    told = {name: asked(name, paper) for name in ("warmup", "epochs-parsing", "epochs-pos-ner")}
-    assert {found.verdict for found in told.values()} == {HOLDS}
-    assert [found.measured for found in told.values()] == [
-        "warm-up over 10 % of the steps, then linear decay",
-        "best of 15 epochs",
-        "best of 6 epochs (POS and NER)",
-    ]
-    # What a preset repeats, or says of another task, changes nothing.
-    changed = set_to(paper, pos={"warmup": 0.1}, **{"adjust-nli": {"warmup": 0.5, "selection": "last"}})
-    assert {asked(name, changed).verdict for name in told} == {HOLDS}

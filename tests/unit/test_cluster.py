@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.runtime.cluster import RUNS, end_earlier_jobs, left_behind, unfinished, use_shims
+from crossalign.runtime.cluster import end_earlier_jobs, left_behind, unfinished
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.workarounds import RUNS, use_shims
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIMS = ROOT / "profiles" / "slurm" / "bin"
@@ -252,12 +253,7 @@ def test_jobs_of_a_killed_run_are_left_behind(queue, run_in, tmp_path):
     assert left_behind(tmp_path, ["4", "99"]) == ["3", "4", "6"]
 
 
-@pytest.mark.parametrize("locks", [0, 1, 2])
-def test_jobs_of_a_run_that_is_alive_stay_whatever_the_locks(queue, run_in, tmp_path, caplog, locks):
-    """With --nolock a run has no lock of its own, and one that ends removes those of the others."""
-    (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
-    for number in range(locks):
-        (tmp_path / ".snakemake" / "locks" / f"{number}.output.lock").touch()
+def test_jobs_of_a_run_that_is_alive_stay(queue, run_in, tmp_path, caplog):
     first, second = run_in("crossalign_1"), run_in("crossalign_2")
     queue((3, "rule_a", "crossalign_1", tmp_path), (4, "rule_b", "crossalign_2", tmp_path))
     assert left_behind(tmp_path, []) == []
@@ -285,7 +281,7 @@ def change(tmp_path, **fields):
 def test_where_nothing_is_sure_the_user_is_asked(queue, run_in, tmp_path, caplog, known):
     if known:
         kill(run_in("crossalign_1"))
-        change(tmp_path, host="login2")
+        change(tmp_path, place=["login2", "", ""])
     queue((3, "rule_a", "crossalign_1", tmp_path), (4, "rule_b", "crossalign_1", tmp_path))
     assert left_behind(tmp_path, []) == []
     assert "left alone: 3, 4" in caplog.text
@@ -297,7 +293,7 @@ def test_where_nothing_is_sure_the_user_is_asked(queue, run_in, tmp_path, caplog
 
 def test_a_number_that_another_process_has_now_is_not_the_run(queue, run_in, tmp_path):
     run_in("crossalign_1")
-    change(tmp_path, ticks="1")
+    change(tmp_path, born="another")
     queue((3, "rule_a", "crossalign_1", tmp_path))
     assert left_behind(tmp_path, ["3"]) == ["3"]
 

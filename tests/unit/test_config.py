@@ -6,7 +6,8 @@ import runpy
 
 import pytest
 
-from crossalign.catalog.config import check, load, merge
+from crossalign.catalog.config import check, load
+from crossalign.catalog.layers import bases, merge
 from crossalign.catalog.settings import json_schema
 from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import UserError
@@ -39,10 +40,6 @@ BAD = [
     ("pretrain.models.scale-post.attention_dropout", 1, ["attention_dropout: 1", "or null", "null: as dropout"]),
     ("pretrain.models.Big", {}, ["pretrain.models: 'Big' is not allowed as a key; expected mono-*, or a name of the"]),
     ("align-predict.lacking.sources", {"qa": ["en"]}, ["'qa' is not allowed as a key; expected 'parsing', 'pos' or"]),
-    # Keys of earlier versions.
-    ("own_models", {}, ["own_models: this key has moved; write pretrain.models"]),
-    ("mlm.monolingual", {}, ["mlm.monolingual: this key has moved", "pretrain.models.mono-*"]),
-    ("align-predict.beside", [], ["write align-predict.extra_targets"]),
     # What the keys alone do not show.
     ("items", ["align-predict/table9"], ["items[0]: unknown item 'align-predict/table9'", "did you mean"]),
     ("skip", {"talk/figure9": "why"}, ["skip: unknown item 'talk/figure9'"]),
@@ -58,7 +55,7 @@ BAD = [
     ("adjust.pool", 1000, ["adjust.pool", "250000"]),
     ("adjust.sizes.lang", "fr", ["adjust.sizes.lang", "'fr'"]),
     ("talk.folded", ["en_ewt"], ["talk.folded", "'en_ewt'"]),
-    ("talk.profile_languages", ["sd"], ["talk.treebanks", "'sd'"]),
+    ("talk.treebanks", {"wo": "wo_wtb"}, ["talk.treebanks", "'gsw'"]),
     ("finetune.pos.epochs", DELETE, ["finetune.pos: 'epochs' is given neither here nor in finetune.defaults"]),
     ("finetune.adjust-nli.patience", 3, ["finetune.adjust-nli.patience", "selection: best"]),
     ("finetune.chess", {"batch": 1}, ["finetune: unknown key 'chess'", "a name is a task (parsing, pos"]),
@@ -68,7 +65,7 @@ BAD = [
     ("align-predict.languages", ["en\n"], ["align-predict.languages[0]: 'en\\n' has a line break"]),
     ("align-predict.treebanks", {"en\n": "en_ewt"}, ["has a line break"]),
     ("downloads.folder", "a\0b", ["has a line break or another control character"]),
-    ("aligner.path", "x\x1b[2J", ["control character"]),
+    ("downloads.folder", "x\x1b[2J", ["control character"]),
     ("downloads.folder", "down{loads}", ["downloads.folder: 'down{loads}'", "a path without braces"]),
     ("downloads.lock", "--offline", ["does not begin with - or ~"]),
     ("models", "~/models", ["models: '~/models' is not allowed", "does not begin with - or ~"]),
@@ -105,8 +102,8 @@ def test_bad_configs_are_refused(config, key, value, words):
 
 
 def test_all_errors_are_told_at_once(config):
-    with pytest.raises(UserError, match=r"(?s)seeds: \[\].*talk.scope: 'none'"):
-        check(changed(changed(config, "seeds", []), "talk.scope", "none"))
+    with pytest.raises(UserError, match=r"(?s)seeds: \[\].*talk.ner: 'none'"):
+        check(changed(changed(config, "seeds", []), "talk.ner", "none"))
 
 
 @pytest.mark.parametrize("name", ["config.demo.yaml", "config.small.yaml"])
@@ -114,11 +111,57 @@ def test_the_other_configs_are_good_merged_over_it(config, root, name):
     assert load([root / name])["run"] != config["run"]
 
 
+def test_a_config_is_laid_over_what_it_extends(root, tmp_path):
+    files = {"mine": "extends: base.yaml\nseeds: [7]\n", "base": "extends: demo\nanc: {sentences: 5}\nseeds: [8]\n"}
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    mine, demo = tmp_path / "mine.yaml", load([root / "config.demo.yaml"])
+    assert load([mine]) == demo | {"seeds": [7], "anc": demo["anc"] | {"sentences": 5}}
+    assert bases([root / "config.demo.yaml", mine]) == [tmp_path / "base.yaml"]
+    assert load([mine, root / "config.demo.yaml"])["seeds"] == demo["seeds"]  # as with Snakemake the last one counts
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("domo", "a.yaml: extends 'domo', which is no file beside it and none of paper, demo"),
+        ("b.yaml", "b.yaml: 'extends' leads in a circle: a.yaml -> b.yaml -> a.yaml"),
+    ],
+)
+def test_what_cannot_be_extended_is_told(tmp_path, told, words):
+    (tmp_path / "a.yaml").write_text(f"extends: {told}\n")
+    (tmp_path / "b.yaml").write_text("extends: a.yaml\n")
+    with pytest.raises(UserError) as error:
+        load([tmp_path / "a.yaml"])
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
 def test_other_values_that_are_good(config):
     merged = copy.deepcopy(config)
     merge(merged, {"finetune": {"anc-qa": {"batch": 8, "learning_rate": 1, "epochs": 1, "clip": 0}}})
-    merge(merged, {"align-predict": {"search_per_init": {"batch": [8]}}, "aligner": {"path": "é $x;"}})
+    merge(merged, {"align-predict": {"search_per_init": {"batch": [8]}}, "downloads": {"mirror": "file:///é $x;"}})
     check(merged)
+
+
+@pytest.mark.parametrize(
+    ("family", "task", "languages", "taken"),
+    [
+        ("ewt", "pos", {"wo": "wol", "en": "eng"}, "en_ewt"),
+        ("mix", "nli", ["wo", "en"], "mix_en"),
+        ("conll2003", "ner", ["de"], "conll2003_de"),
+        ("pud", "pos", ["wo"], ""),
+        ("pud", "ner", ["de"], ""),
+    ],
+)
+def test_no_labelled_set_takes_the_place_of_another(config, family, task, languages, taken):
+    entry = {"hub": "own/set", "revision": "1" * 40, "splits": {"test": "{lang}/test*"}, "task": task}
+    config = config | {"datasets": {family: entry | {"languages": languages}}}
+    if not taken:
+        check(config)
+        return
+    with pytest.raises(UserError) as error:
+        check(config)
+    assert f"datasets.{family}: this is the name of a set that the workflow has already ({taken})" in str(error.value)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ PAGES = sorted(
     }
 )
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
-FOLDERS = r"(?:scripts|rules|docs|resources|tests|profiles|envs|benchmarks|\.ci)"
+FOLDERS = r"(?:scripts|demo_world|rules|docs|resources|tests|profiles|envs|benchmarks|\.ci)"
 # Made by a run.
 MADE = ("resources/downloads",)
 

@@ -12,9 +12,8 @@ from library_models import SHAPE, library_model
 from tokenizers import processors
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
-from crossalign.embedding import placement, sentences, states
+from crossalign.embedding import sentences
 from crossalign.embedding.model import load_model
-from crossalign.embedding.placement import Placement
 from crossalign.embedding.sentences import Options, embed_files
 from crossalign.engine import weights
 from crossalign.engine.folders import load_weights, save_encoder
@@ -115,19 +114,6 @@ def test_embeddings_equal_one_sentence_at_a_time(made, special_tokens, last_laye
         assert lengths.dtype == np.int32 and lengths.tolist() == expected
 
 
-def test_spilled_layers_compute_the_same(made, tmp_path):
-    _, folder, _ = made
-    model = load_model(folder, CPU)
-    rng = np.random.default_rng(1)
-    examples = [rng.integers(5, 90, length).tolist() for length in (9, 3, 3, 17)]
-    spans = np.array([(1, 8), (0, 3), (2, 3), (5, 6)])
-    store = states.make_store(model, examples)
-    whole = states.embed(states.States(model), store, spans)
-    model.placement = Placement(CPU, (CPU,) * 3, frozenset({1, 2}))
-    assert torch.equal(whole, states.embed(states.States(model), store, spans))
-    assert torch.equal(whole[2:3], states.embed(states.States(model), store, spans, layer=2))
-
-
 def test_large_tensors_are_read_in_pieces(made, monkeypatch):
     _, folder, _ = made
     shards = weights.Shards(folder)
@@ -173,19 +159,6 @@ def test_tuned_model_is_laid_over_its_base(folder, tmp_path):
     save_encoder(tmp_path / "other", fresh_encoder(encoder.config, 5), bert_tokenizer())
     with pytest.raises(UserError, match=r"was tuned from 'model'.*holds other weights"):
         load_model(tmp_path / "other", CPU, tuned=tmp_path / "tuned")
-
-
-def test_a_model_that_does_not_fit_says_so_before_it_is_read(folder, monkeypatch):
-    monkeypatch.setattr(placement, "host_memory", lambda: 3_000_000)
-    monkeypatch.setattr(weights.Shards, "read", lambda *_: pytest.fail("nothing is to be read"))
-    with pytest.raises(UserError) as caught:
-        load_model(folder, CPU, budget=1_000_000)
-    message = str(caught.value)
-    needed = sum(value.numel() for value in library_model("bert").parameters())
-    assert message.startswith(f"{folder} does not fit: its weights need 0.0 GB (")
-    # The library's model has a pooler, of which no embedding needs anything.
-    assert f"({4 * (needed - 16 * 16 - 16)} bytes)" in message
-    assert "available: host memory 0.0 GB (3000000 bytes)" in message and "a smaller --token-budget" in message
 
 
 def test_empty_lines(folder, tmp_path, caplog):

@@ -7,13 +7,12 @@ import pytest
 import torch
 from family_models import CAUSAL, FAMILIES, write_family
 
-from crossalign.embedding import placement as places
-from crossalign.embedding import states
-from crossalign.embedding.model import load_model
-from crossalign.embedding.placement import Placement, spread, weight_sizes, working_bytes
+from crossalign.embedding import model as loading
+from crossalign.embedding.model import load_model, too_large
 from crossalign.embedding.sentences import Options, embed_files
 from crossalign.embedding.words import WordPair, embed_pairs
 from crossalign.engine.folders import load_empty, load_weights
+from crossalign.engine.library import find_layers, spread_library_encoder
 from crossalign.engine.tokens import Frame, word_pieces
 from crossalign.runtime.errors import UserError
 
@@ -89,45 +88,51 @@ def test_words(folder, family, layer):
             np.testing.assert_allclose(related[row, side], wanted.mean(0), atol=1e-5, rtol=1e-5)
 
 
+def all_over(model):
+    """The first layer and what is outside the layers in memory, the other layers on disk."""
+    layers = set(find_layers(model))
+    places = {}
+
+    def visit(module, path):
+        for name, part in module.named_children():
+            if part in layers or layers.isdisjoint(part.modules()):
+                places[path + name] = "disk" if part in layers - {find_layers(model)[0]} else "cpu"
+            else:
+                visit(part, f"{path}{name}.")
+        places.update({path + name: "cpu" for name, _ in module.named_parameters(recurse=False)})
+        places.update({path + name: "cpu" for name, _ in module.named_buffers(recurse=False)})
+
+    visit(model, "")
+    return places
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_weights_in_host_memory_come_for_each_layer(folder, family, monkeypatch):
-    """The same vectors; afterwards every weight is at home again."""
-    model = load_model(folder(family), CPU, backend=LIBRARY)
-    store = states.make_store(model, [[3, 4, 5, 6, 7, 8, 9], [4, 5], [6, 7, 8]])
-    spans = np.array([(1, 6), (0, 2), (2, 3)])
-    whole = states.embed(states.States(model), store, spans)
-    assert torch.isfinite(whole).all()
-    home = {name: tensor.data_ptr() for name, tensor in model.encoder.named_parameters()}
-    moves, other = [], torch.device("cpu", 0)
-    fetch = places._Visit.enter
-
-    def enter(self, layer, args, kwargs):
-        result = fetch(self, layer, args, kwargs)
-        moves.append(all(tensor.data_ptr() not in home.values() for tensor in layer.parameters()))
-        return result
-
-    monkeypatch.setattr(places._Visit, "enter", enter)
-    # The same memory by another name: inputs and outputs of all layers move, as between GPUs.
-    spread(model.encoder, Placement(CPU, (other,) * 3, frozenset({0, 2})))
-    again = states.embed(states.States(model), store, spans)
+def test_a_model_in_several_places_gives_the_same(folder, family, tmp_path):
+    whole = load_weights(folder(family), backend=LIBRARY).eval()
+    places = {"device_map": all_over(whole.model), "offload_folder": tmp_path}
+    spread = spread_library_encoder(folder(family), torch.float32, **places).eval()
     # ALBERT's layers are one.
-    assert moves == ([True] * 3 if family == "albert" else [True, False, True])
-    assert torch.equal(whole, again)
-    assert {name: tensor.data_ptr() for name, tensor in model.encoder.named_parameters()} == home
+    assert any(each.is_meta for each in spread.layers.parameters()) == (family != "albert")
+    grid = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]]), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    with torch.no_grad():
+        assert all(map(torch.equal, whole(*grid, all_layers=True), spread(*grid, all_layers=True)))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_memory_is_known_from_config_json_alone(folder, family, monkeypatch):
-    empty = load_empty(folder(family), LIBRARY)
-    sizes = weight_sizes(empty, "fp32")
-    parameters = dict(load_weights(folder(family), backend=LIBRARY).named_parameters())
-    assert sizes.total == 4 * sum(parameter.numel() for parameter in parameters.values())
-    assert 2 * weight_sizes(empty, "bf16").total == sizes.total
-    assert all(size > 0 for size in (sizes.layers[:1] if family == "albert" else sizes.layers))
-    assert working_bytes(empty, "fp32", 2000) == 2 * working_bytes(empty, "fp32", 1000)
-    monkeypatch.setattr(places, "host_memory", lambda: 1_000_000)
-    with pytest.raises(UserError, match=rf"does not fit: its weights need 0\.0 GB \({sizes.total} bytes\)"):
-        load_model(folder(family), CPU, budget=1_000_000, backend=LIBRARY)
+def test_what_is_larger_than_the_gpu_is_the_librarys(folder, monkeypatch):
+    """Also where our own encoder knows the shape. A GPU is asked for its memory before a weight is read."""
+    empty = load_empty(folder("bert"))
+    # A number has two bytes in bf16, four in fp32; more tokens take more.
+    sizes = {"bf16": 260_000, "fp32": 420_000}
+    for precision, size in sizes.items():
+        assert too_large(empty, precision, 50, size // 2) and not too_large(empty, precision, 50, 2 * size)
+        assert too_large(empty, precision, 1000, 2 * size)
+    spread = []
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 10_000))
+    monkeypatch.setattr(loading, "choose_precision", lambda *_: "bf16")
+    monkeypatch.setattr(loading, "rooms", lambda *_: {"cpu": 10**9})
+    monkeypatch.setattr(loading, "spread_library_encoder", lambda *told, **more: spread.append((*told, more)) or empty)
+    assert load_model(folder("bert"), torch.device("cuda")).encoder is empty
+    assert spread == [(folder("bert"), torch.bfloat16, {"max_memory": {"cpu": 10**9}})]
 
 
 def test_a_decoder_has_no_token_for_the_sentence(folder, tmp_path):

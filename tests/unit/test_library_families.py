@@ -144,7 +144,7 @@ def test_a_row_gives_what_a_grid_gives(folder, family):
     assert halved.packs == encoder.packs
     encoder.eval()
     ids, positions, layout = batch_of(encoder)
-    grid = encoder.visit(ids, None, layout)[:-FILLING]
+    grid = encoder.packed(ids, positions, None, layout, all_layers=True)[-1][:-FILLING]
     row = encoder.packed(ids, positions, None, layout)[:-FILLING]
     torch.testing.assert_close(row, grid, atol=1e-5, rtol=1e-5)
     weight = torch.randn(row.shape, generator=torch.manual_seed(2))
@@ -155,7 +155,7 @@ def test_a_row_gives_what_a_grid_gives(folder, family):
 def test_a_model_that_ignores_where_sequences_begin_gets_a_grid(folder):
     encoder = load_weights(folder("llama"), backend="library").eval()
     ids, positions, layout = batch_of(encoder)
-    grid = encoder.visit(ids, None, layout)[:-FILLING]
+    grid = encoder.packed(ids, positions, None, layout, all_layers=True)[-1][:-FILLING]
     forward = encoder.model.forward
 
     def forgetful(input_ids=None, position_ids=None, inputs_embeds=None, **others):
@@ -384,7 +384,7 @@ def test_no_family_looks_at_numbers_within_a_step(folder, family):
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
         fake = {name: mode.from_tensor(getattr(layout, name)) for name in ("lengths", "cells", "rows")}
         ids = mode.from_tensor(torch.zeros(30, dtype=torch.long))
-        states = [encoder.visit(ids, None, Layout(4, 64, **fake))]
+        states = [encoder.packed(ids, ids, None, Layout(4, 64, **fake))]
         if packs:
             states.append(encoder._row(ids, input_ids=ids))
     assert {state.shape for state in states} == {(30, 32)}
@@ -415,23 +415,6 @@ def test_families_that_are_refused(tmp_path, name, settings, message):
     """RANDOM-INIT of the first row alone would draw attention and leave the rest of a layer as it was."""
     with pytest.raises(UserError, match=message):
         load_weights(other_family(tmp_path, name, settings), backend="library")
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        (
-            "SqueezeBert",
-            SIZES | HEADS | {"embedding_size": 32} | {f"{group}_groups": 1 for group in GROUPS},
-            "'squeezebert' cannot be looked into: their states of 3 layers are seen 0 times",
-        ),
-        ("XLNet", {"d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 48, "vocab_size": 64}, "'xlnet' cannot be"),
-    ],
-)
-def test_families_whose_layers_cannot_be_seen_give_no_vectors(tmp_path, name, settings, message):
-    encoder = load_weights(other_family(tmp_path, name, settings), backend="library").eval()
-    with pytest.raises(UserError, match=message):
-        packed(encoder, sentences(64))
 
 
 @pytest.mark.parametrize("name", ["FNet", "CodeGen"])

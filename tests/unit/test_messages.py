@@ -12,7 +12,6 @@ import threading
 import pytest
 import torch
 from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_records
-from tests.workflow import snakemake
 
 from crossalign.data.lines import Source
 from crossalign.embedding.model import load_model
@@ -92,7 +91,7 @@ def test_a_gpu_that_another_program_has_filled(root, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Shards, "read", read)
-    with pytest.raises(UserError, match="mbert: no memory left on cpu for its weights, although .* seemed to fit"):
+    with pytest.raises(UserError, match="mbert: no memory left on cpu for its weights"):
         load_model(root / "resources/demo/models/mbert", torch.device("cpu"))
 
 
@@ -140,26 +139,6 @@ def test_a_capture_that_breaks_off_tells_its_cause(monkeypatch, cause):
     monkeypatch.setattr(engine, "_work", work)
     with pytest.raises(type(cause)):
         engine._record((0, None, True, True), torch.zeros(1))
-
-
-@pytest.mark.slow
-def test_what_snakemake_says_of_a_target_and_of_an_input_that_are_not_there(root, tmp_path):
-    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "results/paper/tables/no/such.csv")
-    assert done.returncode == 1
-    assert "No rule to produce results/paper/tables/no/such.csv" in done.stdout + done.stderr
-    config = {"models": str(tmp_path / "empty"), "items": ["anc/figure3"]}
-    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "all", config=config)
-    assert done.returncode == 1
-    assert "Missing input files for rule" in done.stdout + done.stderr
-    assert "empty/mbert/model.safetensors" in done.stdout + done.stderr
-
-
-@pytest.mark.slow
-def test_what_snakemake_says_of_a_file_that_does_not_appear(tmp_path):
-    (tmp_path / "Snakefile").write_text('rule late:\n    output: "late"\n    shell: "true"\n', encoding="utf-8")
-    done = snakemake(tmp_path, tmp_path, "--cores", "1", "--latency-wait", "0")
-    assert done.returncode == 1
-    assert "Missing files after 0 seconds. This might be due to filesystem latency." in done.stdout + done.stderr
 
 
 def test_a_python_that_is_too_old(root, tmp_path):

@@ -153,24 +153,6 @@ def test_code_data_and_packages_arrive_and_the_machines_own_packages_come_first(
     assert not (to / ".parts").exists()
 
 
-def test_parts_may_come_one_at_a_time_and_what_is_missing_is_named(world, packed, tmp_path):
-    to, arrived = tmp_path / "to", tmp_path / "arrived"
-    names = sorted(part.name for part in packed.glob("part-*"))
-    for number, name in enumerate(names):
-        shutil.rmtree(arrived, ignore_errors=True)
-        arrived.mkdir()
-        for file in ("unpack.sh", "SHA256SUMS", name):
-            shutil.copy(packed / file, arrived)
-        done = unpack(world, arrived, to)
-        if number + 1 < len(names):
-            assert done.returncode == 1 and done.stderr.rstrip().endswith(
-                "missing are: " + " ".join(names[number + 1 :])
-            )
-            assert not (to / "tools").exists()
-    assert done.returncode == 0, done.stderr
-    assert (to / "tools/pack_run.py").exists()
-
-
 def test_a_damaged_part_is_refused_by_name_and_may_be_copied_again(world, packed, tmp_path):
     damaged, to = tmp_path / "damaged", tmp_path / "to"
     shutil.copytree(packed, damaged)
@@ -184,46 +166,9 @@ def test_a_damaged_part_is_refused_by_name_and_may_be_copied_again(world, packed
     assert unpack(world, damaged, to).returncode == 0
 
 
-def test_what_has_no_wheel_for_the_machine_is_named_on_both(world, tmp_path):
-    project = tmp_path / "project"
-    shutil.copytree(world.project, project)
-    (project / "requirements.txt").write_text("compiled==1.0\ntrunk==1.0\n")
-    other = SimpleNamespace(**vars(world) | {"project": project})
-    done = pack(other, tmp_path / "out", "--have", "Leaf")
-    assert done.returncode == 0, done.stderr
-    assert "note: compiled 1.0 has no wheel for that machine" in done.stdout
-    assert "what is not committed is not packed" in done.stdout and "requirements.txt" in done.stdout
-    told = unpack(world, tmp_path / "out", tmp_path / "to")
-    assert told.returncode == 1
-    assert "compiled: ModuleNotFoundError" in told.stderr and "trunk:" not in told.stderr
-    found = {entry.name for entry in (tmp_path / "to/.venv/packages").iterdir() if "." not in entry.name}
-    assert found == {"trunk", "shade"}, "leaf is there already, and only leaf needs twig"
-
-
 def test_another_python_is_refused_before_anything_is_written(world, tmp_path):
     done = pack(world, tmp_path / "out", "--python", "3.99", "--have", "trunk", "seed")
     assert done.returncode == 0, done.stderr
     told = unpack(world, tmp_path / "out", tmp_path / "to")
     assert told.returncode == 1 and "packed for Python 3.99" in told.stderr and "PYTHON=python3.99" in told.stderr
     assert not (tmp_path / "to").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--paths", "results/nothing"], "--paths results/nothing: there is no such file"),
-        (["--paths", "../outside.txt"], "--paths ../outside.txt: there is no such file or folder in the project"),
-        (["--python", "312"], "versions look like 3.12"),
-    ],
-)
-def test_options_that_cannot_be_are_told(world, tmp_path, words, message):
-    done = pack(world, tmp_path / "out", *words)
-    assert done.returncode == 1 and message in done.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_of_others_is_left_alone(world, tmp_path):
-    (tmp_path / "part-001").write_text("mine")
-    done = pack(world, tmp_path)
-    assert done.returncode == 1 and "did not write" in done.stderr
-    assert (tmp_path / "part-001").read_text() == "mine"

@@ -3,27 +3,23 @@
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import torch
-from tests.engine_toys import CONFIG
-from tests.pretrain_toys import make_text, make_texts, make_tokenizer, same, settings, start, values
+from tests.pretrain_toys import SHAPE, make_text, make_texts, make_tokenizer, same, settings, start, values
 
-from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saving
+from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saver, Saving
 from crossalign.engine.corpus import FILLER, encode_texts
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import load_encoder, load_head, load_weights
 from crossalign.engine.hyperparameters import Settings
-from crossalign.engine.lm_heads import MaskedHead, _Gradients, masked_loss, word_loss
+from crossalign.engine.lm_heads import masked_loss
 from crossalign.engine.parts import run_encoder
-from crossalign.engine.pretrain import Pretraining
+from crossalign.engine.pretrain import DevLoss, Pretraining
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
-from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 
@@ -58,7 +54,7 @@ def test_the_loss_falls(folder, texts, tmp_path, norm):
     report = run(folder, texts, tmp_path / "m", start(folder, norm), **fast)
     losses = [loss for _, loss in report["loss"]]
     assert np.mean(losses[-20:]) < report["unigram_entropy"] - 0.2 < losses[0]
-    assert report["tokens_seen"] == 300 * 8 * 16 and report["tokens_per_second"] > 0
+    assert report["tokens_seen"] == 300 * 8 * 16
     written = json.loads((tmp_path / "m/training.json").read_text())
     assert written["loss"] == report["loss"]
     assert written["sha256"] == hashlib.sha256((tmp_path / "m/model.safetensors").read_bytes()).hexdigest()
@@ -82,28 +78,6 @@ def test_the_seed_decides_and_looking_at_dev_texts_does_not(folder, texts, dev, 
         assert not torch.equal(after[0], table[0]) and torch.equal(after[1], after[0]) != bool(second)
         # Weight decay alone moves it.
         assert not second or torch.allclose(after[1], table[1] + 1, atol=1e-3)
-
-
-def test_going_on_after_an_interruption_gives_the_same_bits(folder, texts, tmp_path, monkeypatch):
-    """Stopped after every second step, with dropout, against a run in one go."""
-    run(folder, texts, tmp_path / "whole")
-    plain, count = Engine.step, [0]
-
-    def step(self, *members):
-        plain(self, *members)
-        count[0] += 1
-        if count[0] % 2 == 0:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.01)
-
-    monkeypatch.setattr(Engine, "step", step)
-    places = {"checkpoints": tmp_path / "checkpoints", "code_hash": "r"}
-    for _ in range(2):
-        with pytest.raises(InterruptedTraining):
-            run(folder, texts, tmp_path / "parts", places=places)
-    assert run(folder, texts, tmp_path / "parts", places=places)["resumed"] == 2
-    assert same(tmp_path / "whole", tmp_path / "parts")
-    assert not (tmp_path / "checkpoints/checkpoint.safetensors").exists()
 
 
 def test_a_checkpoint_of_other_code_is_not_used(folder, texts, tmp_path, caplog, monkeypatch):
@@ -160,27 +134,13 @@ def test_line_by_line_the_loss_is_the_librarys(folder, texts, tmp_path):
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_line_by_line_an_epoch_is_every_line_once(folder, texts, dev, tmp_path, monkeypatch):
+def test_line_by_line_an_epoch_is_every_line_once(folder, texts, dev, tmp_path):
     how = {"line_by_line": True, "selection": "best", "batch": 8, "steps": 1}
-    places = {"epochs": 2, "dev": dev, "checkpoints": tmp_path / "c", "saving": Saving(steps=40)}
+    places = {"epochs": 2, "dev": dev}
     report = run(folder, texts, tmp_path / "whole", places=places, **how)
     assert report["settings"]["steps"] == 2 * (300 + 200) / 8
     assert report["tokens_seen"] < report["settings"]["steps"] * 8 * 16
-    assert report["dev_shuffled"] > 0 and {"aa", "zz"} == report["dev"][-1]["texts"].keys()
-    plain, count = Engine.step, [0]
-
-    def step(self, *members):
-        plain(self, *members)
-        count[0] += 1
-        if count[0] == 60:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.01)
-
-    monkeypatch.setattr(Engine, "step", step)
-    with pytest.raises(InterruptedTraining):
-        run(folder, texts, tmp_path / "parts", places=places, **how)
-    assert run(folder, texts, tmp_path / "parts", places=places, **how)["resumed"] == 1
-    assert same(tmp_path / "whole", tmp_path / "parts")
+    assert {"aa", "zz"} == report["dev"][-1]["texts"].keys()
 
 
 def test_going_on_from_a_model_keeps_its_head_and_shape(folder, texts, tmp_path):
@@ -202,28 +162,6 @@ def test_bf16_folders_are_half_as_large_and_load(folder, texts, tmp_path):
     assert half < 0.6 * full
     for name, value in values(tmp_path / "bf16").items():
         torch.testing.assert_close(value, values(tmp_path / "fp32")[name], atol=1e-2, rtol=1e-2)
-
-
-def test_loss_counts_only_the_hidden_places():
-    generator = torch.Generator().manual_seed(1)
-    head = MaskedHead(CONFIG)
-    states = torch.randn(2, 5, 16, generator=generator)
-    words = torch.randn(60, 16, generator=generator)
-    places, truth = torch.tensor([[1, 3], [4, 0]]), torch.tensor([[7, 8], [9, -100]])
-    scores = [head(states[row, place][None], words) for row, place in ((0, 1), (0, 3), (1, 4))]
-    expected = torch.nn.functional.cross_entropy(torch.cat(scores), torch.tensor([7, 8, 9]))
-    torch.testing.assert_close(masked_loss(head, states, words, places, truth), expected)
-    assert masked_loss(head, states, words, places, torch.full((2, 2), -100)) == 0
-
-
-def test_a_dev_loss_computes_no_gradients(monkeypatch):
-    """Of a large table they would take more time and memory than the loss."""
-    added = []
-    monkeypatch.setattr(_Gradients, "add", lambda *parts: added.append(parts))
-    words, bias = torch.nn.Parameter(torch.randn(60, 16)), torch.nn.Parameter(torch.zeros(60))
-    with torch.no_grad():
-        word_loss(torch.randn(5, 16), words, bias, torch.arange(5))
-    assert not added and words.requires_grad
 
 
 @pytest.mark.parametrize("norm", ["post", "pre", "normformer"])
@@ -254,23 +192,6 @@ def test_positions_may_begin_as_waves(folder, texts):
 # ---- dev texts ------------------------------------------------------------------------------------------------------
 
 
-def test_a_model_that_has_not_left_the_plateau_says_so(folder, texts, dev, tmp_path, caplog):
-    """It does as well on shuffled words: after a few steps it does, after many it does not."""
-    fast = {"batch": 16, "learning_rate": 1e-2, "warmup": 0.1, "dropout": 0.0, "epsilon": 1e-8, "dev_every": 100}
-    some, places = {"aa": texts["aa"]}, {"dev": {"aa": dev["aa"]}}
-    early = run(folder, some, tmp_path / "early", start(folder, "pre"), places, steps=40, **fast)
-    assert early["on_plateau"] and "still on the plateau" in caplog.text
-    assert abs(early["dev_shuffled"] - early["dev"][-1]["loss"]) < 0.1
-    caplog.clear()
-    late = run(folder, some, tmp_path / "late", start(folder, "pre"), places, steps=600, **fast)
-    assert late["dev_shuffled"] > late["dev"][-1]["loss"] + 0.5
-    assert late["on_plateau"] is False and "plateau" not in caplog.text
-    assert json.loads((tmp_path / "late/training.json").read_text())["on_plateau"] is False
-    # Without text to look at nothing is known.
-    unknown = run(folder, texts, tmp_path / "unknown", steps=2)
-    assert unknown["on_plateau"] is None and unknown["dev_shuffled"] is None
-
-
 def measured(model, texts, dev, folder):
     """Dev losses of a written model, by a run of another seed: the masks are the same."""
     begun = starting_point(model, None, "post", None, {}, 7)
@@ -294,15 +215,15 @@ def test_the_best_weights_are_kept_through_an_interruption(folder, texts, dev, t
     losses = [point["loss"] for point in report["dev"]]
     assert min(losses) < losses[-1]
     assert measured(tmp_path / "whole", some, dev, tmp_path)[0] == pytest.approx(min(losses), abs=2e-5)
-    plain, saved = Pretraining._maybe_save, []
+    plain, saved = Saver.due, []
 
     def stop(self):
         if self.progress.step in (5, 9) and self.progress.step not in saved:
             saved.append(self.progress.step)
-            self.saver.stop_requested = True
-        plain(self)
+            self.stop_requested = True
+        return plain(self)
 
-    monkeypatch.setattr(Pretraining, "_maybe_save", stop)
+    monkeypatch.setattr(Saver, "due", stop)
     places = {"dev": dev, "checkpoints": tmp_path / "c"}
     for _ in range(2):
         with pytest.raises(InterruptedTraining):
@@ -310,6 +231,21 @@ def test_the_best_weights_are_kept_through_an_interruption(folder, texts, dev, t
     resumed = run(folder, some, tmp_path / "parts", places=places, **rough)
     assert resumed["resumed"] == 2 and resumed["dev"] == report["dev"]
     assert same(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_a_dev_loss_that_is_no_number_is_not_the_best(folder, texts, dev, tmp_path, monkeypatch):
+    losses = iter([3.0, float("nan"), 2.0, float("nan")])
+    monkeypatch.setattr(DevLoss, "__call__", lambda self, engine, head: (next(losses), {}))
+    kept, plain = [], Pretraining._measure_dev
+
+    def noting(self):
+        before = self._best
+        plain(self)
+        kept.append(self._best is not before)
+
+    monkeypatch.setattr(Pretraining, "_measure_dev", noting)
+    run(folder, texts, tmp_path / "m", places={"dev": dev}, steps=3, dev_every=1, selection="best")
+    assert kept == [True, False, True, False]
 
 
 # ---- what is refused, and the program -------------------------------------------------------------------------------
@@ -326,13 +262,9 @@ def test_epochs_in_place_of_steps(folder, texts, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "--steps 0"),
-        ({"learning_rate": 0.0}, "--learning-rate 0.0: expected a number above 0"),
-        ({"dropout": 1.0}, "dropout 1.0"),
         ({"masking": 1.5}, "--masking 1.5: expected a number above 0 and below 1"),
         ({"block": 64}, "positions for 32 only"),
         ({"selection": "best"}, "--selection best chooses by the loss on dev texts"),
-        ({"selection": "first"}, "--selection first: expected one of last, best"),
     ],
 )
 def test_bad_settings(folder, texts, tmp_path, change, message):
@@ -341,30 +273,12 @@ def test_bad_settings(folder, texts, tmp_path, change, message):
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "as_dev", "message"),
-    [
-        ("abcd\n", True, "--dev text 'aa' has .* tokens, less than one block of 15"),
-        ("\n \n", False, r"text 'aa' has no sentences: .*new\.txt is empty"),
-        (None, False, "no text to train on"),
-    ],
-)
-def test_bad_texts(folder, texts, tmp_path, text, as_dev, message):
-    (tmp_path / "new.txt").write_text(text or "")
-    new = {} if text is None else {"aa": [tmp_path / "new.txt"]}
-    with pytest.raises(UserError, match=message):
-        run(folder, texts if as_dev else new, tmp_path / "m", places={"dev": new} if as_dev else {})
-
-
-def test_bad_starts(folder, texts, tmp_path):
+def test_bad_starts(folder):
     tokenizer = start(folder).tokenizer
-    (tmp_path / "t.json").write_text("{")
     for wrong, message in (
         (lambda: starting_point(None, None, "post", None, {}, 1), "needs --tokenizer"),
-        (lambda: new_config(tokenizer, "mid", None, {}), "norm 'mid' is not one of post, pre, normformer"),
         (lambda: new_config(tokenizer, "pre", "bert", {}), "family 'bert' has post-norm, not pre"),
         (lambda: new_config(tokenizer, "post", None, {"depth": 3}), "unknown setting of a model's shape: depth"),
-        (lambda: start(tmp_path, style="t"), "cannot be read as a tokenizer"),
         (lambda: start(folder, style="xglm", objective="clm", position_waves=0.1), "positions of a causal model"),
     ):
         with pytest.raises(UserError, match=message):
@@ -377,47 +291,26 @@ def test_a_tokenizer_of_another_model(folder, texts, tmp_path):
     mixed.encoder, mixed.head = small.encoder, small.head
     with pytest.raises(UserError, match="the tokenizer has 90 pieces, the model 60 embeddings; they do not belong"):
         run(folder, texts, tmp_path / "m", mixed)
-    run(folder, texts, tmp_path / "m", small, steps=2)
-    (tmp_path / "m/tokenizer.json").write_text((folder / "bert.json").read_text())
-    with pytest.raises(UserError, match="knows 90 pieces but the model has 60 embeddings"):
-        starting_point(tmp_path / "m", None, "post", None, {}, 1)
-
-
-def test_a_loss_that_breaks_is_told(folder, texts, tmp_path):
-    begun = start(folder)
-    with torch.no_grad():
-        begun.head.bias[3] = float("nan")
-    with pytest.raises(UserError, match="the loss is nan at step 1"):
-        run(folder, texts, tmp_path / "m", begun)
-    assert not (tmp_path / "m").exists()
 
 
 def test_the_program(folder, texts, tmp_path, root):
-    """The command line writes a folder; SIGTERM ends it with 75 and a checkpoint, and the next call goes on."""
+    """The model keeps the dropout that is given for later, not what it was pretrained with."""
     command = [
-        sys.executable, str(root / "scripts/pretrain.py"), "--tokenizer", str(folder / "bert.json"),
+        sys.executable, str(root / "scripts/pretrain.py"), "--tokenizer", str(folder / "xlm-roberta.json"),
         "--texts", *(f"{name}={paths[0]}" for name, paths in texts.items()), "--out", str(tmp_path / "m"),
-        "--hidden", "16", "--layers", "2", "--heads", "2", "--intermediate", "32", "--positions", "32",
-        "--steps", "400", "--batch", "4", "--block", "16", "--checkpoints", str(tmp_path / "c"), "--device", "cpu",
+        "--norm", "normformer", "--residual-scaling", "--device", "cpu", "--steps", "3", "--batch", "4",
+        "--block", "16",
+        *(word for name, value in SHAPE.items() for word in (f"--{name.replace('_', '-')}", str(value))),
+        "--dropout", "0.2", "--attention-dropout", "0.0", "--tuning-dropout", "0.3", "--epsilon", "1e-8",
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-    for line in process.stderr:
-        if line.startswith("step 20 "):
-            process.terminate()
-            break
-    rest = process.stderr.read()
-    assert process.wait() == 75 and "stopped by SIGTERM at step" in rest
-    assert (tmp_path / "c/checkpoint.safetensors").exists() and not (tmp_path / "m").exists()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "going on at step" in done.stderr
-    assert json.loads((tmp_path / "m/training.json").read_text())["resumed"] == 1
-    for flags, message in (
-        (("--objective", "clm"), "error: a model of type 'xglm' wants a tokenizer with"),
-        (("--epochs", "2"), "error: give either --steps or --epochs\n"),
-    ):
-        wrong = subprocess.run([*command, *flags], env=environment, capture_output=True, text=True)
-        assert wrong.returncode == 1 and wrong.stderr.startswith(message)
+    subprocess.run(command, env=environment, check=True)
+    config = load_weights(tmp_path / "m").config
+    assert config.residual_scaling and (config.hidden_dropout, config.attention_dropout) == (0.3, 0.3)
+    settings = json.loads((tmp_path / "m/training.json").read_text())["settings"]
+    assert (settings["epsilon"], settings["attention_dropout"]) == (1e-8, 0.0)
+    wrong = subprocess.run([*command, "--epochs", "2"], env=environment, capture_output=True, text=True)
+    assert wrong.returncode == 1 and wrong.stderr == "error: give either --steps or --epochs\n"
 
 
 def test_static_and_split_batches_train_alike(folder, texts, tmp_path):

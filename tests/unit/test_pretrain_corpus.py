@@ -54,13 +54,6 @@ def test_an_epoch_has_every_token_once_but_for_less_than_a_block(two):
         previous = seen
 
 
-def test_what_is_left_out_changes(two):
-    corpus = Corpus({"big": two["big"]}, 7, 0.7, 1)
-    blocks = 1000 // 7
-    left = [set(range(1000)) - set(corpus.blocks(np.arange(e * blocks, (e + 1) * blocks)).ravel()) for e in range(8)]
-    assert not set.intersection(*left)
-
-
 def test_texts_are_drawn_by_their_share_to_the_power(two):
     corpus = Corpus(two, 4, 0.7, 1)
     drawn, _ = corpus.drawn(np.arange(100_000))
@@ -191,13 +184,6 @@ def test_bad_texts(tmp_path):
         Corpus({}, 7, 0.7, 1)
 
 
-def test_going_back_gives_the_same(two):
-    corpus = Corpus(two, 4, 0.7, 1)
-    first = corpus.blocks(np.arange(50))
-    corpus.blocks(np.arange(200_000, 200_050))
-    assert np.array_equal(first, corpus.blocks(np.arange(50)))
-
-
 @pytest.fixture
 def lines(tmp_path):
     """300 lines of up to 20 letters, some of them longer than a block, and their tokenizer."""
@@ -207,9 +193,9 @@ def lines(tmp_path):
     return texts, tokenizer, encode_texts(texts, tokenizer, tmp_path / "tokens")
 
 
-def line_blocks(lines, block, batch, shuffled=False):
+def line_blocks(lines, block, batch):
     _, tokenizer, files = lines
-    corpus = corpus_maker(tokenizer, True)(files, block - 1, 1.0, 1, shuffled)
+    corpus = corpus_maker(tokenizer, True)(files, block - 1, 1.0, 1)
     special = {Specials.of(tokenizer).cls, Specials.of(tokenizer).sep, Specials.of(tokenizer).pad}
     cls, mask = Specials.of(tokenizer).cls, tokenizer.token_to_id("[MASK]")
     return MaskedBlocks(corpus, batch, 1, cls, mask, special, tokenizer.get_vocab_size())
@@ -272,13 +258,6 @@ def test_lines_of_a_batch_are_packed(lines):
         assert views["lengths"].tolist() == [*lengths[:count], *[0] * (shape.batch - count)]
         # Targets are looked up in the grid, so none may lie beyond its width.
         assert views["places"].max() < shape.length and np.array_equal(views["truth"][:count], truth[:count])
-
-
-def test_shuffled_lines_keep_their_words_and_ends(lines):
-    plain, shuffled = (line_blocks(lines, 128, 10, shuffled=way).corpus.blocks(np.arange(20)) for way in (False, True))
-    assert np.array_equal(np.sort(plain, axis=1), np.sort(shuffled, axis=1)) and not np.array_equal(plain, shuffled)
-    ends = Specials.of(lines[1]).sep
-    assert np.array_equal(plain == FILLER, shuffled == FILLER) and np.array_equal(plain == ends, shuffled == ends)
 
 
 def test_causal_lines_predict_the_next_word_only(lines):

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from crossalign.data.archive import PACKED
+from crossalign.data.archive import is_archive
 from crossalign.fetch.checksums import Expected, WrongContent, check, measure, parse_checksum, parse_sums
 from crossalign.fetch.lock import COLUMNS, Locked, read_lock, record
 from crossalign.fetch.register import Dataset, Model, read_datasets, read_models
@@ -77,21 +77,20 @@ def test_what_may_change_is_pinned(datasets: list[Dataset]) -> None:
 
 
 def test_running_text_is_pinned(datasets: list[Dataset]) -> None:
-    """Archives and files of running text are those of a commit, packages those of a version; the row says which."""
+    """Archives and files of running text are those of a commit; the row says which."""
     at = (
         r"https://(?:github.com/[\w.-]+/[\w.-]+/archive|raw.githubusercontent.com/[\w.-]+/[\w.-]+)/([0-9a-f]{40})[./].+"
     )
-    package = r"https://snapshot.debian.org/mr/binary/[\w.-]+/([^/]+)/binfiles"
     rows = [row for row in datasets if row.texts()]
-    assert len(rows) > 200
+    assert len(rows) > 100
     for row in rows:
         assert row.path.startswith("text/open/"), row.path
-        named = [re.fullmatch(f"{at}|{package}", text.url) for text in row.texts()]
+        named = [re.fullmatch(at, text.url) for text in row.texts()]
         assert all(named), row.path
-        assert row.version in (named[0][1], named[0][2]), row.path
+        assert row.version == named[0][1], row.path
         # Of an archive of many files some are named, of a single file none.
         for text in row.texts():
-            assert (text.files == ("*",)) != text.path.endswith(PACKED), row.path
+            assert (text.files == ("*",)) != is_archive(text.path), row.path
 
 
 def test_non_commercial_data_say_so(datasets: list[Dataset]) -> None:

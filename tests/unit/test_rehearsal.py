@@ -17,8 +17,8 @@ from crossalign.engine.hyperparameters import Settings
 from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.outlook import hardware_of, outlook, tells_of
-from crossalign.plan.rehearsal import Rehearsed, alone, cut_seconds, gpu_memory, note_disk, rehearsed
+from crossalign.plan.outlook import outlook, tells_of
+from crossalign.plan.rehearsal import alone, cut_seconds, note_disk, rehearsed
 from crossalign.plan.show import rehearsal, rehearsal_table
 from crossalign.runtime.errors import UserError
 
@@ -86,12 +86,9 @@ def results(tmp_path):
     benchmark = tmp_path / "benchmarks" / job.benchmark
     benchmark.parent.mkdir(parents=True)
     benchmark.write_text("s\tmax_rss\n20\t4000\n")
-    note = {"device": "NVIDIA H200", "rehearsal": {"steps_left": 5820, "step_seconds": 0.01}}
+    note = {"device": "NVIDIA H200", "gpu_memory": 9000, "rehearsal": {"steps_left": 5820, "step_seconds": 0.01}}
     (tmp_path / job.subject.path()).mkdir(parents=True)
     (tmp_path / job.subject.path() / "training.json").write_text(json.dumps(note))
-    (tmp_path / "gpus").mkdir()
-    (tmp_path / "gpus" / "finetune-ner-1024MB.json").write_text('{"memory": 9000.0, "busy": 0.4}')
-    (tmp_path / "gpus" / "finetune-pos-1024MB.json").write_text('{"memory": 7000.0, "busy": 0.4}')
     return tmp_path
 
 
@@ -209,21 +206,6 @@ def test_one_job_of_each_kind_is_asked_for_by_a_result_that_stays():
     assert len(chosen) < len(on_gpu) / 4
     # Seeds differ in nothing that takes time, so the first stands for all.
     assert all(one.jobs[name].subject.seed == 1 for name in chosen if hasattr(one.jobs[name].subject, "seed"))
-
-
-def test_memory_of_a_rule_without_records(results):
-    assert gpu_memory(results, "finetune_random") == 9000
-    assert gpu_memory(results, "embed_sentences") is None
-    assert gpu_memory(results, "adjust_model", [Rehearsed(1, 0, 10), Rehearsed(1, 0, 10, 300)]) == 300
-    assert rehearsed(results / "nothing", []) == {}
-
-
-@pytest.mark.parametrize(
-    ("devices", "hardware"),
-    [(["cpu"], "cpu"), (["NVIDIA H200"], "h200"), (["Tesla V100-SXM2-32GB"], "v100"), (["NVIDIA A100"], "h200")],
-)
-def test_hardware_of_a_device(devices, hardware):
-    assert hardware_of(devices) == hardware
 
 
 def test_only_a_rehearsal_of_full_size_on_such_hardware_counts_by_itself(results):

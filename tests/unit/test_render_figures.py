@@ -1,21 +1,18 @@
 """Every figure renders, can be read, and is the same every time."""
 
 import shutil
-from dataclasses import replace
 from statistics import stdev
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure as Canvas
 from tests.unit.figure_check import overlaps
-from tests.unit.made_results import load, make_results
+from tests.unit.made_results import load
 
 from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.papers import all_of, make
 from crossalign.papers.align_predict.correlation import correlations, spearman
-from crossalign.papers.align_predict.overview import changes, draw_changes
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common import colours
 from crossalign.papers.common.context import Context
@@ -77,13 +74,6 @@ def test_figures_of_finished_runs(item, made):
     for (curves, dotted), (before, none) in zip(lines(canvas), lines(plain), strict=True):
         assert curves == before and not none
         assert set(dotted) == (set(curves) if item in WITH_CONTROLS else set())
-
-
-@pytest.mark.parametrize("item", ["talk/figure2", "talk/figure3"])
-def test_the_full_studies(item, root, tmp_path):
-    config = load(root, items=[item], talk={"scope": "full"})
-    make_results(tmp_path, config)
-    assert overlaps(draw(check_asked(item, config, tmp_path))) == []
 
 
 @pytest.mark.parametrize("item", FIGURES)
@@ -171,36 +161,6 @@ def test_readings_of_the_paper_stand_beside_ours_but_not_in_the_demo(made, root)
     assert not any(row.get("printed") for row in make("anc/figure1", demo).tidy())
 
 
-def test_headings_say_what_readers_need_and_the_data_keep_their_names(made):
-    for item in ("align-predict/figure3", "talk/figure5"):
-        figure = make(item, made)
-        assert draw(figure).axes[0].get_title(loc="left") == "correlation of similarity with transfer (minus gap)"
-        assert {row["panel"] for row in figure.tidy()} == {"correlation of gap and similarity"}
-    figure = make("adjust/figure1", made)
-    names = ["original", "adjusted", "original, NLI", "adjusted, NLI", "continual, NLI"]
-    assert [axes.get_title(loc="left") for axes in draw(figure).axes] == [f"Hindi: {name}" for name in names]
-    assert list(dict.fromkeys(row["panel"] for row in figure.tidy())) == names
-
-
-def test_notes_stand_at_the_foot_and_are_broken_where_they_are_too_wide(made):
-    note = "Lines: mean over the language pairs. Bands: standard deviation over them."
-    for item in ("anc/figure5", "anc/figure6"):
-        assert [text.get_text() for text in draw(make(item, made)).texts] == [note]
-    figure = make("anc/figure5", made)
-    canvas = draw(replace(figure, panels=figure.panels[:1]))
-    assert " ".join(text.get_text() for text in reversed(canvas.texts)) == note and len(canvas.texts) == 2
-    assert overlaps(canvas) == []
-
-
-def test_the_main_finding_has_one_scale_for_all_tasks(root):
-    values = changes(root / "docs/notes/small-run/outcome/tables/align-predict/table1.csv")
-    canvas = draw_changes(values)
-    assert overlaps(canvas) == []
-    ((low, high),) = {axes.get_ylim() for axes in canvas.axes}
-    assert all(low < mean - spread and mean + spread < high for mean, spread, _ in values.values())
-    assert [text.get_text() for text in canvas.texts] == ["Bars: standard deviation over seeds."]
-
-
 def test_histograms_are_densities_on_common_bins(made):
     edges = set()
     for panel in make("adjust/figure1", made).panels:
@@ -218,14 +178,6 @@ def test_kinds_of_unseen_languages():
         assert {category(*map(Value, each)) for each in scores} == {expected}
 
 
-def test_the_check_finds_overlaps_and_cut_texts():
-    canvas = Canvas(figsize=(2, 2))
-    for x, y, text in ((0.5, 0.5, "one"), (0.52, 0.5, "other"), (0.95, 0.1, "leaves the picture")):
-        canvas.text(x, y, text)
-    cut, both = overlaps(canvas)
-    assert "'one' and 'other' overlap" in both and "'leaves the picture' is cut off" in cut
-
-
 def test_names_that_look_like_markup_stay_text(tmp_path):
     name = "<script>alert(1)</script> & $x_{$ _y_"
     series = Series(name, colours.TASKS["pos"], [Point(layer, Value(0.5, None, 1, 1)) for layer in range(3)])
@@ -240,18 +192,3 @@ def test_labels_are_spread(values):
     assert len(places) == len(values) and places == sorted(places)
     assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
     assert all(b - a >= 0.04 - 1e-9 for a, b in zip(places, places[1:], strict=False))
-
-
-def contrast(colour):
-    """WCAG contrast with white."""
-    levels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [level / 12.92 if level <= 0.04045 else ((level + 0.055) / 1.055) ** 2.4 for level in levels]
-    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
-
-
-def test_looks_are_distinct_and_visible():
-    for looks in (colours.TASKS, colours.LANGUAGES, colours.SYSTEMS, colours.SCRIPTS, colours.PAIRS):
-        signs = [(look.colour, str(look.dash)) for look in looks.values()]
-        assert len(set(signs)) == len(signs)
-    for looks in (colours.TASKS, colours.LANGUAGES):
-        assert all(contrast(look.colour) > 1.9 for look in looks.values())

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 
-import pandas as pd
 import pytest
 from tests.unit.made_results import load, make_results
 
@@ -42,22 +41,6 @@ def test_one_item(program, tmp_path):
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.svg", "t.csv", "t.html", "t.tex"]
     assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
-
-
-def test_the_tidy_files(program, results, tmp_path):
-    done = program("gather_results.py", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        f"{name}.{form}" for name in ("scores", "similarity") for form in ("csv", "parquet")
-    ]
-    scores = pd.read_parquet(tmp_path / "scores.parquet")
-    assert scores["address"].nunique() == len(list(results.rglob("scores.json")))
-    assert f"scores: {len(scores)} rows of {scores['address'].nunique()} models\n" in done.stdout
-    # Of a run that has not begun: all columns and no rows.
-    (tmp_path / "none").mkdir()
-    done = program("gather_results.py", config=results / "merged.json", folder=tmp_path / "none")
-    assert "scores: 0 rows" in done.stdout, done.stderr
-    assert list(pd.read_parquet(tmp_path / "none/scores.parquet")) == list(scores)
 
 
 def test_verdicts_of_all_items(program, results, tmp_path):

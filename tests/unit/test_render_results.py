@@ -132,15 +132,6 @@ def test_errors_of_a_curve_and_of_the_distance_to_its_peak(compared):
     assert [points[layer].sampling for layer in range(3)] == pytest.approx([(0.0025 / 2) ** 0.5, 0.01, 0.02])
 
 
-def test_one_seed_has_no_deviation_from_the_peak_and_a_hole_is_left_out_of_it(compared):
-    one, two = "en-ru,0,cka,none,0.2,,\nen-ru,1,cka,none,0.8,,\n", "en-ru,0,cka,none,nan,,\nen-ru,1,cka,none,0.6,,\n"
-    results, runs = compared(HEAD + one, HEAD + two)
-    assert [value.lead_std for value in results.curve(runs[:1], "pud", ["en-ru"], "cka").points.values()] == [None] * 2
-    points = results.curve(runs, "pud", ["en-ru"], "cka").points
-    assert (points[0].lead_std, points[1].lead_std) == (None, 0.0)
-    assert points[0].sampling is points[0].lead_sampling is None
-
-
 def test_a_curve_over_pairs_has_their_spread_and_the_lead_of_their_mean(compared):
     rows = "en-ru,0,anc,none,{},0.1,\nen-ru,1,anc,none,{},0.1,\nen-fr,0,anc,none,{},0.3,\nen-fr,1,anc,none,{},0.1,\n"
     results, runs = compared(HEAD + rows.format(0.2, 0.6, 0.4, 0.8), HEAD + rows.format(0.5, 0.6, 0.3, 0.8))

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.made_report import NASTY, NASTY_ATTRIBUTE, Elements, make_run
 
-from crossalign.catalog.remake import command_of
 from crossalign.papers.all_items import ITEMS as ALL_ITEMS
 from crossalign.papers.common.table_html import environment, render
-from crossalign.report.gather import content_of, gather, read_picture, read_table
-from crossalign.report.page import differences, page
+from crossalign.report.gather import content_of, gather, read_table
+from crossalign.report.page import page
 from crossalign.runtime.errors import UserError
 
 # A study has a page of its own.
@@ -81,14 +80,6 @@ def test_a_file_without_a_table_is_named(tmp_path, text):
         render("no.html")
 
 
-@pytest.mark.parametrize("content", ["", "<svg viewBox='no'></svg>", '<svg viewBox="0 0 10 10"><g>'])
-def test_half_a_picture_is_named(tmp_path, content):
-    path = tmp_path / "figure1.svg"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=r"figure1\.svg: not a whole SVG picture"):
-        read_picture(path)
-
-
 def test_a_picture_keeps_its_drawing_and_loses_what_readers_do_not_see(tmp_path):
     path = tmp_path / "javascript:alert(1).svg"
     drawing = '<path d="M 0 0\nL 1 1"/><text>a b</text>'
@@ -128,20 +119,6 @@ def test_what_was_made_from_some_of_its_runs_says_so(root, tmp_path):
     content = page(report)
     for words in (f"<b>{len(MADE) - 1}</b> of 48 made", "(in part)", "Made in part.", 'data-state="in part"'):
         assert words in content
-
-
-@pytest.mark.parametrize(
-    ("run", "item", "made", "options"),
-    [
-        ("paper", "tables/anc/table1.html", False, "gpu"),
-        ("mine", "tables/anc/table1.html", True, "gpu --configfile results/mine/config.json --force"),
-        # Its config names the mirror.
-        ("small", "figures/adjust/figure1.svg", False, "small --configfile results/small/config.json"),
-    ],
-)
-def test_commands_of_other_runs(run, item, made, options):
-    name = item.partition("/")[2].partition(".")[0]
-    assert command_of(name, {"run": run}, made) == f"snakemake --profile profiles/{options} results/{run}/{item}"
 
 
 def test_the_page_needs_nothing_from_outside_and_holds_nothing_harmful(content, partial):
@@ -206,34 +183,5 @@ def test_the_coverage_stands_below_the_unseen_languages_the_worst_first(root, tm
         assert shown in text
     assert page(report).count(f"{title}</h5>") == 1
     (results / "coverage.csv").unlink()
-    early = page(gather(config, results, results / "report" / "index.html"), going=True)
+    early = page(gather(config, results, results / "report" / "index.html"))
     assert "the vocabulary of mBERT" not in early
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("language,words\nug,3\n", "coverage.csv: the columns unknown, pieces, letters, lacking, which are missing"),
-        (
-            "language,words,pieces,unknown,letters,lacking,which\nug,3,,5,1,0,\n",
-            "coverage.csv, line 2: '' is no number",
-        ),
-    ],
-)
-def test_a_broken_coverage_is_named(root, tmp_path, text, message):
-    config = make_run(tmp_path, root, [])
-    results = tmp_path / "results" / "demo"
-    (results / "coverage.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=re.escape(message)):
-        gather(config, results, results / "report" / "index.html")
-
-
-def test_what_differs_from_the_papers_is_shown_by_section(tmp_path):
-    path = tmp_path / "differences.md"
-    assert differences(path) == []
-    lines = ["# Title", "Words.", "## `anc` & more", "| there | here |", "|---|:--|"]
-    lines += ["| a <b> | `x\\|y` [docs](data.md) |", "", "## Empty", "No table."]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    (section,) = differences(path)
-    assert section["title"] == ["", "anc", " & more"]
-    assert section["rows"] == [[["a <b>"], ["", "x|y", " docs"]]]

@@ -1,9 +1,6 @@
 """NormFormer's residual scaling: arithmetic, gradient, folders with and without it, and the way from a config."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,11 +10,11 @@ from tests.pretrain_toys import SHAPE, make_text, make_tokenizer
 from torch.nn import functional
 
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.folders import load_head, load_weights, save_encoder
+from crossalign.engine.folders import load_weights, save_encoder
 from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.layout import Layout
 from crossalign.engine.pretrain import Pretraining, PretrainSettings
-from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
+from crossalign.engine.pretrain_job import new_config, starting_point
 from crossalign.engine.shape import EncoderConfig
 from crossalign.runtime.errors import UserError
 
@@ -75,20 +72,6 @@ def test_folders(tmp_path):
         EncoderConfig(vocab_size=9, norm="pre", residual_scaling=True)
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_a_config_json_that_does_not_tell(tmp_path, scaled):
-    """Old folders have no scales; scales that nobody would read are refused."""
-    encoder = toy_encoder(**{**SCALED, "residual_scaling": scaled})
-    save_encoder(tmp_path, encoder)
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "residual_scaling"}))
-    if scaled:
-        with pytest.raises(UserError, match="do not fit config.json: nothing uses encoder.layer.0.output.residual_sc"):
-            load_weights(tmp_path)
-    else:
-        assert load_weights(tmp_path).config == encoder.config
-
-
 def fine_tuned(folder, static):
     save_encoder(folder, scaled_encoder())
     settings = Settings(learning_rate=1e-3, batch=8, epochs=2, selection="last", seed=1)
@@ -116,23 +99,6 @@ def place(tmp_path_factory):
     return folder, texts
 
 
-def test_pretraining_with_it(place, tmp_path):
-    start = starting_point(None, place[0] / "tokenizer.json", "normformer", None, SHAPE | {"residual_scaling": True}, 1)
-    settings = PretrainSettings(steps=20, batch=4, block=16, learning_rate=1e-2, epsilon=1e-8)
-    report = pretrain(start, Job(place[1], settings, tmp_path / "m", store="bf16"), CPU)
-    assert report["settings"]["epsilon"] == 1e-8
-    encoder = load_weights(tmp_path / "m")
-    assert encoder.config.residual_scaling and load_head(tmp_path / "m", encoder.config) is not None
-    # Vectors are written in full precision, and have been trained.
-    assert torch.equal(encoder.layers[1].residual_scale, start.encoder.layers[1].residual_scale)
-    assert (encoder.layers[1].residual_scale - 1).abs().max() > 1e-3
-    with pytest.raises(UserError, match="--init keeps the shape"):
-        starting_point(tmp_path / "m", None, "normformer", None, {"residual_scaling": True}, 1)
-    for norm in ("post", "pre"):
-        with pytest.raises(UserError, match=f"residual scaling is a part of NormFormer; this model has {norm}-norm"):
-            new_config(start.tokenizer, norm, None, {"residual_scaling": True})
-
-
 @pytest.mark.parametrize(
     ("given", "hidden", "attention"),
     [
@@ -157,19 +123,3 @@ def test_dropout_of_attention_is_apart(place, given, hidden, attention):
         PretrainSettings(steps=1, attention_dropout=1.0)
     with pytest.raises(UserError, match="--epsilon 0.0: expected a number above 0"):
         PretrainSettings(steps=1, epsilon=0.0)
-
-
-def test_the_program(place, tmp_path, root):
-    """The model keeps the dropout that is given for later, not what it was pretrained with."""
-    command = [
-        sys.executable, str(root / "scripts/pretrain.py"), "--tokenizer", str(place[0] / "tokenizer.json"),
-        "--texts", f"aa={place[1]['aa'][0]}", "--out", str(tmp_path / "m"), "--norm", "normformer",
-        "--residual-scaling", "--steps", "2", "--batch", "2", "--block", "16", "--device", "cpu", "--epsilon", "1e-8",
-        *(word for name, value in SHAPE.items() for word in (f"--{name.replace('_', '-')}", str(value))),
-    ]  # fmt: skip
-    command += ["--dropout", "0.2", "--attention-dropout", "0.0", "--tuning-dropout", "0.3"]
-    subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
-    config = load_weights(tmp_path / "m").config
-    assert config.residual_scaling and (config.hidden_dropout, config.attention_dropout) == (0.3, 0.3)
-    settings = json.loads((tmp_path / "m/training.json").read_text())["settings"]
-    assert (settings["epsilon"], settings["attention_dropout"]) == (1e-8, 0.0)

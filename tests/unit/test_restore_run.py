@@ -1,14 +1,11 @@
 """A published run is laid out as results again, and the rules of today say of it what was published."""
 
 import csv
-import json
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
-
-from crossalign.results.frames import score_files
 
 PUBLISHED = "docs/notes/small-run/outcome"
 
@@ -53,31 +50,6 @@ def test_the_published_verdicts_are_those_of_the_rules_of_today(root, again):
     told = {name: published[name]["measured"] for name in judged.keys() - lacking}
     assert TOLD_SINCE.keys() <= told.keys()
     assert {name: judged[name]["measured"] for name in told} == told | TOLD_SINCE
-
-
-def test_a_table_made_again_has_the_published_numbers(root, again, tmp_path):
-    command = ["--item", "adjust/table5", "--config", again / "config.json", "--results", again, "--out", tmp_path]
-    subprocess.run([sys.executable, "scripts/make_table.py", *command], cwd=root, check=True, capture_output=True)
-    made, printed = (
-        pd.read_csv(place / "adjust/table5.csv", dtype=str) for place in (tmp_path, root / PUBLISHED / "tables")
-    )
-    # The config has five seeds, the published table three: the missing ones are named.
-    told = ["wanted", "missing", "reason", "verdict"]
-    pd.testing.assert_frame_equal(made.drop(columns=told), printed.drop(columns=told))
-    assert made["missing"].dropna().str.contains("seed4").any()
-
-
-def test_scores_are_those_of_the_files(root, again):
-    """Whole numbers stay whole, what was not told is not there, and further models stand beside the others."""
-    frame = pd.read_parquet(root / PUBLISHED / "scores.parquet")
-    address = "tuned/small/adjust-nli-mix_en/ref/seed1"
-    scores = json.loads((again / address / "scores.json").read_text())["nli/xnli_es/test"]
-    rows = frame.query(f"address == '{address}' and set == 'nli/xnli_es/test'").set_index("metric")
-    assert scores["accuracy"] == rows.loc["accuracy", "value"] and scores["accuracy_low"] == rows.loc["accuracy", "low"]
-    assert scores["n"] == 5010 and isinstance(scores["n"], int)
-    assert "cut_tokens" in scores and "cut_tokens_low" not in scores
-    row = {"address": "a", "set": "s", "metric": "F1", "value": 5.0, "low": None, "high": float("nan"), "n": pd.NA}
-    assert score_files(pd.DataFrame([row])) == {"a": {"s": {"F1": 5.0}}}
 
 
 def test_further_seeds_are_added(root, tmp_path):

@@ -10,7 +10,8 @@ import pytest
 
 from crossalign.catalog.addresses import Tuned, trial_init, trial_of
 from crossalign.catalog.commands import finetune_options
-from crossalign.catalog.config import check, load, merge
+from crossalign.catalog.config import check, load
+from crossalign.catalog.layers import merge
 from crossalign.catalog.runs import count
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
 from crossalign.engine.finetune import best_settings

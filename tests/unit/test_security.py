@@ -1,6 +1,5 @@
 """Nothing that is read is ever run: what must not be in the code, and what loaders must not load."""
 
-import ast
 import re
 import shutil
 import subprocess
@@ -15,75 +14,26 @@ from crossalign.embedding.model import load_model
 from crossalign.engine.folders import load_encoder
 from crossalign.runtime.errors import UserError
 
-# Modules that run what they read.
-MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle"}
-# Functions that do, or hand text to a shell.
-CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "torch.load", "torch.jit.load", "torch.save"}
-CALLS |= {"torch.hub.load", "yaml.load", "yaml.unsafe_load", "yaml.full_load", "pandas.read_pickle", "np.fromregex"}
-# Values that switch protection off.
-SWITCHES = {
-    "allow_pickle": True,
-    "trust_remote_code": True,
-    "shell": True,
-    "use_safetensors": False,
-    "weights_only": False,
-}
-
-
-def dangers(source):
-    """(line, what) of everything in a Python source that could run what it reads."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            yield from ((node.lineno, name) for name in names if name.partition(".")[0] in MODULES)
-            if isinstance(node, ast.ImportFrom):
-                full = (f"{node.module}.{alias.name}" for alias in node.names)
-                yield from ((node.lineno, name) for name in full if name in CALLS)
-        elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func).replace("numpy.", "np.")
-            if name in CALLS:
-                yield node.lineno, name
-            for keyword in node.keywords:
-                value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-                if keyword.arg in SWITCHES and value == SWITCHES[keyword.arg]:
-                    yield node.lineno, f"{keyword.arg}={value}"
-            # A model of the library takes pickled weights unless it is told not to.
-            if (
-                name.endswith(".from_pretrained")
-                and "Model" in name
-                and "use_safetensors=True" not in ast.unparse(node)
-            ):
-                yield node.lineno, f"{name} without use_safetensors=True"
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import pickle",
-        "from pickle import loads",
-        "import joblib.parallel",
-        "from torch import load",
-        "torch.load(path)",
-        "np.load(path, allow_pickle=True)",
-        "yaml.load(text)",
-        "eval(text)",
-        "os.system(command)",
-        "subprocess.run(command, shell=True)",
-        "AutoModel.from_pretrained(folder)",
-        "AutoConfig.from_pretrained(folder, trust_remote_code=True)",
-    ],
+# What runs what it reads, hands text to a shell, or switches protection off.
+DANGER = re.compile(
+    r"\b(import|from) (_?pickle|cPickle|dill|cloudpickle|joblib|marshal|shelve|jsonpickle)\b|from torch import .*\bload"
+    r"|(?<![\w.])(eval|exec|compile|__import__)\(|os\.(system|popen)\(|torch\.(jit\.|hub\.)?(load|save)\("
+    r"|yaml\.(unsafe_|full_)?load\(|read_pickle|allow_pickle=True|trust_remote_code=True|shell=True|weights_only=False"
+    r"|use_safetensors=False"
 )
-def test_dangers_are_seen(source):
-    assert list(dangers(source))
+# A model of the library takes pickled weights unless it is told not to.
+LOADED = re.compile(r"\w*Model\w*\.from_pretrained\((?:[^()]|\([^()]*\))*\)")
 
 
-@pytest.mark.parametrize("folder", ["scripts", "tools", "benchmarks", "profiles", ".ci"])
+@pytest.mark.parametrize("folder", ["scripts", "demo_world", "tools", "benchmarks", "profiles", ".ci"])
 def test_no_code_runs_what_it_reads(root, folder):
     files = sorted((root / folder).rglob("*.py"))
     files += [file for file in (root / folder).rglob("*") if file.is_file() and is_python(file)]
     assert files or folder == "profiles"
-    found = [f"{file}:{line}: {what}" for file in files for line, what in dangers(file.read_text(encoding="utf-8"))]
-    assert found == []
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert not DANGER.search(text), f"{file}: {DANGER.search(text)[0]}"
+        assert all("use_safetensors=True" in call[0] for call in LOADED.finditer(text)), file
 
 
 def is_python(file):

@@ -12,14 +12,13 @@ from crossalign.analysis.distances import Panel
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.config import check
 from crossalign.catalog.inputs import Inputs
-from crossalign.catalog.studied import known_models, layer_sets, model_folder, model_name, shape_of, wrong_models
+from crossalign.catalog.studied import known_models, layer_sets, model_folder, shape_of, wrong_models
 from crossalign.papers import all_of, make
 from crossalign.papers.all_claims import judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.draw import draw
 from crossalign.papers.common.table import write_csv
-from crossalign.papers.study.tables import origin
 from crossalign.plan.jobs import planned
 from crossalign.results.measured import measured_model
 from crossalign.results.reading import Results
@@ -41,15 +40,6 @@ def made(root, tmp_path_factory, monkeymodule):
     config = study_config(root, adjust=["ru"])
     make_study(folder, config, monkeymodule)
     return Context(config, Results(folder))
-
-
-def test_the_origin_of_a_model():
-    config = {
-        "models": "hub",
-        "study": {"models": {"a": {"folder": "mine/a"}, "b": {"hub": "own/b", "revision": "0" * 40}, "c": {}}},
-        "pretrain": {"models": {"defaults": {}, "c": {}}},
-    }
-    assert [origin(config, name) for name in "abc"] == ["mine/a", "own/b at 000000000000", "pretrained by this run"]
 
 
 @pytest.mark.parametrize(
@@ -82,18 +72,6 @@ def test_every_item_is_made_whole_and_can_be_read(made, name):
         assert all(series.drawn for panel in found.panels for series in panel.series)
     else:
         assert all(cell.shown for cell in found.cells() if cell.keys.get("model") != "printed" and not cell.fact)
-
-
-def test_pairs_of_layers_are_drawn_too(root, tmp_path, monkeypatch):
-    config = study_config(root, layer_sets="pairs")
-    make_study(tmp_path, config, monkeypatch)
-    context = Context(config, Results(tmp_path))
-    assert overlaps(draw(make("study/figure5", context))) == []
-    table = make("study/table2", context)
-    assert [column.label for column in table.columns][:3] == ["REF", "layers 1-2", "layers 3-4"]
-    # The paper prints pairs of mBERT in table 1.
-    (printed,) = [row for row in table.rows if row.label == "mBERT in the paper, English" and "POS" in row.group]
-    assert [cell.shown for cell in printed.cells[:3]] == ["96.51", "−0.30", "−0.25"]
 
 
 def test_only_pretrained_models_are_compared(made):
@@ -192,11 +170,6 @@ def test_a_folder_of_the_config_is_found_from_anywhere(root, tmp_path, monkeypat
     assert shape_of(config, "mbert") == {"layers": 12, "neurons": 64}
     # What a run fetches lies where the run is.
     assert model_folder(config, "deep-model-270m") == Path("resources/downloads/models/deep-model-270m")
-
-
-def test_names_of_models():
-    names = {"Qwen/Qwen3-0.6B-Base": "qwen3-0.6b-base", "models/My model (2)/": "my-model-2", "own/_x__y": "x__y"}
-    assert {source: model_name(source) for source in names} == names
 
 
 def judged(made, folder):

@@ -31,14 +31,8 @@ def resolve(root, tmp_path, monkeypatch):
 
     def run(*arguments):
         files = [str(root / "config.study.yaml"), str(tmp_path / "place.yaml")]
-        command = [
-            "resolve_models.py",
-            *map(str, arguments),
-            "--configs",
-            *files,
-            "--out",
-            str(tmp_path / "models.yaml"),
-        ]
+        command = ["resolve_models.py", *map(str, arguments), "--configs", *files]
+        command += ["--out", str(tmp_path / "models.yaml")]
         monkeypatch.setattr(sys, "argv", command)
         try:
             main()
@@ -89,19 +83,16 @@ def test_folders_that_cannot_be_studied(resolve, tmp_path, settings, told):
     assert len(message.splitlines()) == 1
 
 
-def test_a_folder_without_a_tokenizer(resolve, tmp_path):
+def test_sources_that_are_no_model(root, resolve, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(BERT), encoding="utf-8")
-    assert resolve(tmp_path) == f"MODEL {tmp_path}: it has no fast tokenizer (tokenizer.json)"
-
-
-def test_neither_a_folder_nor_a_repository(resolve):
-    told = "MODEL no/such/folder: no such folder, and no repository of the hub, which is owner/name"
-    assert resolve("no/such/folder") == told
-
-
-def test_two_models_of_one_name(root, resolve):
-    message = resolve(root / "resources/demo/models/mbert", "mbert")
-    assert message == "MODEL mbert: another model is called 'mbert' too; rename one of the folders"
+    told = {
+        (tmp_path,): f"MODEL {tmp_path}: it has no fast tokenizer (tokenizer.json)",
+        ("no/such/folder",): "MODEL no/such/folder: no such folder, and no repository of the hub, which is owner/name",
+        (root / "resources/demo/models/mbert", "mbert"): (
+            "MODEL mbert: another model is called 'mbert' too; rename one of the folders"
+        ),
+    }
+    assert {sources: resolve(*sources) for sources in told} == told
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from crossalign.results.verdict import (
     DOUBTFUL,
     LABELS,
     NOT_RUN,
-    OTHER,
     REPRODUCED,
     SHARE,
     Judge,
@@ -122,15 +121,6 @@ def test_a_mean_that_its_rows_do_not_give_is_judged_by_the_nearer_reading():
 
 def test_partial_runs_say_so():
     assert "2 of 5 runs" in Judge("adjust").number(Printed("70"), ours(70.0, n=2)).reason
-
-
-def test_what_is_measured_on_other_data_is_not_judged():
-    judge = Judge("adjust", other="other languages than the paper's: without Finnish")
-    verdict = judge.number(Printed("70"), ours(70.0))
-    assert (verdict.label, verdict.reason) == (OTHER, "other languages than the paper's: without Finnish")
-    assert judge.number(Printed("70", doubt="two copies differ"), ours(70.0)).label == DOUBTFUL
-    assert judge.number(Printed("70"), Value(wanted=5)).label == NOT_RUN
-    assert judge.number(None, ours(70.0)).label == ""
 
 
 def test_a_table_that_was_not_made_counts_as_many_facts_as_one_that_was():

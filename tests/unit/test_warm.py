@@ -290,25 +290,6 @@ def test_nothing_is_left_when_the_command_is_killed(tmp_path):
     warm.command.communicate()
 
 
-def test_a_dead_server_means_cold_jobs(tmp_path):
-    warm = Warm(toy_scripts(tmp_path / "scripts"))
-    assert warm.probe()["warm"]
-    _, number, worker = warm.waiting()
-    os.kill(warm.server(), signal.SIGKILL)
-    assert gone(number)
-    assert not warm.probe()["warm"]
-    os.kill(worker, signal.SIGKILL)
-    warm.close()
-    shutil.rmtree(warm.private)
-
-
-@pytest.mark.parametrize("trouble", ["gpu", "thread"])
-def test_what_must_not_be_forked_is_not(tmp_path, trouble):
-    warm = Warm(toy_scripts(tmp_path / "scripts", **{trouble: True}))
-    assert not warm.probe()["warm"]
-    warm.close()
-
-
 def test_the_memory_manager_of_pyarrow_starts_no_thread(tmp_path):
     scripts = toy_scripts(tmp_path / "scripts")
     waiter = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"

@@ -122,16 +122,12 @@ def test_a_tensor_that_is_there_twice(folder):
     refused(folder, r"embeddings\.LayerNorm\.gamma is there twice, .*LayerNorm\.weight in a\.safetensors")
 
 
-def test_another_number_of_heads(folder, tmp_path_factory):
-    """Known where the hidden size is no multiple, and where a tensor has a number for each head."""
-    change(folder, num_attention_heads=3)
-    with pytest.raises(UserError, match="hidden size 16 is not a multiple of the 3 attention heads"):
-        load_weights(folder)
-    other = tmp_path_factory.mktemp("normformer")
+def test_another_number_of_heads(tmp_path):
+    """Known where a tensor has a number for each head."""
     raw = SHAPE | {"model_type": "normformer", "type_vocab_size": 1, "pad_token_id": 1}
-    save_encoder(other, fresh_encoder(EncoderConfig.from_huggingface(raw), 1))
-    change(other, num_attention_heads=2)
-    refused(other, r"attention\.self\.head_scale has shape \(4,\), config\.json wants \(2,\)", "; .*layer.2")
+    save_encoder(tmp_path, fresh_encoder(EncoderConfig.from_huggingface(raw), 1))
+    change(tmp_path, num_attention_heads=2)
+    refused(tmp_path, r"attention\.self\.head_scale has shape \(4,\), config\.json wants \(2,\)", "; .*layer.2")
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("-inf")])

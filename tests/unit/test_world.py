@@ -18,16 +18,16 @@ from tools.measure_world import lexicon, measure_inference, measure_tagging, sim
 from world_for_tests import SETTINGS, full_world, small_settings
 
 from crossalign.runtime.errors import UserError
-from crossalign.world.corpora import Mining, links
-from crossalign.world.dice import Bag, between, chance, dice, pick, shuffle
-from crossalign.world.formats import gzip_stored, tar_gz_stored, xz_stored, zip_stored
-from crossalign.world.lexicon import Lexicons
-from crossalign.world.reasoning import LABELS, judge, locate
-from crossalign.world.render import text, tokens
-from crossalign.world.sentences import Event
-from crossalign.world.settings import check_settings, load_settings, merge
-from crossalign.world.spelling import SPELLERS, alphabet, speller
-from crossalign.world.world import World
+from demo_world.corpora import Mining, links
+from demo_world.dice import Bag, between, chance, dice, pick, shuffle
+from demo_world.formats import gzip_stored, tar_gz_stored, xz_stored, zip_stored
+from demo_world.lexicon import Lexicons
+from demo_world.reasoning import LABELS, judge, locate
+from demo_world.render import text, tokens
+from demo_world.sentences import Event
+from demo_world.settings import check_settings, load_settings, merge
+from demo_world.spelling import SPELLERS, alphabet, speller
+from demo_world.world import World
 
 SCRIPTS = {
     "CYRILLIC": "ru bg myv mhr bxr",

@@ -15,8 +15,8 @@ from world_for_tests import small_settings
 
 from crossalign.engine.trees import are_trees
 from crossalign.runtime.errors import UserError
-from crossalign.world.files import XNLI_COLUMNS
-from crossalign.world.world import write_world
+from demo_world.files import XNLI_COLUMNS
+from demo_world.write import write_world
 
 PUD = ["ar", "cs", "de", "en", "es", "fi", "fr", "hi", "id", "it", "ja", "pl", "pt", "ru", "sv", "tr", "zh"]
 TREEBANKS = [

@@ -4,8 +4,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crossalign.world.settings import load_settings
-from crossalign.world.world import World
+from demo_world.settings import load_settings
+from demo_world.world import World
 
 SETTINGS = Path(__file__).resolve().parents[2] / "resources" / "demo" / "world.yaml"
 SPLITS = {"train": 6, "dev": 3, "test": 4}

@@ -30,6 +30,10 @@ class Side:
         """Words per sentence."""
         return np.diff(self.starts)
 
+    def text(self, sentence: int) -> bytes:
+        """The words of a sentence."""
+        return b" ".join(self.words[word] for word in self.tokens[self.starts[sentence] : self.starts[sentence + 1]])
+
 
 @dataclass
 class Bitext:
@@ -103,7 +107,7 @@ def read_bitext(
             keep(left, right)
         reason = None
         if not left or not right:
-            reason = f"no words {'after' if left else 'before'} '|||'"
+            reason = "no words on one side"
         elif max(len(left), len(right)) > max_words:
             reason = f"{max(len(left), len(right))} words on one side, at most {max_words} are aligned"
         if reason:
@@ -113,7 +117,7 @@ def read_bitext(
         target.add(right)
     bitext = Bitext(source.side(), target.side(), skipped)
     if not len(bitext):
-        raise UserError(f"{name} has no lines; each line must be 'source words ||| target words'")
+        raise UserError(f"{name} has no lines")
     if len(skipped) == len(bitext):
         raise UserError(f"{name}: no pair can be aligned (line {skipped[0][0]}: {skipped[0][1]})")
     return bitext
@@ -132,16 +136,6 @@ def read_bitext_file(path: str, max_words: int = MAX_WORDS, keep: Callable | Non
 
 Pair = tuple[list[str], list[str]]
 _BATCH = 10_000
-
-
-@dataclass
-class Lengths:
-    """Words per side of each line of the pool that was handed to the program, and which lines those are."""
-
-    lines: int
-    numbers: np.ndarray
-    source: np.ndarray
-    target: np.ndarray
 
 
 def read_pool(path: str | Path) -> Iterator[Pair]:
@@ -187,26 +181,12 @@ def in_pieces(pairs: Iterator[Pair], tokenizer_file: str | Path) -> Iterator[Pai
         yield from zip(numbers([left for left, _ in batch]), numbers([right for _, right in batch]), strict=True)
 
 
-def write_bitext(pairs: Iterator[Pair], path: Path, name: str, max_words: int) -> Lengths:
-    """Write `source ||| target` lines for the pairs that can be aligned."""
-    kept, sizes, lines = [], [], 0
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        for lines, (left, right) in enumerate(pairs, 1):
-            if not 0 < min(len(left), len(right)) <= max(len(left), len(right)) <= max_words:
-                continue
-            kept.append(lines - 1)
-            sizes.append((len(left), len(right)))
-            # A word that looks like the separator would be taken for it.
-            stream.write(" ".join(w.replace("|||", "¦¦¦") for w in left))
-            stream.write(" ||| ")
-            stream.write(" ".join(w.replace("|||", "¦¦¦") for w in right))
-            stream.write("\n")
-    if not lines:
-        raise UserError(f"{name} has no lines; each line must be 'score TAB English words TAB other words'")
-    if not kept:
-        raise UserError(f"{name}: none of {lines} lines has 1 to {max_words} words on both sides")
-    table = np.array(sizes, np.int64)
-    return Lengths(lines, np.array(kept), table[:, 0], table[:, 1])
+def bitext_lines(pairs: Iterable[Pair]) -> Iterator[bytes]:
+    """Pairs as `source ||| target` lines."""
+    for sides in pairs:
+        # A word that looks like the separator would be taken for it.
+        left, right = (" ".join(words).replace("|||", "¦¦¦") for words in sides)
+        yield f"{left} ||| {right}\n".encode()
 
 
 def filter_links(

@@ -1,14 +1,21 @@
-"""Whole jobs: align a bitext in one direction or in both, and say what fast_align says meanwhile."""
+"""Whole jobs: align a bitext in one direction or in both, and say what fast_align says meanwhile.
+
+`original_links` does it with the program fast_align itself.
+"""
 
 import math
+import shutil
+import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from crossalign.alignment.bitext import Bitext
 from crossalign.alignment.kernels import Workers
-from crossalign.alignment.links import LinkSet, symmetrise
+from crossalign.alignment.links import LinkSet, parse_links, symmetrise
 from crossalign.alignment.model import BUDGET_MB, Aligner, Options, Step
 from crossalign.alignment.parameters import Parameters
 from crossalign.runtime.errors import UserError
@@ -107,3 +114,38 @@ def align_symmetrised(bitext: Bitext, job: Job, method: str) -> LinkSet:
     forward, _ = align_direction(bitext, job, reverse=False)
     reverse, _ = align_direction(bitext, job, reverse=True)
     return symmetrise(forward, reverse, method, job.workers)
+
+
+def original_links(bitext: Bitext, method: str) -> LinkSet:
+    """The links of the program fast_align, which must be on PATH, in both directions; symmetrised as ours are."""
+    program = shutil.which("fast_align")
+    if program is None:
+        raise UserError("fast_align is not on PATH: build it (clab/fast_align on GitHub), or use the program 'builtin'")
+    with tempfile.TemporaryDirectory(prefix="align-") as folder:
+        text = Path(folder) / "bitext"
+        with text.open("wb") as stream:
+            for pair in np.flatnonzero(bitext.source.lengths):
+                stream.write(bitext.source.text(pair) + b" ||| " + bitext.target.text(pair) + b"\n")
+        return symmetrise(
+            *(_ask([program, "-i", str(text), "-d", "-o", "-v", *more], bitext) for more in ((), ("-r",))), method
+        )
+
+
+def _ask(command: list[str], bitext: Bitext) -> LinkSet:
+    """What the program prints, checked against the sentences, with an empty line for each pair it was not given."""
+    say("+ " + " ".join(command))
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise UserError(f"fast_align ended with status {done.returncode}; its own messages are above")
+    links = parse_links(done.stdout.splitlines(), "the links of fast_align")
+    given = np.flatnonzero(bitext.source.lengths)
+    if len(links) != len(given):
+        raise UserError(f"fast_align printed {len(links)} lines of links for {len(given)} sentence pairs")
+    pair = np.repeat(given, np.diff(links.starts))
+    wrong = (links.source >= bitext.source.lengths[pair]) | (links.target >= bitext.target.lengths[pair])
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        linked = f"{links.source[first]}-{links.target[first]} in line {pair[first] + 1}"
+        raise UserError(f"fast_align linked words that are not there: {linked}")
+    count = np.bincount(pair, minlength=len(bitext))
+    return LinkSet(np.concatenate(([0], np.cumsum(count))), links.source, links.target)

@@ -8,12 +8,11 @@ import re
 from dataclasses import dataclass
 
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import declared
+from crossalign.tasks.declared import TASKS
 
 # One word: what stands between the separators of a path. Sets may carry suffixes: `ug_udt+latn`, `gsw_uzh+fold1`.
 WORD = r"[a-z0-9][a-z0-9._]*(?:-[a-z0-9._]+)*"
 SET = r"[a-z0-9]+(?:_[a-z0-9]+)*(?:\+[a-z0-9]+)*"
-TASKS = tuple(declared())
 
 
 @dataclass(frozen=True, order=True)

@@ -1,19 +1,26 @@
 """The code hash of a program: it changes when its code does, or that of a module or program it imports.
 
 Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
-covers the syntax trees of a script and of everything in `scripts/` that it imports, without comments, docstrings and
-the examples that --help prints, and without the modules that choose a GPU.
+covers the syntax trees of a script and of everything in `scripts/` and `demo_world/` that it imports, without comments,
+docstrings, help texts, log lines and the words of errors, and without the modules that choose a GPU.
 """
 
 import ast
 import hashlib
+import os
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parents[2]
+# The package beside `scripts/` that one program imports.
+WORLD = "demo_world"
 # Where and when a program works, never what comes out: weeks of training are not made again for an edit of these.
-PLACEMENT = {f"crossalign/runtime/{name}.py" for name in ("gpus", "mps", "sharing")}
+PLACEMENT = {"crossalign/runtime/gpus.py"}
+
+# Keywords of calls that hold help texts, and calls whose texts are logs.
+HELP = {"help", "epilog", "usage", "formatter_class"}
+LOGS = {"print", "debug", "info", "warning", "error", "exception", "critical", "warn"}
 
 
 @cache
@@ -23,7 +30,7 @@ def code_hash(*scripts: str) -> str:
     files = sorted(set().union(*(closure(SCRIPTS / script, placement) for script in scripts)))
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file.relative_to(SCRIPTS).as_posix()}\n{scanned(file)[0]}\n".encode())
+        digest.update(f"{os.path.relpath(file, SCRIPTS)}\n{scanned(file)[0]}\n".encode())
     return digest.hexdigest()[:12]
 
 
@@ -48,7 +55,7 @@ def scanned(file: Path) -> tuple[str, list[Path]]:
     names: set[str] = set()
     text = dump(ast.parse(file.read_text(encoding="utf-8"), filename=str(file)), names)
     # Python looks in a program's folder first, so a program hides a package of the same name.
-    ours = {"crossalign", *programs(SCRIPTS)}
+    ours = {"crossalign", WORLD, *programs(SCRIPTS)}
     return text, [module for name in sorted(names) if name.split(".")[0] in ours for module in modules(name)]
 
 
@@ -62,13 +69,14 @@ def programs(folder: Path) -> frozenset[str]:
 def modules(name: str) -> list[Path]:
     """The files behind a dotted name: the module or program and the packages around it. A name inside one has none."""
     parts = name.split(".")
-    places = [SCRIPTS.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+    home = SCRIPTS.parent if parts[0] == WORLD else SCRIPTS
+    places = [home.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
     files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
     return [file for file in files if file.is_file()]
 
 
 def dump(part: object, names: set[str]) -> str:
-    """A syntax tree as text, without docstrings and examples; `names` collects what it imports.
+    """A syntax tree as text, without words for people; `names` collects what it imports.
 
     The text is the same in every version of Python, so that results can move between machines: `ast.dump` names fields
     that older versions lack, and some versions end formats within f-strings with an empty text.
@@ -85,12 +93,12 @@ def dump(part: object, names: set[str]) -> str:
             names.update({module, *(f"{module}.{alias.name}" for alias in part.names)})
             if module == "argparse":
                 fields["names"] = [alias for alias in part.names if not alias.name.endswith("HelpFormatter")]
-        case ast.Call() if any(keyword.arg == "epilog" for keyword in part.keywords):
-            # What --help prints, with the formatter that keeps its line breaks.
-            fields["keywords"] = [each for each in part.keywords if each.arg not in ("epilog", "formatter_class")]
-        case ast.Call(func=ast.Name(id="setting")):
-            # What a hyper-parameter means, in words.
-            fields["args"] = part.args[1:]
+        case ast.Call():
+            fields |= ast.iter_fields(without_words(part))
+        case ast.Raise(exc=ast.Call()):
+            fields["exc"] = without_words(part.exc, raised=True)
+        case ast.Assert():
+            fields["msg"] = None
         case ast.JoinedStr():
             fields["values"] = [value for value in part.values if getattr(value, "value", None) != ""]
         case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -98,3 +106,35 @@ def dump(part: object, names: set[str]) -> str:
                 fields["body"] = part.body[1:]
     shown = [f"{name}={dump(value, names)}" for name, value in fields.items() if value is not None and value != []]
     return f"{type(part).__name__}({', '.join(shown)})"
+
+
+def without_words(call: ast.Call, raised: bool = False) -> ast.Call:
+    """A call without its help texts and, where it logs or makes an error, without texts; what fills them in stays."""
+    name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
+    args, keywords = call.args, [each for each in call.keywords if each.arg not in HELP]
+    if name == "setting":
+        # What a hyper-parameter means, in words.
+        args = args[1:]
+    if name == "ArgumentParser":
+        keywords = [each for each in keywords if each.arg != "description"]
+    # What is printed into a file may be a result.
+    written = any(each.arg == "file" and getattr(each.value, "attr", "") != "stderr" for each in keywords)
+    if raised or name in LOGS and not written or name.endswith(("Error", "Exit")):
+        args = [part for arg in args for part in fillings(arg)]
+    return ast.Call(call.func, args, keywords)
+
+
+def fillings(text: ast.expr) -> list[ast.expr]:
+    """The parts of an expression that are no literal text: what stands in the braces of a format."""
+    match text:
+        case ast.Constant(value=str()):
+            return []
+        case ast.JoinedStr():
+            return [part for value in text.values for part in fillings(value)]
+        case ast.FormattedValue():
+            return fillings(text.value)
+        case ast.BinOp():
+            return fillings(text.left) + fillings(text.right)
+        case ast.IfExp():
+            return [text.test, *fillings(text.body), *fillings(text.orelse)]
+    return [text]

@@ -3,57 +3,30 @@
 Every message names the key, the value and what is allowed; all errors are told at once.
 """
 
-import copy
 import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import yaml
-
 from crossalign.catalog.labelled import labelled, wrong_datasets
+from crossalign.catalog.layers import ROOT, merged
 from crossalign.catalog.papers import papers
 from crossalign.catalog.sets import DataSet, raw_files
-from crossalign.catalog.studied import wrong_models
+from crossalign.catalog.studied import registered, wrong_models
 from crossalign.catalog.targets import KINDS, bases
 from crossalign.catalog.trained_models import trained_model, trained_models, wrong_entries
 from crossalign.engine.hyperparameters import limits
-from crossalign.fetch.register import read_models
 from crossalign.runtime.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[3]
 LANGUAGES = ROOT / "resources" / "languages.tsv"
-MODELS = ROOT / "resources" / "models.tsv"
 
 
 def load(files: list[Path]) -> dict:
-    """config.yaml with the given files merged over it, checked. Snakemake does the same for its rules."""
+    """The config of some files, checked. Snakemake merges the same for its rules."""
     config = merged(files)
     check(config)
     return config
-
-
-def merged(files: list[Path]) -> dict:
-    """The same, not checked."""
-    config: dict = {}
-    for file in [ROOT / "config.yaml", *files]:
-        try:
-            merge(config, yaml.safe_load(file.read_text(encoding="utf-8")) or {})
-        except OSError as error:
-            raise UserError(f"{file}: cannot read: {error.strerror}") from error
-        except yaml.YAMLError as error:
-            raise UserError(f"{file}: {error}") from error
-    return config
-
-
-def merge(config: dict, changes: dict) -> None:
-    """Mappings are merged key by key, everything else is replaced."""
-    for key, value in changes.items():
-        if isinstance(value, dict) and isinstance(config.get(key), dict):
-            merge(config[key], value)
-        else:
-            config[key] = copy.deepcopy(value)
 
 
 def check(config: dict) -> None:
@@ -65,16 +38,6 @@ def refuse(problems: list[str]) -> None:
     """Raise a UserError if there are any."""
     if problems:
         raise UserError("the config has errors:\n" + "\n".join(f"  - {problem}" for problem in problems))
-
-
-# Keys of earlier versions, and where their settings are now.
-MOVED = {
-    "own_models": "pretrain.models",
-    "own_vocabularies": "pretrain.vocabularies",
-    "pretraining": "pretrain.models (the entries of anc.schemes)",
-    "mlm.monolingual": "pretrain.models.mono-* (and the size of its vocabulary pretrain.vocabularies.mono-*.size)",
-    "align-predict.beside": "align-predict.extra_targets",
-}
 
 
 def wrong_keys(config: dict) -> Iterator[str]:
@@ -126,8 +89,6 @@ def describe(schema: dict, place: tuple, error: dict) -> str:
     if error["type"] == "missing" and isinstance(last, str):
         return f"{key_of(outer)}: the key '{last}' is missing"
     if error["type"] == "extra_forbidden":
-        if key in MOVED:
-            return f"{key}: this key has moved; write {MOVED[key]}"
         known = {name for one in choices(schema, find(schema, outer)[0]) for name in one.get("properties", ())}
         return f"{key_of(outer)}: unknown key '{last}'{suggestion(last, sorted(known))}"
     if error["loc"][-1] == "[key]":
@@ -221,7 +182,7 @@ def meaning_problems(config: dict) -> Iterator[str]:
     yield from wrong_models(config)
     yield from wrong_datasets(config, set(known_languages()))
     yield from unknown_sets(config)
-    yield from wrong_entries(config, set(known_languages()), set(read_models(MODELS)))
+    yield from wrong_entries(config, set(known_languages()), set(registered()))
     if config["downloads"]["mirror_checksums"] == "mirror" and config["downloads"]["mirror"] is None:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
     if (scope := config["adjustment"]["continual"]["alpha_scope"]) in config["adjust"]["further_alpha_scopes"]:
@@ -288,7 +249,7 @@ def unknown_languages(config: dict) -> Iterator[str]:
 
 
 def unknown_models(config: dict) -> Iterator[str]:
-    known = [*read_models(MODELS), *trained_models(config)]
+    known = [*registered(), *trained_models(config)]
     anc = config["anc"]
     chosen = {f"{paper}.base": bases(config, paper) for paper in ("align-predict", "adjust", "talk")}
     chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]]}
@@ -321,7 +282,7 @@ def unknown_sets(config: dict) -> Iterator[str]:
 def layers_beyond(config: dict) -> Iterator[str]:
     """Layers that the base model does not have."""
     base = bases(config)[0]
-    models = read_models(MODELS)
+    models = registered()
     trained = trained_models(config).get(base, {})
     layers = trained.get("layers") or (models[base].layers if base in models else None)
     for key in ("layer_pairs", "layer_sets"):
@@ -339,8 +300,8 @@ def missing_treebanks(config: dict) -> Iterator[str]:
             yield f"align-predict.treebanks: no treebank is named for the source language '{lang}'"
     talk = config["talk"]
     for lang in talk["profile_languages"]:
-        if lang not in talk["treebanks"]:
-            yield f"talk.treebanks: no treebank is named for '{lang}' of talk.profile_languages"
+        if lang not in talk["treebanks"] and lang not in talk["ner"]:
+            yield f"talk.treebanks: no treebank is named for '{lang}' of talk.profile_languages, nor is it in talk.ner"
     for treebank in talk["folded"]:
         if treebank not in talk["treebanks"].values():
             yield f"talk.folded: '{treebank}' is not among talk.treebanks"

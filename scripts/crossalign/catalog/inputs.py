@@ -23,6 +23,8 @@ from crossalign.runtime.errors import UserError
 ROOT = Path(__file__).resolve().parents[3]
 PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
 TARGETS = ("all", *PAPER_TARGETS, "grid", "pretrained", "data", "download")
+# The search over batch sizes and learning rates.
+GRID = "align-predict/table3"
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
 # The item of unseen languages, beside which the page shows how well they are covered.
@@ -194,9 +196,10 @@ class Inputs:
             return []
         if target in PAPER_TARGETS:
             return [item for item in items if item.startswith(f"{PAPER_TARGETS[target]}/")]
+        if target == "grid":
+            return [item for item in items if item == GRID]
         path = target.removeprefix(f"{self.results}/tables/").removeprefix(f"{self.results}/figures/")
-        item = "align-predict/table3" if target == "grid" else path.partition(".")[0]
-        if item in items:
+        if (item := path.partition(".")[0]) in items:
             return [item]
         raise UserError(
             f"unknown target '{target}': the plan knows {', '.join(TARGETS)}, and tables and figures that the config "
@@ -300,6 +303,7 @@ class Inputs:
             folder = model_folder(self.config, name)
             # Its own accounts say nothing that a job reads.
             names = {file.name for file in folder.glob("*") if file.is_file()} - {"provenance.json", "training.json"}
+            names = names or {"config.json", "tokenizer.json"}  # of a model that is going to be made again
             files = ["model.safetensors", *sorted(names - {"model.safetensors"})]
             self._model_folders[name] = [tracked(folder / file) for file in files]
         return self._model_folders[name]
@@ -398,7 +402,7 @@ class Inputs:
         inputs: Files = dict(start)
         inputs |= {name: [self.set(data) for data in texts_of(entry, split)] for name, split in _SPLITS}
         outputs = tuple(model_files(self.at(run.path())).values())
-        return Job("pretrain", outputs, inputs, run, gpus=entry["gpus"], benchmark=f"pretrain/{run.name}.tsv")
+        return Job("pretrain", outputs, inputs, run, gpus=1, benchmark=f"pretrain/{run.name}.tsv")
 
     def adapt(self, run: Adapted) -> Job:
         """A model that is pulled together on linked words, or goes on with the text of a language."""
@@ -432,7 +436,7 @@ class Inputs:
 
     def is_tested(self, run: Tuned) -> bool:
         """Whether some item reads the scores of a fine-tuned model: trials of a search may do without."""
-        return any(file in self._all_results for file in score_files(self.at(run.path())).values())
+        return not self._read_results.isdisjoint(score_files(self.at(run.path())).values())
 
     def train_bilstm(self, run: Tuned) -> Job:
         """A model that starts from nothing, trained and tested in one go."""
@@ -568,6 +572,10 @@ class Inputs:
         if self._covers(self.catalog.items):
             inputs["coverage"] = self.coverage
         return Job("make_report", tuple(self.page.values()), inputs)
+
+    @cached_property
+    def _read_results(self) -> frozenset[str]:
+        return frozenset(self._all_results)
 
     @cached_property
     def _all_results(self) -> list[str]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.data.columns import COLUMNS, LABELLED
 from crossalign.fetch.labelled import HubSplit, files_in
-from crossalign.fetch.register import read_datasets
+from crossalign.fetch.register import Dataset, read_datasets
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import declared
+from crossalign.tasks.declared import TASKS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -61,7 +61,7 @@ class LabelledSet:
 
 def set_of(task: str, family: str, lang: str, split: str) -> DataSet:
     """One set of a family."""
-    kind = declared()[task].data
+    kind = TASKS[task].data
     return DataSet(kind, f"{lang}_{family}" if kind == "trees" else f"{family}_{lang}", split)
 
 
@@ -78,7 +78,7 @@ def labelled(config: dict, data: DataSet) -> LabelledSet | None:
 
 def hub_split(config: dict, name: str, split: str) -> HubSplit:
     """What is fetched of a set of the hub."""
-    kinds = {declared()[task].data for task in COLUMNS}
+    kinds = {TASKS[task].data for task in COLUMNS}
     found = [own for kind in sorted(kinds) if (own := labelled(config, DataSet(kind, name, split)))]
     if not found or not found[0].on_hub:
         raise UserError(f"datasets: no entry describes a set '{name}' of the hub")
@@ -117,6 +117,12 @@ def wrong_datasets(config: dict, languages: set[str]) -> Iterator[str]:
                         yield f"{key}.splits.{split}: {error}"
 
 
+@cache
+def registered_files() -> dict[str, Dataset]:
+    """The register of data sets, by path."""
+    return read_datasets(ROOT / "resources" / "datasets.tsv")
+
+
 def _is_built_in(data: DataSet) -> bool:
     if data.kind == "trees":
         return data.name in _treebanks()
@@ -129,5 +135,5 @@ def _is_built_in(data: DataSet) -> bool:
 @cache
 def _treebanks() -> frozenset[str]:
     """The treebanks of the register; any other has a place there as well, but no files."""
-    paths = (path.split("/") for path in read_datasets(ROOT / "resources" / "datasets.tsv"))
+    paths = (path.split("/") for path in registered_files())
     return frozenset(path[1] for path in paths if path[0] == "ud")

@@ -49,15 +49,13 @@ def task_code(script: str, run_of: Callable[[Any], Tuned]) -> Callable[..., str]
     return lambda wildcards: code_hash(script, file_of(run_of(wildcards).task))
 
 
-def program(script: str, processes: int = 1) -> Callable[..., str]:
+def program(script: str) -> Callable[..., str]:
     """The command that runs a script.
 
     Snakemake does not run a job again when a param that is derived from the output changes, so the project can move;
     what does make a job run again is the hash of the script.
     """
-    starter = shlex.quote(str(SCRIPTS / "with_gpus.py"))
-    team = f"python {starter} {processes} torchrun --standalone --nproc-per-node {processes}"
-    command = f"{'python' if processes == 1 else team} {shlex.quote(str(SCRIPTS / script))}"
+    command = f"python {shlex.quote(str(SCRIPTS / script))}"
     return lambda wildcards, output: command
 
 
@@ -78,29 +76,34 @@ def letters_option(input: Any) -> str:
     return f"--letters {named_texts(texts)}" if texts else ""
 
 
+def named(files: Iterable[str], name: Callable[[Path], str]) -> str:
+    """Files as name=file."""
+    return shlex.join(f"{name(Path(file))}={file}" for file in files)
+
+
 def named_texts(files: Iterable[str]) -> str:
-    """Texts as language=file, the language being the last part of the set's name."""
-    return shlex.join(f"{Path(file).parent.name.rsplit('_', 1)[-1]}={file}" for file in files)
+    """Texts by language, the last part of the set's name."""
+    return named(files, lambda file: file.parent.name.rsplit("_", 1)[-1])
 
 
 def named_languages(files: Iterable[str]) -> str:
-    """Parallel sentences as language=file."""
-    return shlex.join(f"{Path(file).stem}={file}" for file in files)
+    """Parallel sentences by language."""
+    return named(files, lambda file: file.stem)
 
 
 def named_treebanks(files: Iterable[str]) -> str:
-    """Treebanks as language=file, the language being the first part of the set's name."""
-    return shlex.join(f"{Path(file).parent.name.split('_')[0]}={file}" for file in files)
+    """Treebanks by language, the first part of the set's name."""
+    return named(files, lambda file: file.parent.name.split("_")[0])
 
 
 def named_sets(files: Iterable[str]) -> str:
-    """The sets of an evaluation as name=file, named as in the scores: trees/en_pud/test."""
-    return shlex.join(f"{'/'.join(Path(file).with_suffix('').parts[-3:])}={file}" for file in files)
+    """The sets of an evaluation, named as in the scores: trees/en_pud/test."""
+    return named(files, lambda file: "/".join(file.with_suffix("").parts[-3:]))
 
 
 def aligner_options(config: dict) -> str:
     aligner = config["aligner"]
-    return options(program=aligner["program"], path=aligner["path"], symmetrise=aligner["symmetrise"])
+    return options(program=aligner["program"], symmetrise=aligner["symmetrise"])
 
 
 def trial_files(files: Any) -> str:

@@ -266,8 +266,7 @@ class Talk(Section):
     """The study of unseen languages."""
 
     base: Name | Some[Name] = key("the model under study; of a list, the pretrainings that seeds take in turn")
-    scope: Literal["slides", "full"] = key("what the slides show, or the whole studies behind them")
-    profile_languages: Some[Lang] = key("languages that stand for easy, intermediate and hard")
+    profile_languages: Some[Lang] = key("languages whose models are trained: figures 2 and 3, table 4")
     languages: Some[Lang] = key("languages that mBERT has not seen")
     treebanks: Treebanks = key("treebank of a language")
     folded: Distinct[Treebank] = key("treebanks without a training set, cut into five folds")
@@ -317,10 +316,7 @@ class Study(Section):
 class Aligner(Section):
     """Word alignment."""
 
-    program: Literal["builtin", "fast_align", "eflomal"] = key("the word aligner")
-    path: Annotated[str, Field(title="the folder that holds the program")] | None = key(
-        "folder of the program where it is not on PATH"
-    )
+    program: Literal["builtin", "fast_align"] = key("the word aligner")
     symmetrise: Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"] = key(
         "how the two directions are joined"
     )
@@ -435,7 +431,6 @@ Model = section(
     **keys_of(pretraining.PretrainSettings),
     **keys_of(pretraining.PretrainOptions),
     seed=(Positive, key("seed of weights and order", default=None)),
-    gpus=(Positive, key("GPUs of one machine that share the training", default=None)),
     stages=(list[Stage], key("further trainings, one after another", default=None)),
     as_published=(bool, key("whether it is trained as in the paper, so that its numbers are judged", default=None)),
 )
@@ -486,6 +481,11 @@ class Rehearsal(Section):
 class Config(Section):
     """A config.yaml with all that is merged over it."""
 
+    extends: Text = key(
+        "the config that a file is laid over",
+        title="a config of the project, such as demo, or a path beside the file",
+        default=None,
+    )
     run: like("^[A-Za-z0-9][A-Za-z0-9_-]*$", "a folder name below results/") = key(
         "name of the run and of the folder of its results"
     )

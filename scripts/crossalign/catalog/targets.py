@@ -10,9 +10,9 @@ from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import flat, ner_sets, study, targets
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import declared
+from crossalign.tasks.declared import TASKS
 
-KINDS = {name: task.data for name, task in declared().items()}
+KINDS = {name: task.data for name, task in TASKS.items()}
 
 # Sets of `anc` and `adjust` that are trained on alone, and what their models are developed on.
 _DEV = {("nli", "multinli_en"): "xnli_en", ("nli", "mix_en"): "xnli_en", ("qa", "mix_en"): "squad_en"}
@@ -57,15 +57,13 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
 
 def ner_sentences(config: dict, data: DataSet) -> int | None:
     """How many sentences of an NER set are kept at most: all of what is trained on."""
-    # A config of an earlier run, of which a page is made again, lacks the key.
-    return None if data.split == "train" else config.get("ner_sentences")
+    return None if data.split == "train" else config["ner_sentences"]
 
 
 def having(config: dict, key: str, task: str) -> list[str]:
     """The `sources` or target `languages` of `align-predict` that have data for a task."""
     paper = config["align-predict"]
-    # A config of an earlier run, of which a page is made again, lacks the key.
-    without = paper.get("lacking", {}).get(key, {}).get(task, ())
+    without = paper["lacking"][key].get(task, ())
     return [lang for lang in paper[key] if lang not in without]
 
 
@@ -103,8 +101,7 @@ def _align_predict_sets(config: dict, run: Tuned) -> list[DataSet]:
 
 def adjust_seeds(config: dict) -> list[int]:
     """The seeds of `adjust`: its own, or those of the run."""
-    # A config of an earlier run, of which a page is made again, lacks the key.
-    return config["adjust"].get("seeds") or config["seeds"]
+    return config["adjust"]["seeds"] or config["seeds"]
 
 
 # TyDi QA has Russian, MLQA has not.
@@ -127,8 +124,7 @@ def _adjust_sets(config: dict, run: Tuned) -> list[DataSet]:
                 sets.append(DataSet("qa", f"mlqa_{lang}", "test"))
         else:
             sets += [data for data in _qa_sets(lang) if data.family in config["adjust"]["qa"]]
-    # A config of an earlier run, of which a page is made again, lacks the key.
-    if run.task == "qa" and run.source == config["adjust"].get("trained_on", {}).get("qa", "squad_en"):
+    if run.task == "qa" and run.source == config["adjust"]["trained_on"]["qa"]:
         sets.append(DataSet("qa", "squad_en", "dev"))
     return sets
 
@@ -167,8 +163,7 @@ def trials_of(config: dict, run: Tuned) -> list[Tuned]:
     set. The search has one seed, the first; all seeds of an initialisation then have the same settings.
     """
     paper = config["align-predict"]
-    # A config of an earlier run, of which a page is made again, lacks the key.
-    wanted = paper.get("search_per_init")
+    wanted = paper["search_per_init"]
     whole = run.init == "ref" or run.init.startswith("random-")
     if not wanted or not whole or run.preset not in ("parsing", "pos", "ner") or run.model not in bases(config):
         return []

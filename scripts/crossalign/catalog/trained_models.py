@@ -16,7 +16,7 @@ NEEDED = {
     "models": (
         *("vocabulary", "text", "languages", "objective", "norm", "layers", "hidden", "heads", "intermediate"),
         *("initializer_range", "dropout", "block", "batch", "learning_rate", "warmup", "weight_decay", "masking"),
-        *("exponent", "epsilon", "seed", "store", "gpus"),
+        *("exponent", "epsilon", "seed", "store"),
     ),
     "vocabularies": ("size", "style", "text", "languages"),
 }

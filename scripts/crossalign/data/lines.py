@@ -1,17 +1,13 @@
 """Raw and prepared files line by line: numbered lines, tables, JSON lines, and errors that name file and line."""
 
 import json
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from lzma import LZMAError
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from crossalign.data.archive import ARCHIVES, open_text
+from crossalign.data.archive import is_archive, open_text
 from crossalign.runtime.errors import UserError
-
-BROKEN = (UnicodeDecodeError, EOFError, OSError, zlib.error, LZMAError)
 
 
 class Source:
@@ -20,10 +16,7 @@ class Source:
     def __init__(self, path: str | Path, member: str | None = None) -> None:
         """`member` counts only when `path` is an archive, so that an unpacked file works in its place."""
         self.path = Path(path)
-        is_archive = self.path.name.lower().endswith(ARCHIVES)
-        self.member = member if is_archive else None
-        if is_archive and not member:
-            raise UserError(f"{path}: an archive, but this format is a plain file")
+        self.member = member if is_archive(path) else None
         self.name = f"{path}!{self.member}" if self.member else str(path)
 
     def open(self) -> AbstractContextManager[TextIO]:
@@ -41,7 +34,7 @@ class Source:
 def numbered(lines: Iterable[str], name: str) -> Iterator[tuple[int, str]]:
     """Number `lines` from 1 and strip their ends, be they LF or CRLF, and the byte-order mark.
 
-    Text that is not UTF-8 or cannot be unpacked ends in an error with the number of the last good line.
+    Text that is not UTF-8 ends in an error with the number of the last good line.
     """
     number, rest = 0, iter(lines)
     try:
@@ -51,8 +44,8 @@ def numbered(lines: Iterable[str], name: str) -> Iterator[tuple[int, str]]:
             break
         for number, line in enumerate(rest, 2):
             yield number, line.rstrip("\r\n")
-    except BROKEN as error:
-        raise _broken(name, number, error) from None
+    except UnicodeDecodeError as error:
+        raise _not_text(name, number, error) from None
 
 
 def blocks(lines: Iterable[str], name: str) -> Iterator[tuple[int, list[str]]]:
@@ -67,16 +60,14 @@ def blocks(lines: Iterable[str], name: str) -> Iterator[tuple[int, list[str]]]:
             elif block:
                 yield number - len(block), block
                 block = []
-    except BROKEN as error:
-        raise _broken(name, number, error) from None
+    except UnicodeDecodeError as error:
+        raise _not_text(name, number, error) from None
     if block:
         yield number - len(block) + 1, block
 
 
-def _broken(name: str, number: int, error: Exception) -> UserError:
-    if isinstance(error, UnicodeDecodeError):
-        return UserError(f"{name}: not UTF-8 after line {number}: {error.reason}; convert the file to UTF-8")
-    return UserError(f"{name}: broken after line {number}: {error}; download it again")
+def _not_text(name: str, number: int, error: UnicodeDecodeError) -> UserError:
+    return UserError(f"{name}: not UTF-8 after line {number}: {error.reason}; convert the file to UTF-8")
 
 
 def wrong(name: str, number: int, what: str) -> UserError:

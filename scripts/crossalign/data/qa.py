@@ -29,9 +29,7 @@ def read_questions(stream: IO[str], name: str) -> Iterator[dict[str, Any]]:
     """All questions of a SQuAD-format stream called `name` in messages."""
     try:
         release = json.load(stream)
-    except UnicodeDecodeError as error:
-        raise UserError(f"{name}: not UTF-8: {error.reason}; convert the file to UTF-8") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise UserError(f"{name}: not JSON: {error}; download it again") from None
     articles = _field(release, "data", list, name, "the file")
     for a, article in enumerate(articles):

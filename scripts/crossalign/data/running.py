@@ -7,17 +7,13 @@ because published files are not always well formed. Imported while the workflow 
 import html
 import json
 import re
-import struct
 import unicodedata
 from collections.abc import Callable, Iterator
 
-# No line of prose is as long in files that are wrapped by hand or by mail programs.
-WRAPPED = 120
 
-
-def read(data: bytes, reader: str, option: str = "", encoding: str = "utf-8-sig") -> Iterator[str]:
-    """The lines that a reader finds in a file, tidy; those that are not in the encoding are left out."""
-    text = data if reader == "gettext" else re.sub("\r\n?", "\n", data.decode(encoding, errors="replace"))
+def read(data: bytes, reader: str, option: str = "") -> Iterator[str]:
+    """The lines that a reader finds in a file, tidy; those that are not UTF-8 are left out."""
+    text = re.sub("\r\n?", "\n", data.decode("utf-8-sig", errors="replace"))
     for line in READERS[reader](text, option):
         line = unicodedata.normalize("NFC", " ".join(line.split()))
         if "\ufffd" not in line and any(map(str.isalpha, line)):
@@ -27,21 +23,6 @@ def read(data: bytes, reader: str, option: str = "", encoding: str = "utf-8-sig"
 def plain(text: str, option: str) -> Iterator[str]:
     """One sentence or paragraph a line; lines that are a tag or a heading of a wiki are not text."""
     return (line for line in text.split("\n") if not re.fullmatch(r"\s*(<[^>]*>|=+.*=+)\s*", line))
-
-
-def paragraphs(text: str, option: str) -> Iterator[str]:
-    """Wrapped lines: a paragraph ends at a blank line or where the next line is indented."""
-    lines = text.expandtabs().split("\n")
-    if max(map(len, lines)) > WRAPPED:
-        yield from plain(text, option)
-        return
-    held: list[str] = []
-    for line in lines:
-        if not line.strip() or line[0] == " ":
-            yield " ".join(held)
-            held = []
-        held.append(line)
-    yield " ".join(held)
 
 
 _MARKDOWN_OFF = re.compile(
@@ -176,61 +157,11 @@ def column(text: str, option: str) -> Iterator[str]:
     return (row[place] for row in rows[1:] if len(row) > place)
 
 
-def tagged(text: str, option: str) -> Iterator[str]:
-    """Words with tags, a sentence a line; the option is the character before the tag, by default `/`."""
-    mark = option or "/"
-    for line in text.split("\n"):
-        yield _spaced(" ".join(token.rpartition(mark)[0] for token in line.split()))
-
-
-def gettext(data: bytes, option: str) -> Iterator[str]:
-    """The translations of a compiled catalogue (.mo); the option `source` gives the texts that were translated.
-
-    Texts with variables are left out: a sentence with a gap is none.
-    """
-    order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(data[:4])
-    if order is None:
-        raise ValueError("not a catalogue of messages (.mo)")
-    count, originals, translations = struct.unpack_from(f"{order}8x3I", data)
-    for number in range(count):
-        # The first entry, whose original is empty, describes the catalogue.
-        if struct.unpack_from(f"{order}I", data, originals + 8 * number)[0]:
-            table = originals if option == "source" else translations
-            length, start = struct.unpack_from(f"{order}2I", data, table + 8 * number)
-            # A context ends with 4; singular and plural are parted by 0.
-            message = data[start : start + length].decode("utf-8", errors="replace").rpartition("\x04")[2]
-            text = re.sub(r"</?[a-z]+[^>]*>", "", message.partition("\0")[0])
-            if not re.search(r"\$\w|%[\d$]*[sd]|\{\w", text):
-                yield from text.split("\n")
-
-
-def openiti(text: str, option: str) -> Iterator[str]:
-    """Books in the markup of OpenITI: a paragraph begins with `# `, a further line of it with `~~`."""
-    body = re.sub(r"\n~~", " ", text.partition("#META#Header#End#")[2])
-    body = re.sub(r"PageV\w+P\w+|ms\d+", "", body)
-    return (line[2:] for line in body.split("\n") if line.startswith("# ") and not line.startswith("# |"))
-
-
-def aozora(text: str, option: str) -> Iterator[str]:
-    """Works of Aozora Bunko without ruby and editors' notes; those in old spelling are left out."""
-    head, *rest = re.split(r"^-{20,}\n", text, flags=re.MULTILINE)
-    body = re.split(r"^底本：", rest[-1] if rest else head, flags=re.MULTILINE)[0]
-    if re.search("[ゐゑ]", body):
-        return
-    for line in re.sub(r"《[^》]*》|［＃[^］]*］|｜|※", "", body).split("\n"):
-        yield line.strip("\u3000")
-
-
 READERS: dict[str, Callable[[str, str], Iterator[str]]] = {
     "lines": plain,
-    "paragraphs": paragraphs,
     "markdown": markdown,
     "elements": elements,
     "comments": comments,
     "values": values,
     "column": column,
-    "tagged": tagged,
-    "gettext": gettext,
-    "openiti": openiti,
-    "aozora": aozora,
 }

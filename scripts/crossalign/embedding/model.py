@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from crossalign.embedding import placement as places
-from crossalign.embedding.placement import Placement, gigabytes
+from crossalign.embedding.memory import embedding_bytes
 from crossalign.engine.device import choose_precision
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_empty, load_weights
-from crossalign.engine.library import LibraryConfig
-from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.task_model import BUDGET
+from crossalign.engine.library import LibraryConfig, spread_library_encoder
+from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig
+from crossalign.engine.task_model import BUDGET, load_tuned_encoder, read_info
 from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.gpus import restart_if_crowded
@@ -26,14 +27,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("embed")
 
+# Families whose tables of words are in bf16 too: in fp32 they would be gigabytes.
+_LARGE_TABLES = (XLMR_XL, XGLM)
+
+
+# Weights of a model that embeds with a GPU to itself.
+_LARGE = 2_000_000_000
+
 
 @dataclass
 class Loaded:
-    """A model in its place, its tokenizer, and how many tokens a batch may have."""
+    """A model, the device that takes its batches, its tokenizer, and how many tokens a batch may have."""
 
     encoder: BaseEncoder
     tokenizer: Tokenizer
-    placement: Placement
+    device: torch.device
     budget: int
 
     @property
@@ -50,47 +58,64 @@ def load_model(
     budget: int | None = None,
     backend: str = "auto",
 ) -> Loaded:
-    """The model of a folder, or with `tuned` the tuned model laid over it, on as many devices as it needs."""
-    if tuned is not None:
-        # Imported late: it brings in everything that training needs.
-        from crossalign.engine.task_model import load_tuned_encoder, read_info
+    """The model of a folder, or with `tuned` the tuned model laid over it.
 
+    What one GPU is too small for is computed by the library, over all visible GPUs and the host's memory.
+    """
+    if tuned is not None:
         backend = read_info(tuned, folder)["backend"]
     empty = load_empty(folder, backend)
-    config = empty.config
-    tokenizer = load_tokenizer(folder, config.vocab_size)
+    tokenizer = load_tokenizer(folder, empty.config.vocab_size)
     precision = choose_precision(precision, device)
     budget = budget or BUDGET[device.type]
-    sizes, working = places.weight_sizes(empty, precision), places.working_bytes(empty, precision, budget)
-    log.info("%s: weights of %s, a batch of up to %s", folder, gigabytes(sizes.total), gigabytes(working))
-    placement = places.plan(str(folder), sizes, working, places.free_devices(device), places.host_memory())
-    if len(set(placement.layers)) > 1 or placement.spilled:
-        used = ", ".join(dict.fromkeys(map(str, placement.layers)))
-        log.info("layers on %s; %d of %d from host memory", used, len(placement.spilled), config.layers)
 
     def place(name: str) -> tuple[torch.device, torch.dtype]:
-        return placement.weights_at(name), places.parameter_type(name, empty, precision)
+        low = precision == "bf16" and (empty.config.family in _LARGE_TABLES or empty.is_low(name))
+        return device, torch.bfloat16 if low else torch.float32
 
     try:
-        if tuned is None:
-            encoder = load_weights(folder, place, backend)
-        else:
+        if tuned is not None:
             encoder = load_tuned_encoder(tuned, folder)
             for name, parameter in encoder.named_parameters():
                 parameter.data = parameter.data.to(*place(name))
-            for name, buffer in encoder.named_buffers():
-                buffer.data = buffer.data.to(place(name)[0])
+            encoder.to(device)
+        elif device.type == "cuda" and too_large(empty, precision, budget, torch.cuda.mem_get_info(device)[1]):
+            log.info("%s is larger than the GPU: the library computes it, over GPUs and host memory", folder)
+            encoder = spread_library_encoder(folder, place("layers.0")[1], max_memory=rooms(empty, precision, budget))
+        else:
+            encoder = load_weights(folder, place, backend)
     except torch.OutOfMemoryError:
         restart_if_crowded()
         raise UserError(
-            f"{folder}: no memory left on {device} for its weights, although {gigabytes(sizes.total)} seemed to fit; "
-            "is another program using the device?"
+            f"{folder}: no memory left on {device} for its weights; is another program using the device?"
         ) from None
-    for index in placement.spilled:
-        if placement.layers[index].type == "cuda":
-            for parameter in encoder.layers[index].parameters():
-                # Pinned memory is copied to a GPU at full speed.
-                parameter.data = parameter.data.pin_memory()
-    if encoder.backend == "library":
-        places.spread(encoder, placement)
-    return Loaded(encoder.requires_grad_(False).eval(), tokenizer, placement, budget)
+    return Loaded(encoder.requires_grad_(False).eval(), tokenizer, device, budget)
+
+
+def is_large(folder: Path) -> bool:
+    """Whether a model has more than two billion weights, by the heads of its files; no folder has none."""
+    count = 0
+    for file in folder.glob("*.safetensors"):
+        with file.open("rb") as stream:
+            head = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+        count += sum(math.prod(each["shape"]) for name, each in head.items() if name != "__metadata__")
+    return count > _LARGE
+
+
+def too_large(encoder: BaseEncoder, precision: str, budget: int, memory: int) -> bool:
+    """Whether weights and a batch take more than so many bytes; some are the driver's, and some lie in fragments."""
+    parameters = sum(parameter.numel() for parameter in encoder.parameters())
+    return _bytes(encoder, precision, budget, parameters) > 0.95 * memory
+
+
+def rooms(encoder: BaseEncoder, precision: str, budget: int) -> dict[int | str, int]:
+    """Bytes for weights on each GPU and in the host's memory. The library takes twice our room for a batch."""
+    from accelerate.utils import get_max_memory
+
+    batch = 2 * _bytes(encoder, precision, budget)
+    return {where: free if where == "cpu" else max(0, free - batch) for where, free in get_max_memory().items()}
+
+
+def _bytes(encoder: BaseEncoder, precision: str, budget: int, parameters: int = 0) -> int:
+    shape = encoder.config
+    return embedding_bytes(parameters, shape.layers, shape.hidden, budget, 2 if precision == "bf16" else 4)

@@ -22,7 +22,7 @@ from torch import Tensor
 from crossalign.data.lines import numbered
 from crossalign.embedding.arrays import ArrayWriter
 from crossalign.embedding.model import Loaded
-from crossalign.embedding.states import States, embed, make_store
+from crossalign.embedding.states import embed, make_store
 from crossalign.engine.batches import Store
 from crossalign.engine.tokens import Frame, named_token
 from crossalign.runtime.errors import UserError
@@ -90,7 +90,6 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
         for lang, path in files.items()
         for window in _windows(path, size)
     )
-    states = States(model)
     done = 0
     with ArrayWriter() as writer, ThreadPoolExecutor(1) as reader, meter(sum(totals.values()), "sentences") as tell:
         coming = reader.submit(next, prepared, None)
@@ -102,7 +101,7 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
                 lengths = np.zeros(totals[lang], dtype=np.int32)
                 writer.begin(lang, out / f"{lang}.npy", shape, {out / f"{lang}.lengths.npy": lengths})
             told = partial(lambda before, count: tell(before + count), done)
-            result = embed(states, store, spans, last_first=options.last_layer == "cls", tell=told)
+            result = torch.from_numpy(embed(model, store, spans, last_first=options.last_layer == "cls", tell=told))
             done += len(spans)
             _check(result, writer.rows, files[lang])
             # A file that grew while it was read has more rows than lengths; the writer refuses it at its end.
@@ -116,7 +115,7 @@ def embed_files(model: Loaded, files: dict[str, Path], out: Path, options: Optio
 
 def _window_size(model: Loaded) -> int:
     """Sentences of a window."""
-    most = _WINDOW_BYTES.get(model.placement.last.type, _WINDOW_BYTES["cpu"])
+    most = _WINDOW_BYTES.get(model.device.type, _WINDOW_BYTES["cpu"])
     return max(1, min(_WINDOW_SENTENCES, most // (4 * (model.config.layers + 1) * model.config.hidden)))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from crossalign.alignment.bitext import read_pool
 from crossalign.embedding.model import Loaded
-from crossalign.embedding.states import States, embed, make_store
+from crossalign.embedding.states import embed, make_store
 from crossalign.engine.pairs import Row, Sample, parse_links, read_lines, sample_lines
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import Frame, word_pieces
@@ -139,7 +139,7 @@ def embed_pairs(
     partners = unrelated_partners(kept, seed)
     store = make_store(model, examples)
     with meter(len(store), "sentences") as tell:
-        vectors = embed(States(model), store, np.array(spans, dtype=np.int64), layer, tell=tell)[0].cpu().numpy()
+        vectors = embed(model, store, np.array(spans, dtype=np.int64), layer, tell=tell)[0]
     related = vectors.reshape(len(kept), 2, -1)
     unrelated = np.stack([related[:, 0], related[partners, 1]], axis=1)
     if not np.isfinite(related).all():

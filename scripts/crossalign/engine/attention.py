@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from crossalign.engine import kernels
-from crossalign.engine.cpu import attend
+from crossalign.engine import kernels, ops
 from crossalign.engine.layout import Layout
 
 # The kernel for short sequences: how long they may be (for longer ones the general kernels are better), sizes of heads.
@@ -20,24 +19,31 @@ def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: b
     Causal: each token sees itself and those before it; padding must stand behind the tokens.
     """
     if layout.lengths is not None and layout.cells is not None:
-        works = packed_attention_works(qkv, heads)
+        works = packed_kernels(qkv, heads)
         bounds = layout.bounds(qkv.shape[0]) if works else None
         if "short" in works and not causal and layout.length <= _SHORT:
             random = layout.random(qkv) if dropout > 0 else None
             return _short(qkv, bounds, layout.length, layout.filled, heads, dropout, random)
         if "long" in works:
             return _long(qkv, bounds, layout.longest or layout.length, heads, dropout, causal)
-    if not qkv.is_cuda:
-        return attend(qkv, layout, heads, dropout, causal).view(qkv.shape[0], heads, -1)
     return _grid_attention(qkv, layout, heads, dropout, causal)
 
 
 def _grid_attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
-    grid = layout.to_grid(qkv).view(layout.batch, layout.length, 3, heads, -1)
-    q, k, v = grid.permute(2, 0, 3, 1, 4).unbind(0)
-    # Causal: the filling stands where no token looks, so that no other mask is needed.
-    keys = None if causal else layout.keys()
-    out = functional.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=dropout, is_causal=causal)
+    if layout.groups:
+        parts = zip(qkv.split(layout.sizes), layout.groups, strict=True)
+        return torch.cat([_grid_attention(part, group, heads, dropout, causal) for part, group in parts])
+    grid = layout.to_grid(qkv).view(layout.batch, layout.length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+    if qkv.is_cuda:
+        # Causal: the filling stands where no token looks, so that no other mask is needed.
+        keys = None if causal else layout.keys()
+        out = functional.scaled_dot_product_attention(*grid, attn_mask=keys, dropout_p=dropout, is_causal=causal)
+    else:
+        # On a CPU PyTorch's own has a set-up cost that short sentences never earn back.
+        q, k, v = grid.flatten(1, 2)
+        bias = layout.bias(heads, causal).to(q.dtype)
+        weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
+        out = (ops.drop(weights, dropout) @ v).unflatten(0, (layout.batch, heads))
     return layout.from_grid(out.transpose(1, 2)).view(qkv.shape[0], heads, -1)
 
 
@@ -54,50 +60,12 @@ def _short(qkv: Tensor, bounds: Tensor, length: int, filled: bool, heads: int, d
     return out.view(qkv.shape[0], heads, -1)
 
 
-_PACKED: dict[tuple, frozenset[str]] = {}
-
-
-def packed_attention_works(qkv: Tensor, heads: int) -> frozenset[str]:
-    """The packed kernels that run here and give the right answer; tried once per type and head size."""
+def packed_kernels(qkv: Tensor, heads: int) -> frozenset[str]:
+    """The kernels for packed sequences that run here."""
     if not qkv.is_cuda or qkv.dtype not in (torch.bfloat16, torch.float16):
         return frozenset()
-    size = qkv.shape[1] // (3 * heads)
-    key = (qkv.device, qkv.dtype, size)
-    if key not in _PACKED:
-        if torch.cuda.is_current_stream_capturing():
-            return frozenset()
-        _PACKED[key] = _try_packed(qkv, heads, size)
-    return _PACKED[key]
-
-
-def _try_packed(qkv: Tensor, heads: int, size: int) -> frozenset[str]:
-    candidates = {"long": lambda x, bounds: _long(x, bounds, 128, heads, 0.0)}
-    if kernels.available() and size in _SHORT_SIZES:
-        candidates["short"] = lambda x, bounds: _short(x, bounds, 128, False, heads, 0.0, None)
-    lengths = [100, 24]
-    generator = torch.Generator(qkv.device).manual_seed(1)
-    sample = torch.randn(sum(lengths), 3 * heads * size, device=qkv.device, generator=generator).to(qkv.dtype)
-    bounds = torch.tensor([0, 100, 124], dtype=torch.int32, device=qkv.device)
-
-    def plain(x: Tensor) -> Tensor:
-        parts = (part.view(-1, 3, heads, size).permute(1, 2, 0, 3) for part in x.split(lengths))
-        return torch.cat([functional.scaled_dot_product_attention(*part).transpose(0, 1) for part in parts])
-
-    def both(attend) -> tuple[Tensor, Tensor]:
-        x = sample.clone().requires_grad_()
-        out = attend(x).float()
-        return out.detach(), torch.autograd.grad(out.square().sum(), x)[0].float()
-
-    found = set()
-    # The first caller may be an evaluation, where no gradients exist.
-    with torch.inference_mode(False), torch.enable_grad():
-        sample, bounds = sample.clone(), bounds.clone()
-        want, want_grad = both(plain)
-        for name, attend in candidates.items():
-            try:
-                got, grad = both(lambda x, attend=attend: attend(x, bounds))
-            except RuntimeError:
-                continue
-            if torch.allclose(got, want, atol=0.03) and torch.allclose(grad, want_grad, atol=0.2, rtol=0.1):
-                found.add(name)
-    return frozenset(found)
+    # Both are made for GPUs from A100 on; older ones work on a padded grid.
+    if torch.cuda.get_device_capability(qkv.device) < (8, 0):
+        return frozenset()
+    short = kernels.available() and qkv.shape[1] // (3 * heads) in _SHORT_SIZES
+    return frozenset({"long", "short"} if short else {"long"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from crossalign.engine.hyperparameters import Sizes
-from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
 
 # Number 0 of the words and number 1 of the characters are the unknown ones; character 0 is padding.
@@ -186,14 +184,3 @@ class Lexicon:
     def save(self, path: str | Path) -> None:
         """As JSON; the place in a list is the number, less the unknown and padding."""
         write_json(path, {"words": self.words, "characters": self.characters}, ensure_ascii=False, indent=0)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Lexicon:
-        """The lexicon that `save` wrote."""
-        try:
-            lists = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls(lists["words"], lists["characters"])
-        except FileNotFoundError:
-            raise UserError(f"{path}: no such file; a BiLSTM's folder has a vocabulary") from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}: no vocabulary of a BiLSTM ({error!r})") from None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, Stream, by_length
@@ -20,7 +19,7 @@ from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
-from crossalign.engine.task_model import collect, readable
+from crossalign.engine.task_model import collect
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -84,17 +83,6 @@ def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) 
     model.lexicon.save(folder / "vocabulary.json")
     config = {**info, "sizes": asdict(model.sizes), "task": model.task.name, "labels": list(model.task.labels)}
     write_json(folder / "config.json", config, ensure_ascii=False)
-
-
-def load_word_model(folder: str | Path, make_task: Callable[[str, list[str]], Any]) -> WordModel:
-    """The model that `save_word_model` wrote, ready to predict; `make_task` is `tasks.words.get_word_task`."""
-    folder = Path(folder)
-    with readable(folder, "a BiLSTM"):
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        task, sizes = make_task(config["task"], config["labels"]), Sizes(**config["sizes"])
-        model = WordModel(task, Lexicon.load(folder / "vocabulary.json"), sizes)
-        model.load_state_dict(load((folder / "model.safetensors").read_bytes()))
-    return model.eval()
 
 
 class WordTraining(EpochTraining):

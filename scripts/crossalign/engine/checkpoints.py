@@ -105,13 +105,12 @@ class InterruptedTraining(Exception):
 
 
 @contextlib.contextmanager
-def requeued(tell: bool = True) -> Iterator[None]:
+def requeued() -> Iterator[None]:
     """End the program with status 75 when the training within is interrupted."""
     try:
         yield
     except InterruptedTraining as interruption:
-        if tell:
-            print(interruption, file=sys.stderr)
+        print(interruption, file=sys.stderr)
         sys.exit(REQUEUE)
 
 

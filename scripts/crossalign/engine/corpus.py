@@ -92,16 +92,14 @@ class Corpus:
     A text of share q of all tokens is drawn with probability proportional to q ** exponent. Each text is gone through
     in epochs: its tokens, taken as a ring and entered at a new place, are cut into blocks and the blocks shuffled. So
     within an epoch nothing comes twice, and less than one block is left out, another stretch each time.
-
-    `shuffled`: the order of the tokens of a block is lost.
     """
 
     full = True
 
-    def __init__(self, files: dict[str, Path], size: int, exponent: float, seed: int, shuffled: bool = False) -> None:
+    def __init__(self, files: dict[str, Path], size: int, exponent: float, seed: int) -> None:
         if not files:
             raise UserError("there is no text to train on; give --texts NAME=FILE")
-        self.size, self.seed, self.shuffled = size, seed, shuffled
+        self.size, self.seed = size, seed
         self.names = sorted(files)
         self.tokens = [mapped(files[name]) for name in self.names]
         self.counts = np.array([len(tokens) for tokens in self.tokens], dtype=np.int64)
@@ -123,7 +121,7 @@ class Corpus:
         for text in np.unique(texts):
             rows = np.flatnonzero(texts == text)
             result[rows] = self._read(int(text), ordinals[rows])
-        return self._shuffle(result, int(numbers[0])) if self.shuffled else result
+        return result
 
     def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each draw the number of its text, and how often that text was drawn before."""
@@ -184,9 +182,6 @@ class Corpus:
         places = (firsts[:, None] + numbers[:, None] * self.size + np.arange(self.size)) % self.counts[text]
         return self.tokens[text][places]
 
-    def _shuffle(self, blocks: np.ndarray, number: int) -> np.ndarray:
-        return numpy_generator(self.seed, "order", number).permuted(blocks, axis=1)
-
     def _drawn_blocks(self, text: int, ordinals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the epochs of these draws enter the text, and the numbers of their blocks."""
         per_epoch = int(self.examples[text])
@@ -215,11 +210,9 @@ class Lines(Corpus):
 
     full = False
 
-    def __init__(
-        self, files: dict[str, Path], size: int, exponent: float, seed: int, shuffled: bool = False, *, end: int
-    ) -> None:
+    def __init__(self, files: dict[str, Path], size: int, exponent: float, seed: int, *, end: int) -> None:
         self.end = end
-        super().__init__(files, size, exponent, seed, shuffled)
+        super().__init__(files, size, exponent, seed)
 
     def mean_length(self) -> float:
         spans = [np.diff(ends, prepend=-1).clip(max=self.size) for ends in self._ends]
@@ -236,12 +229,6 @@ class Lines(Corpus):
         within = np.arange(self.size)
         tokens = self.tokens[text][np.minimum(starts[:, None] + within, self.counts[text] - 1)].astype(np.int64)
         return np.where(within < lengths, tokens, np.where(within == lengths, self.end, FILLER))
-
-    def _shuffle(self, blocks: np.ndarray, number: int) -> np.ndarray:
-        keys = numpy_generator(self.seed, "order", number).random(blocks.shape)
-        # The separator and the filler stay behind the words.
-        keys += np.where(blocks == FILLER, 2, blocks == self.end)
-        return np.take_along_axis(blocks, np.argsort(keys, axis=1), axis=1)
 
 
 def corpus_maker(tokenizer: Tokenizer, line_by_line: bool) -> Callable[..., Corpus]:
@@ -286,26 +273,21 @@ class Blocks(Packed):
     """What the engine expects of a store, over an endless corpus: example n belongs to step n // batch.
 
     A block is the start token and `block` - 1 tokens of a text, or fewer if it is a line; at most `predicted` of its
-    tokens have a target. When several processes share a step (`world`), each has an even part of the batch, in the
-    order of their `rank`.
+    tokens have a target.
     """
 
     predicted: int
 
-    def __init__(
-        self, corpus: Corpus, batch: int, seed: int, start: int, position_offset: int = 0, rank: int = 0, world: int = 1
-    ) -> None:
+    def __init__(self, corpus: Corpus, batch: int, seed: int, start: int, position_offset: int = 0) -> None:
         self.corpus, self.batch, self.start, self.seed = corpus, batch, start, seed
         self.block, self.position_offset = corpus.size + 1, position_offset
-        self.rank, self.world = rank, world
         self.lengths = _Column(self._lengths)
         self.targets = _Column(lambda members: (self.rows(members)[2] != IGNORE).sum(1))
         self._step: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
 
     def members(self, step: int) -> np.ndarray:
-        """The examples of a step that are this process's."""
-        part = self.batch // self.world
-        return step * self.batch + self.rank * part + np.arange(part)
+        """The examples of a step."""
+        return np.arange(step * self.batch, (step + 1) * self.batch)
 
     def mean_length(self) -> float:
         """Tokens of a block, on average over an epoch."""
@@ -317,11 +299,10 @@ class Blocks(Packed):
         return tuple(part[members - step * self.batch] for part in self._whole(step))
 
     def _whole(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same for the whole step, whoever works on it: so its parts are those of one process."""
         if self._step is None or self._step[0] != step:
             ids = np.empty((self.batch, self.block), dtype=np.int64)
             ids[:, 0] = self.start
-            ids[:, 1:] = self.corpus.blocks(np.arange(step * self.batch, (step + 1) * self.batch))
+            ids[:, 1:] = self.corpus.blocks(self.members(step))
             self._step = (step, self._prepare(ids, step))
         return self._step[1]
 
@@ -361,20 +342,12 @@ class Blocks(Packed):
         views["places"][:count] = places
         views["truth"][:] = IGNORE
         views["truth"][:count] = truth
-        if self.world > 1:
-            views["share"][:] = self._share(int(members[0]) // self.batch)
         return vector
 
     def _lengths(self, members: np.ndarray) -> np.ndarray:
         if self.corpus.full:
             return np.full(len(members), self.block, dtype=np.int64)
         return (self.rows(members)[0] != FILLER).sum(1)
-
-    def _share(self, step: int) -> tuple[int, int]:
-        """Targets of this process and of all."""
-        counts = (self._whole(step)[2] != IGNORE).sum(1)
-        part = self.batch // self.world
-        return int(counts[self.rank * part : (self.rank + 1) * part].sum()), int(counts.sum())
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
         for name in ("ids", "positions", "rows"):
@@ -384,8 +357,6 @@ class Blocks(Packed):
         yield "split", (2,)
         yield "places", (shape.batch, self.predicted)
         yield "truth", (shape.batch, self.predicted)
-        if self.world > 1:
-            yield "share", (2,)
 
 
 class MaskedBlocks(Blocks):
@@ -393,9 +364,9 @@ class MaskedBlocks(Blocks):
 
     def __init__(
         self, corpus: Corpus, batch: int, seed: int, start: int, mask: int, specials: set[int], vocabulary: int,
-        share: float = 0.15, **place: int,
+        share: float = 0.15, position_offset: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(corpus, batch, seed, start, **place)
+        super().__init__(corpus, batch, seed, start, position_offset)
         if not 0 < share < 1:
             raise UserError(f"a share of {share} hidden tokens is not between 0 and 1")
         # Of lines sometimes one more than the share, as it is met on average.

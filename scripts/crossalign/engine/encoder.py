@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.engine import cpu, fused, ops
+from crossalign.engine import ops
 from crossalign.engine.attention import attention
 from crossalign.engine.layout import Layout
 from crossalign.engine.shape import XLMR_XL, EncoderConfig
@@ -100,19 +100,15 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
         dropout = self.config.hidden_dropout if self.training else 0.0
         if self.config.norm == "post":
-            if fused.serves(self, x, layout):
-                return fused.FusedLayer.apply(x, self.qkv.weight, self, layout)
-            if cpu.serves(self, x, dropout):
-                return cpu.PostLayer.apply(x, self.qkv.weight, self, layout)
             x = ops.linear_add_norm(self.attend(x, layout), self.out, x, self.attention_norm, dropout, layout)
-            inner = cpu.gelu(ops.linear(x, self.up))
+            inner = functional.gelu(ops.linear(x, self.up))
             return ops.linear_add_norm(inner, self.down, x, self.output_norm, dropout, layout)
         normformer = self.config.norm == "normformer"
         attended = ops.linear(self.attend(ops.layer_norm(x, self.attention_norm), layout), self.out)
         if normformer:
             attended = ops.layer_norm(attended, self.inner_attention_norm)
         x = x + ops.drop(attended, dropout)
-        inner = cpu.gelu(ops.linear(ops.layer_norm(x, self.output_norm), self.up))
+        inner = functional.gelu(ops.linear(ops.layer_norm(x, self.output_norm), self.up))
         if normformer:
             inner = ops.layer_norm(inner, self.inner_output_norm)
             if self.config.residual_scaling:
@@ -207,8 +203,8 @@ class Encoder(BaseEncoder):
         # The weights' own types decide the precision.
         with torch.autocast(ids.device.type, enabled=False):
             x = self.embeddings(ids, positions, types, dropout)
-            x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
             states = [x]
+            x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
             for layer in self.layers:
                 x = layer(x, layout)
                 if all_layers:

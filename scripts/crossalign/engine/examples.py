@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crossalign.runtime.files import sha256, sweep, write_atomic
+from crossalign.runtime.files import sha256, write_atomic
 
 # Behind the name of a column of lists: where each list ends.
 ENDS = ":ends"
@@ -107,7 +107,6 @@ class Encoded:
         if self.folder is None or not records:
             return task.examples(records, tokenizer, length, training=training)
         path = self.folder / f"{task.name}-{self._key(name, task, len(records), length, training)}.safetensors"
-        sweep(path)
         if (kept := _read(path)) is not None:
             return kept
         examples = task.examples(records, tokenizer, length, training=training)

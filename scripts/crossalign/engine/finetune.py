@@ -107,9 +107,9 @@ class FineTuning(EpochTraining):
         settings, task, encoder, head = self.settings, self.task, self.model.encoder, self.model.head
         parts = [Part(self.train_store, lambda encode, batch: task.loss(head, encode(), batch), settings.batch)]
         if self.auxiliary is not None:
-            stream, alone = self.auxiliary.batches, self.auxiliary.reference is not None
-            parts.append(Part(stream.store, self.auxiliary.loss, stream.batch_size, self.auxiliary.weight, alone))
-            if alone:
+            stream = self.auxiliary.batches
+            parts.append(Part(stream.store, self.auxiliary.loss, stream.batch_size, self.auxiliary.weight))
+            if self.auxiliary.reference is not None:
                 # The reference runs like the trained encoder does, but without dropout and gradients.
                 TaskModel(self.auxiliary.reference, torch.nn.Identity()).place(self.device, settings.precision)
                 self.auxiliary.reference.requires_grad_(False)

@@ -14,8 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crossalign.engine import kernels, products
-
 # Standard deviation of the initialiser of BERT and XLM-R, and the width of the narrowest of them.
 STD, WIDTH = 0.02, 768
 
@@ -56,7 +54,7 @@ class TaggingHead(nn.Module):
         """Scores, batch x words x labels."""
         with full_precision(hidden_states):
             words = pick(hidden_states, word_starts).to(self.classifier.weight.dtype)
-            return products.linear(self.dropout(words), self.classifier)
+            return self.classifier(self.dropout(words))
 
 
 class SequenceHead(nn.Module):
@@ -119,7 +117,7 @@ class Perceptron(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Vectors of batch x positions x inputs become batch x positions x outputs."""
-        result = F.leaky_relu(products.linear(vectors, self.linear), 0.1)
+        result = F.leaky_relu(self.linear(vectors), 0.1)
         if self.training and self.dropout > 0:
             result = result * F.dropout(torch.ones_like(result[:, :1]), self.dropout)
         return result
@@ -148,33 +146,27 @@ class BiaffineHead(nn.Module):
         root = torch.zeros_like(word_starts[:, :1])
         nodes = pick(hidden_states, torch.cat([root, word_starts], dim=1)).to(self.arc.dtype)
         words = nodes[:, 1:]
-        query = products.product(self.arc_dependent(words), self.arc[:-1]) + self.arc[-1]
-        arcs = products.product(query, self.arc_head(nodes).transpose(1, 2)).float()
+        query = self.arc_dependent(words) @ self.arc[:-1] + self.arc[-1]
+        arcs = (query @ self.arc_head(nodes).transpose(1, 2)).float()
         padding = F.pad(word_mask == 0, (1, 0), value=False)
         arcs = arcs.masked_fill(padding.unsqueeze(1), LOW)
         return arcs, with_one(self.label_dependent(words)), with_one(self.label_head(nodes))
 
     def labels_at(self, dependents: Tensor, nodes: Tensor, heads: Tensor) -> Tensor:
         """Label scores (batch x words x labels) for one given head per word."""
-        label, chosen = self._label(dependents), pick(nodes, heads)
-        if label.is_cuda and kernels.available():
-            from crossalign.engine.kernels.scores import MatrixVector
-
-            return MatrixVector.apply(products.between(dependents, label), chosen)
-        return products.bilinear(dependents, label, chosen).float()
+        query, chosen = self._query(dependents), pick(nodes, heads)
+        return (query @ chosen.unsqueeze(-1)).squeeze(-1).float()
 
     def labels_everywhere(self, dependents: Tensor, nodes: Tensor) -> Tensor:
         """Label scores for every word and every head: batch x words x 1 + words x labels."""
-        query = products.between(dependents, self._label(dependents))
-        if not products.suits(query):
-            return torch.einsum("bdlk,bhk->bdhl", query, nodes).float()
-        scores = products.product(query.flatten(1, 2), nodes.transpose(1, 2))
-        return scores.unflatten(1, query.shape[1:3]).transpose(2, 3).float()
+        return torch.einsum("bdlk,bhk->bdhl", self._query(dependents), nodes).float()
 
-    def _label(self, dependents: Tensor) -> Tensor:
-        """The weights of labels, filled up as the vectors are."""
+    def _query(self, dependents: Tensor) -> Tensor:
+        """What the vectors of heads are multiplied with: batch x words x labels x neurons."""
+        # The weights of labels are filled up as the vectors are.
         more = dependents.shape[-1] - self.label.shape[-1]
-        return F.pad(self.label, (0, more, 0, 0, 0, more)) if more else self.label
+        label = F.pad(self.label, (0, more, 0, 0, 0, more)) if more else self.label
+        return (dependents @ label.flatten(1)).unflatten(-1, label.shape[1:])
 
 
 def with_one(vectors: Tensor) -> Tensor:

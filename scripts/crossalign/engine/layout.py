@@ -33,6 +33,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         self._mask: Tensor | None = None
+        self._bias: Tensor | None = None
         self._bounds: Tensor | None = None
         self._real: Tensor | None = None
         self._seed: Tensor | None = None
@@ -79,21 +80,30 @@ class Layout:
             self._real = (torch.arange(tokens, device=self.lengths.device) < total)[:, None]
         return self._real
 
-    def group(self, ratio: float = 0.7, least: int = 4) -> None:
+    def bias(self, heads: int, causal: bool) -> Tensor:
+        """What attention on a CPU adds to its scores: minus infinity where a token does not look."""
+        if self._bias is None:
+            keys = torch.ones(self.batch, 1, 1, self.length, dtype=torch.bool) if self.lengths is None else self.keys()
+            seen = keys & torch.ones(self.length, self.length, dtype=torch.bool).tril() if causal else keys
+            bias = torch.zeros(seen.shape).masked_fill_(~seen, float("-inf"))
+            self._bias = bias.expand(-1, heads, -1, -1).flatten(0, 1)
+        return self._bias
+
+    def group(self, ratio: float = 0.7, least: int = 4, waste: float = 2.5) -> None:
         """Cut a batch that is sorted by length, the longest first, into groups: their grids have less padding.
 
-        For the CPU, where attention over a padded grid costs what it computes.
+        For the CPU, where attention over a padded grid costs what it computes. Groups pay where one grid for all is
+        `waste` times as large as theirs.
         """
         lengths = self.lengths.tolist()
-        start = 0
-        for stop in range(1, len(lengths) + 1):
-            last = stop == len(lengths)
-            if last or (
-                lengths[stop] <= ratio * lengths[start] and stop - start >= least and len(lengths) - stop >= least
-            ):
-                self.groups.append(Layout._of_lengths(lengths[start:stop]))
-                self.sizes.append(sum(lengths[start:stop]))
-                start = stop
+        cuts = [0]
+        for stop in range(least, len(lengths) - least + 1):
+            if lengths[stop] <= ratio * lengths[cuts[-1]] and stop - cuts[-1] >= least:
+                cuts.append(stop)
+        parts = [lengths[start:stop] for start, stop in zip(cuts, [*cuts[1:], len(lengths)], strict=True)]
+        if self.batch * self.length**2 > waste * sum(len(part) * max(part) ** 2 for part in parts):
+            self.groups = [Layout._of_lengths(part) for part in parts]
+            self.sizes = [sum(part) for part in parts]
 
     @classmethod
     def _of_lengths(cls, lengths: list[int]) -> Layout:

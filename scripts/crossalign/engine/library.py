@@ -89,24 +89,11 @@ class LibraryEncoder(BaseEncoder):
         # The grid of a random batch of a treebank has four times as many cells as tokens.
         if layout.filled and not all_layers and self.packs:
             return self._row(positions, input_ids=ids)
-        if not all_layers:
-            return self.visit(ids, types, layout)
-        states: list[Tensor] = []
-        states.append(self.visit(ids, types, layout, lambda index, state: states.append(state)))
-        return states
-
-    def visit(
-        self, ids: Tensor, types: Tensor | None, layout: Layout, see: Callable[[int, Tensor], None] | None = None
-    ) -> Tensor:
-        """The last packed state; `see` is told those before it, with their numbers, as soon as each exists."""
         # A static shape may be longer than the model has positions; no token lies there.
         length = min(layout.length, self.config.max_length)
 
         def grid(tokens: Tensor) -> Tensor:
             return layout.to_grid(tokens[:, None])[:, :length, 0]
-
-        def pack(state: Tensor) -> Tensor:
-            return layout.from_grid(functional.pad(state, (0, 0, 0, layout.length - length)))
 
         inputs = {"input_ids": grid(ids)}
         if layout.lengths is not None:
@@ -116,34 +103,17 @@ class LibraryEncoder(BaseEncoder):
             inputs = {"input_ids": padded, "attention_mask": mask.long()}
         if types is not None and self.config.types > 1:
             inputs["token_type_ids"] = grid(types)
-        seen, handles = 0, []
-
-        def note(layer: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
-            nonlocal seen
-            state = args[0] if args else kwargs["hidden_states"]
-            if state.shape[:2] != inputs["input_ids"].shape:
-                raise self.unseen(f"come as {tuple(state.shape)} instead of sequences, tokens, neurons")
-            see(seen, pack(state))
-            seen += 1
-
-        if see is not None:
-            # Each module once: ALBERT runs the same one again and again.
-            modules = dict.fromkeys(self.layers)
-            handles = [layer.register_forward_pre_hook(note, with_kwargs=True, prepend=True) for layer in modules]
-        try:
-            # The weights' own types decide the precision.
-            with torch.autocast(ids.device.type, enabled=False):
-                last = pack(self.model(**inputs).last_hidden_state)
-        finally:
-            for handle in handles:
-                handle.remove()
-        if see is not None and seen != self.config.layers:
-            raise self.unseen(f"of {self.config.layers} layers are seen {seen} times")
-        return last
-
-    def unseen(self, why: str) -> UserError:
-        """What to say where states between the layers cannot be had."""
-        return UserError(f"models of type '{self.config.family}' cannot be looked into: their states {why}")
+        # The weights' own types decide the precision.
+        with torch.autocast(ids.device.type, enabled=False):
+            output = self.model(**inputs, output_hidden_states=all_layers)
+        states = [*output.hidden_states[:-1], output.last_hidden_state] if all_layers else [output.last_hidden_state]
+        shape = (*inputs["input_ids"].shape, self.config.hidden)
+        if all_layers and (len(states) != self.config.layers + 1 or {state.shape for state in states} != {shape}):
+            raise UserError(f"models of type '{self.config.family}' do not give one state for each layer and token")
+        # A model that is spread has its states on several devices.
+        states = [functional.pad(state.to(ids.device), (0, 0, 0, layout.length - length)) for state in states]
+        states = [layout.from_grid(state) for state in states]
+        return states if all_layers else states[0]
 
     @cached_property
     def packs(self) -> bool:
@@ -295,20 +265,29 @@ def load_library_encoder(
     place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (torch.device("cpu"), torch.float32),
 ) -> LibraryEncoder:
     """The model of a folder. `place` gives each parameter's device and precision; all have one precision."""
-    folder = Path(folder)
-    config, raw = read_library_config(folder)
-    model, tensors = load_pretrained(folder, config, model_class(config, folder), place("layers.0")[1])
-    encoder = LibraryEncoder(model, shape_of(model, raw))
+    encoder = _load(Path(folder), place("layers.0")[1])
     for name, parameter in encoder.named_parameters():
         parameter.data = parameter.data.to(*place(name))
     for name, buffer in encoder.named_buffers():
         buffer.data = buffer.data.to(place(name)[0])
+    return encoder
+
+
+def spread_library_encoder(folder: str | Path, dtype: torch.dtype, **where: Any) -> LibraryEncoder:
+    """The model of a folder over all GPUs and the host's memory, for evaluation only."""
+    return _load(Path(folder), dtype, **{"device_map": "auto"} | where)
+
+
+def _load(folder: Path, dtype: torch.dtype, **where: Any) -> LibraryEncoder:
+    config, raw = read_library_config(folder)
+    model, tensors = load_pretrained(folder, config, model_class(config, folder), dtype, **where)
+    encoder = LibraryEncoder(model, shape_of(model, raw))
     encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
     return encoder
 
 
 def load_pretrained(
-    folder: Path, config: PreTrainedConfig, kind: type[PreTrainedModel], dtype: torch.dtype
+    folder: Path, config: PreTrainedConfig, kind: type[PreTrainedModel], dtype: torch.dtype, **where: Any
 ) -> tuple[PreTrainedModel, Shards]:
     """A model with all its weights and none left over, and the tensors of the folder."""
     prefix = f"{kind.base_model_prefix}."
@@ -318,7 +297,7 @@ def load_pretrained(
     try:
         model, info = kind.from_pretrained(
             folder, config=config, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
-            use_safetensors=True, local_files_only=True, trust_remote_code=False, **options, **_options(kind),
+            use_safetensors=True, local_files_only=True, trust_remote_code=False, **options, **_options(kind), **where,
         )  # fmt: skip
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder}: the library cannot load this model: {str(error).splitlines()[0]}") from None
@@ -330,7 +309,8 @@ def load_pretrained(
         if copy not in model.all_tied_weights_keys:
             raise UserError(f"{folder}: {copy} and {name} differ, but are one table in this model; delete one")
     for name, parameter in model.named_parameters():
-        check_finite(folder, name, parameter.data)
+        if not parameter.is_meta:  # waits in the host's memory
+            check_finite(folder, name, parameter.data)
     # Keys and values of earlier tokens are for writing text.
     model.config.use_cache = False
     return model, tensors

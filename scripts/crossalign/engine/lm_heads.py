@@ -6,23 +6,17 @@ rows only, and become their own gradient in place.
 
 from __future__ import annotations
 
-import logging
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from crossalign.engine import kernels
 from crossalign.engine.random_init import redraw
 from crossalign.engine.seeds import derive
 from crossalign.engine.shape import EncoderConfig
 
-log = logging.getLogger(__name__)
-
-# Scores that exist at a time: on the GPU 2 GB in bf16, on the CPU what its cache nearly holds.
-_MOST = {"cuda": 1 << 30, "cpu": 1 << 21}
-# Matrix kernels want rows that start at multiples of 16 bytes; vocabularies have odd sizes.
-_ALIGN = 64
+# Scores that exist at a time: on the GPU 1 GB in fp32, on the CPU what its cache nearly holds.
+_MOST = {"cuda": 1 << 28, "cpu": 1 << 21}
+# Columns beside a matrix: its rows stay multiples of 16 bytes, which matrix kernels want.
 _BESIDE = 8
 
 
@@ -107,7 +101,7 @@ def word_loss(x: Tensor, words: Tensor, bias: Tensor | None, targets: Tensor) ->
 class _WordLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, words: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
-        table, offsets = _aligned(x, words, bias)
+        table, offsets = words.to(x.dtype), None if bias is None else bias.to(x.dtype)
         counted = (targets >= 0).to(x.dtype)[:, None]
         total = counted.sum(dtype=torch.float32).clamp(min=1)
         chunks = max(1, -(-len(x) * len(table) // _MOST[x.device.type]))
@@ -115,7 +109,7 @@ class _WordLoss(torch.autograd.Function):
         loss = torch.zeros((), device=x.device)
         for part, target, count in zip(*(t.tensor_split(chunks) for t in (x, targets, counted)), strict=True):
             scores = part @ table.t() if offsets is None else torch.addmm(offsets, part, table.t())
-            losses, scores = cross_entropy(scores, target, len(words))
+            losses, scores = cross_entropy(scores, target)
             loss += losses.sum()
             if gradients is not None:
                 gradients.add(scores, part, count, table)
@@ -148,94 +142,22 @@ class _Gradients:
         self.product = product if self.product is None else self.product.add_(product)
 
     def __iter__(self):
-        size, hidden = self.words.shape
+        hidden = self.words.shape[1]
         yield torch.cat(self.dx) if len(self.dx) > 1 else self.dx[0]
-        yield self.product[:size, :hidden]
-        yield self.product[:size, hidden].clone() if self.with_bias else None
+        yield self.product[:, :hidden]
+        yield self.product[:, hidden].clone() if self.with_bias else None
 
 
-def _aligned(x: Tensor, words: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The table and the bias in the precision of x, on the GPU with rows of zeros up to an even size."""
-    size = len(words)
-    extra = -size % _ALIGN if x.is_cuda else 0
-    if not extra:
-        return words.to(x.dtype), None if bias is None else bias.to(x.dtype)
-    table = x.new_empty(size + extra, words.shape[1])
-    table[:size].copy_(words)
-    table[size:].zero_()
-    return table, None if bias is None else functional.pad(bias.to(x.dtype), (0, extra))
-
-
-def cross_entropy(scores: Tensor, targets: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The loss of each row, 0 where the target is negative, and its gradient: probabilities less 1 at the target.
-
-    Columns from `size` on do not count; their gradient is 0. The gradient may take the place of the scores.
-    """
-    if scores.is_cuda and kernel_works(scores):
-        from crossalign.engine.kernels.scores import cross_entropy_
-
-        return cross_entropy_(scores, targets, size), scores
-    return plain_cross_entropy(scores, targets, size)
-
-
-def plain_cross_entropy(scores: Tensor, targets: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The same by PyTorch's own operators."""
-    logs = torch.log_softmax(scores[:, :size].float(), 1)
+def cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The loss of each row, 0 where the target is negative, and its gradient: probabilities less 1 at the target."""
+    logs = torch.log_softmax(scores.float(), 1)
     place, counted = targets.clamp(min=0)[:, None], (targets >= 0).float()
     losses = -logs.gather(1, place)[:, 0] * counted
-    gradient = logs.exp_().scatter_add_(1, place, -counted[:, None])
-    if size == scores.shape[1]:
-        return losses, gradient.to(scores.dtype)
-    scores.zero_()
-    scores[:, :size] = gradient
-    return losses, scores
-
-
-_WORKS: dict[tuple, bool] = {}
-
-
-def kernel_works(scores: Tensor) -> bool:
-    """Whether the kernel runs here and gives the right answer; tried once per device and type."""
-    key = (scores.device, scores.dtype)
-    if key not in _WORKS:
-        if torch.cuda.is_current_stream_capturing():
-            return False
-        _WORKS[key] = _try_kernel(scores)
-    return _WORKS[key]
-
-
-def _try_kernel(scores: Tensor) -> bool:
-    if not kernels.available():
-        return False
-    from crossalign.engine.kernels.scores import cross_entropy_
-
-    generator = torch.Generator(scores.device).manual_seed(1)
-    sample = (4 * torch.randn(8, 9024, device=scores.device, generator=generator)).to(scores.dtype)
-    targets = torch.tensor([0, 9001, 17, -100, 4095, 4096, 8191, 8192], device=scores.device)
-    mine = sample.clone()
-    want, theirs = plain_cross_entropy(sample, targets, 9002)
-    try:
-        got = cross_entropy_(mine, targets, 9002)
-    except Exception as error:  # the compiler's errors have many types
-        log.warning("the kernel of the loss does not run here (%s): plain operators do the same, slower", error)
-        return False
-    right = torch.allclose(got, want, atol=1e-3, rtol=1e-3)
-    return right and torch.allclose(mine.float(), theirs.float(), atol=1e-2, rtol=2e-2)
-
-
-_WIDE: dict[torch.device, bool] = {}
+    return losses, logs.exp_().scatter_add_(1, place, -counted[:, None]).to(scores.dtype)
 
 
 def _product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """left @ right in `dtype`; on the GPU a product of bf16 can be summed and kept in fp32."""
-    if left.dtype == dtype or not left.is_cuda:
-        return (left @ right).to(dtype)
-    if left.device not in _WIDE and not torch.cuda.is_current_stream_capturing():
-        try:
-            sample = torch.mm(left[:64], right, out_dtype=dtype)
-            _WIDE[left.device] = torch.allclose(sample, (left[:64] @ right).to(dtype), atol=1e-2, rtol=2e-2)
-        except (RuntimeError, TypeError, NotImplementedError):
-            _WIDE[left.device] = False
-    if _WIDE.get(left.device):
+    """left @ right in `dtype`; on the GPU a product of bf16 is summed and kept in fp32."""
+    if left.dtype != dtype and left.is_cuda:
         return torch.mm(left, right, out_dtype=dtype)
     return (left @ right).to(dtype)

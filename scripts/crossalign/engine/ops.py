@@ -18,16 +18,6 @@ from torch.nn import functional
 from crossalign.engine import kernels
 from crossalign.engine.layout import Layout
 
-# Builds without MKL, those for aarch64, have slow paths: a product with a turned matrix takes longer than with a copy
-# of it, a batch of them ten times as long, and the gradient of GELU three times as long as its formula.
-SLOW_PATHS = not torch.backends.mkl.is_available()
-
-
-def turned(weight: Tensor) -> Tensor:
-    """A matrix transposed, or each of a batch, laid out as products are quick with."""
-    other = weight.transpose(-2, -1)
-    return other.contiguous() if SLOW_PATHS and not weight.is_cuda else other
-
 
 class Sink:
     """Where the gradient of one parameter goes. The first contribution of a step overwrites, the others add."""
@@ -73,21 +63,6 @@ class Sink:
 def sink_of(parameter: Tensor) -> Sink | None:
     """The parameter's sink, when it has one and gradients are being recorded."""
     return getattr(parameter, "sink", None) if torch.is_grad_enabled() else None
-
-
-class Branch:
-    """Where a tensor feeds both a linear layer and, past it, a residual: the gradient of the residual waits here, and
-    the product that gives the linear layer's adds to it, which saves a kernel."""
-
-    __slots__ = ("pending",)
-
-    def __init__(self) -> None:
-        self.pending: Tensor | None = None
-
-    def take(self) -> Tensor | None:
-        """What waits here, once."""
-        pending, self.pending = self.pending, None
-        return pending
 
 
 class _Side:
@@ -139,11 +114,10 @@ def forget() -> None:
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, with_bias: bool, branch: Branch | None = None) -> Tensor:
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, with_bias: bool) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.branch = branch
         ctx.sinks = weight.sink, bias.sink if with_bias else None
-        return torch.addmm(bias, x, turned(weight))
+        return torch.addmm(bias, x, weight.t())
 
     @staticmethod
     def backward(ctx, grad: Tensor):
@@ -153,23 +127,7 @@ class _Linear(torch.autograd.Function):
             weight_sink.product(grad.t(), x)
             if bias_sink is not None:
                 bias_sink.column_sums(grad)
-        if not ctx.needs_input_grad[0]:
-            return None, None, None, None, None
-        waiting = None if ctx.branch is None else ctx.branch.take()
-        result = grad.mm(weight) if waiting is None else waiting.addmm_(grad, weight)
-        return result, None, None, None, None
-
-
-def norm_backward(
-    grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, rstd: Tensor, sinks: tuple[Sink, Sink]
-) -> Tensor:
-    """The gradient of a norm's input; those of its weight and bias go to their sinks."""
-    dx, dweight, dbias = torch.ops.aten.native_layer_norm_backward(
-        grad, x, weight.shape, mean, rstd, weight, bias, [True, True, True]
-    )
-    sinks[0].add(dweight)
-    sinks[1].add(dbias)
-    return dx
+        return grad.mm(weight) if ctx.needs_input_grad[0] else None, None, None, None
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -182,22 +140,27 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        return norm_backward(grad.contiguous(), *ctx.saved_tensors, ctx.sinks), None, None, None
+        x, weight, bias, mean, rstd = ctx.saved_tensors
+        dx, dweight, dbias = torch.ops.aten.native_layer_norm_backward(
+            grad.contiguous(), x, weight.shape, mean, rstd, weight, bias, [True, True, True]
+        )
+        ctx.sinks[0].add(dweight)
+        ctx.sinks[1].add(dbias)
+        return dx, None, None, None
 
 
 class AddNorm(torch.autograd.Function):
     """LayerNorm(residual + dropout(x)) in one kernel, its backward in two; `random` is a seed and a base.
 
-    The gradients of the norm's weight and bias, and of the bias of the linear layer that made x, go to `sinks`; that of
-    the residual waits in `branch` for the linear layer that it also feeds, if there is one.
+    The gradients of the norm's weight and bias, and of the bias of the linear layer that made x, go to `sinks`.
     """
 
     @staticmethod
-    def forward(ctx, x, residual, weight, bias, eps, dropout, random, sinks, branch=None) -> Tensor:
+    def forward(ctx, x, residual, weight, bias, eps, dropout, random, sinks) -> Tensor:
         from crossalign.engine.kernels import norms
 
         seed, ctx.base = random if dropout > 0 else (None, 0)
-        ctx.dropout, ctx.sinks, ctx.branch = dropout, sinks, branch
+        ctx.dropout, ctx.sinks = dropout, sinks
         y, *kept = norms.add_norm(x, residual, weight, bias, eps, dropout, seed, ctx.base)
         ctx.save_for_backward(*kept, weight, seed)
         return y
@@ -208,30 +171,20 @@ class AddNorm(torch.autograd.Function):
 
         total, mean, rstd, weight, seed = ctx.saved_tensors
         dx, dresidual, partial = norms.add_norm_backward(
-            # The gradient of a residual that waits will be added to, so it may not be that of x too.
-            dy, total, weight, mean, rstd, ctx.dropout, seed, ctx.base, apart=ctx.branch is not None,
+            dy, total, weight, mean, rstd, ctx.dropout, seed, ctx.base,
         )  # fmt: skip
         with aside(partial):
             norms.three_sums(partial, [sink.grad for sink in ctx.sinks], [not sink.fresh for sink in ctx.sinks])
         for sink in ctx.sinks:
             sink.fresh = False
-        if ctx.branch is not None:
-            ctx.branch.pending = dresidual
-            dresidual = None
-        return dx, dresidual, None, None, None, None, None, None, None
+        return dx, dresidual, None, None, None, None, None, None
 
 
 def linear(x: Tensor, module: nn.Linear) -> Tensor:
     """x @ weight^T + bias for packed tokens (tokens, n)."""
     if sink_of(module.weight) is None:
-        if SLOW_PATHS and x.device.type == "cpu":
-            return torch.addmm(module.bias, x, turned(module.weight))
         return functional.linear(x, module.weight, module.bias)
-    branch = None
-    if x.is_cuda and x.requires_grad:
-        # `linear_add_norm` looks for it when x is its residual.
-        branch = x.branch = Branch()
-    return _Linear.apply(x, module.weight, module.bias, True, branch)
+    return _Linear.apply(x, module.weight, module.bias, True)
 
 
 def layer_norm(x: Tensor, module: nn.LayerNorm) -> Tensor:
@@ -242,13 +195,12 @@ def layer_norm(x: Tensor, module: nn.LayerNorm) -> Tensor:
 
 
 def linear_add_norm(x: Tensor, module: nn.Linear, residual: Tensor, norm: nn.LayerNorm, dropout: float, layout: Layout):
-    """LayerNorm(residual + dropout(linear(x))), the end of both Post-LN blocks; x stems from `linear` of residual."""
+    """LayerNorm(residual + dropout(linear(x))), the end of both Post-LN blocks."""
     if x.is_cuda and sink_of(module.weight) is not None and kernels.available():
         y = _Linear.apply(x, module.weight, module.bias, False)
         random = layout.random(y) if dropout > 0 else None
         sinks = norm.weight.sink, norm.bias.sink, module.bias.sink
-        branch = getattr(residual, "branch", None)
-        return AddNorm.apply(y, residual, norm.weight, norm.bias, norm.eps, dropout, random, sinks, branch)
+        return AddNorm.apply(y, residual, norm.weight, norm.bias, norm.eps, dropout, random, sinks)
     return layer_norm(residual + drop(linear(x, module), dropout), norm)
 
 

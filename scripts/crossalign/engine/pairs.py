@@ -206,7 +206,7 @@ def _sentence(specials: Specials, pieces: list[list[int]], choice: Choice) -> di
 
 def _partners(links: list[tuple[int, int]], english: int, other: int, tokens: str, ended: bool) -> list[int]:
     """`ended`: the tokenizer puts a token behind a text. Where it does not, as in decoders, none is pulled."""
-    partners = [-1] * (english + 2)
+    partners = [-1] * (1 + english + ended)
     if tokens != "words":
         partners[0] = 0
     if tokens in ("clssep", "all") and ended:

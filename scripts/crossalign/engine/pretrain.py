@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import torch
 
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
 from crossalign.engine.corpus import Blocks, Corpus, block_maker, corpus_maker
-from crossalign.engine.device import Team
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import fingerprint
 from crossalign.engine.lm_heads import Head, fresh_head, masked_loss
@@ -36,15 +34,12 @@ log = logging.getLogger(__name__)
 
 # Tokens of a text that are looked at, at most, and tokens per batch.
 _MOST, _BUDGET = 1 << 17, {"cuda": 1 << 15, "cpu": 1 << 11}
-# A model whose dev loss rises by less when the words of a block are shuffled is still on the plateau on which training
-# begins: it knows how frequent words are, at best by language.
-_PLATEAU = 0.1
 
 
 class DevLoss:
     """Mean loss per target of each text and of all together.
 
-    `corpora(files, size, exponent, seed, shuffled)` and `blocks(corpus, batch, seed)` make the blocks as in training;
+    `corpora(files, size, exponent, seed)` and `blocks(corpus, batch, seed)` make the blocks as in training;
     the seed here is always the same.
     """
 
@@ -54,12 +49,11 @@ class DevLoss:
         size: int,
         corpora: Callable[..., Corpus],
         blocks: Callable[[Corpus, int, int], Blocks],
-        shuffled: bool = False,
     ) -> None:
         self.stores: dict[str, Blocks] = {}
         for name in sorted(files):
             try:
-                corpus = corpora({name: files[name]}, size, 1.0, 0, shuffled)
+                corpus = corpora({name: files[name]}, size, 1.0, 0)
             except UserError as error:
                 raise UserError(f"--dev {error}") from None
             # All blocks are one batch, so that each comes once.
@@ -95,10 +89,6 @@ class DevLoss:
         return float(torch.stack(losses).double().cpu() @ torch.tensor(counts).double()), sum(counts)
 
 
-# Steps after which the processes of a team agree whether one of them was asked to stop.
-_TALK = 8
-
-
 @dataclass
 class PretrainProgress(Progress):
     """`dev`: [step, loss, losses by text]."""
@@ -122,7 +112,6 @@ class Pretraining:
         saving: Saving | None = None,
         identity: Any = None,
         dev: dict[str, Path] | None = None,
-        team: Team | None = None,
     ) -> None:
         config = encoder.config
         if settings.block > config.max_length:
@@ -130,32 +119,22 @@ class Pretraining:
         if settings.selection == "best" and not dev:
             raise UserError("--selection best chooses by the loss on dev texts; give --dev NAME=FILE")
         self.settings, self.device = settings, torch.device(device)
-        self.team = team or Team()
-        self.team.part(settings.batch)
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         corpora = corpus_maker(tokenizer, settings.line_by_line)
         self.corpus = corpora(files, settings.block - 1, settings.exponent, settings.seed)
         blocks, leave_out = block_maker(config, tokenizer, settings.masking)
         self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
-        self.store = blocks(self.corpus, settings.batch, settings.seed, rank=self.team.rank, world=self.team.world)
+        self.store = blocks(self.corpus, settings.batch, settings.seed)
         self.dev = DevLoss(dev or {}, settings.block - 1, corpora, blocks)
-        self._shuffled_dev = DevLoss(dev or {}, settings.block - 1, corpora, blocks, shuffled=True)
         self._set_dropout()
         self.engine = self._make_engine()
         corpus = self.corpus
         texts = {name: [files[name].name, int(n)] for name, n in zip(corpus.names, corpus.counts, strict=True)}
         about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, [*about, self.team.world]))
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about))
         self.progress = PretrainProgress()
         self.saver = Saver(self.checkpoints, saving, self.progress)
         self._best: torch.Tensor | None = None
-        self.tokens_per_second: float | None = None
-        self.shuffled: float | None = None
-
-    @property
-    def on_plateau(self) -> bool | None:
-        """Whether the order of words tells the model nothing yet; None without dev texts."""
-        return None if self.shuffled is None else bool(self.shuffled < self.progress.dev[-1][1] + _PLATEAU)
 
     def _set_dropout(self) -> None:
         self._config = self.encoder.config
@@ -176,18 +155,15 @@ class Pretraining:
             layer.config = config
 
     def _make_engine(self) -> Engine:
-        settings, head, encoder, team = self.settings, self.head, self.encoder, self.team
+        settings, head, encoder = self.settings, self.head, self.encoder
 
         def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-            value = masked_loss(head, encode(), encoder.word.weight, batch["places"], batch["truth"])
-            # Each process counts by its share of the targets: the sum over the team is the mean over the batch.
-            return value if team.alone else value * (batch["share"][0] / batch["share"][1].clamp(min=1))
+            return masked_loss(head, encode(), encoder.word.weight, batch["places"], batch["truth"])
 
         rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.schedule)
-        part = Part(self.store, loss, team.part(settings.batch))
+        part = Part(self.store, loss, settings.batch)
         engine = Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision)
-        engine.reduce = None if team.alone else team.add
-        engine.seed_dropout(derive(settings.seed, "dropout", *([] if team.first else [team.rank])))
+        engine.seed_dropout(derive(settings.seed, "dropout"))
         return engine
 
     def run(self) -> None:
@@ -202,55 +178,36 @@ class Pretraining:
 
     def _steps(self) -> None:
         settings, progress = self.settings, self.progress
-        steady, paused = None, 0.0
         report_every = max(1, settings.steps // 20)
         dev_every = settings.dev_every or report_every
         if not progress.dev:
             self._measure_dev()
         left = self.saver.steps(settings.steps)
-        for step in metered(left, shown=self.team.first):
+        for step in metered(left):
             self.step(step)
             progress.step = step + 1
-            if steady is None:
-                # The first step also records it or warms the caches up.
-                self._wait()
-                steady = time.monotonic()
             if progress.step % report_every == 0:
                 # This waits for the device, seldom enough not to matter.
                 losses = self._check(progress.step - report_every)
                 log.info("step %d of %d: loss %.4f", progress.step, settings.steps, float(losses.mean()))
             if self.dev and (progress.step % dev_every == 0 or progress.step == left.stop):
-                self._wait()
-                begun = time.monotonic()
                 self._measure_dev()
-                paused += time.monotonic() - begun
-            if progress.step < settings.steps:
-                self._maybe_save()
-        self._wait()
+            if progress.step < settings.steps and self.saver.due():
+                self.saver.save(self._state())
+                self.saver.stop_if_asked()
         self._check(0)
-        if steady is not None and len(left) > 1:
-            tokens = (len(left) - 1) * settings.batch * self.store.mean_length()
-            self.tokens_per_second = tokens / (time.monotonic() - steady - paused)
         if self.saver.cut:
             # Scored are the start, every so many steps, and the end, which the cut stands for.
             left = settings.steps // dev_every - 1 if self.dev else 0
             self.saver.rehearse(settings.steps, self.step, lambda: self.dev(self.engine, self.head), left)
-        elif self.dev:
-            self._measure_order()
 
     def step(self, number: int) -> None:
         """Train on one batch."""
         self.engine.step(self.store.members(number))
 
-    def _wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-
     def losses(self, first: int = 0) -> np.ndarray:
-        """The losses of the steps from `first` on, over the whole team."""
-        losses = self.engine.losses[first : self.progress.step].double()
-        self.team.add([losses])
-        return losses.cpu().numpy()
+        """The losses of the steps from `first` on."""
+        return self.engine.losses[first : self.progress.step].double().cpu().numpy()
 
     def _check(self, first: int) -> np.ndarray:
         losses = self.losses(first)
@@ -262,22 +219,12 @@ class Pretraining:
         if not self.dev:
             return
         loss, each = self.dev(self.engine, self.head)
-        lowest = min((point[1] for point in self.progress.dev), default=float("inf"))
-        if self.settings.selection == "best" and not loss >= lowest:
+        lowest = min((point[1] for point in self.progress.dev if math.isfinite(point[1])), default=math.inf)
+        if self.settings.selection == "best" and loss < lowest:
             self._best = self.engine.arena.master.clone()
         point = [self.progress.step, round(loss, 5), {name: round(value, 5) for name, value in each.items()}]
         self.progress.dev.append(point)
         log.info("step %d of %d: dev loss %.4f", self.progress.step, self.settings.steps, loss)
-
-    def _measure_order(self) -> None:
-        """Note the loss on the dev texts with the words of each block shuffled."""
-        self.shuffled = round(float(self._shuffled_dev(self.engine, self.head)[0]), 5)
-        log.info("dev loss with the words of each block shuffled: %.4f", self.shuffled)
-        if self.on_plateau:
-            log.warning(
-                "the order of words tells this model nothing: it is still on the plateau on which training begins, and "
-                "will not transfer; try shorter blocks first, simpler text, a smaller epsilon, no dropout or more steps"
-            )
 
     def curve(self) -> list[list[float]]:
         """The loss curve: [step, mean loss since the point before]."""
@@ -285,42 +232,14 @@ class Pretraining:
 
     # ---- checkpoints --------------------------------------------------------------------------------------------
 
-    def _maybe_save(self) -> None:
-        saver = self.saver
-        if not self.team.alone:
-            # All save at the same step or none; asking at every step would cost too much.
-            if saver.saving.steps is None and self.progress.step % _TALK:
-                return
-            saver.stop_requested = self.team.any(saver.stop_requested)
-        if not self.team.any(self.team.first and saver.due()):
-            return
-        state = self._state()
-        if self.team.first:
-            saver.save(state)
-        self.team.wait()
-        saver.stop_if_asked()
-
     def _state(self) -> dict[str, torch.Tensor]:
-        state = self.engine.state()
-        if self._best is not None:
-            state["best"] = self._best
-        if not self.team.alone:
-            state["losses"] = state["losses"].clone()
-            self.team.add([state["losses"]])
-            state["generator"] = self.team.gather(state["generator"])
-        return state
+        return self.engine.state() | ({} if self._best is None else {"best": self._best})
 
     def _resume(self) -> None:
-        tensors = self.team.in_turn(self.saver.resume)
+        tensors = self.saver.resume()
         if tensors is None:
             return
         self._best = tensors.pop("best").to(self.device) if "best" in tensors else None
-        if not self.team.alone:
-            # A copy: generators want their state at the start of a piece of memory.
-            tensors["generator"] = tensors["generator"][self.team.rank].clone()
-            if not self.team.first:
-                # The first one's are the sums of all.
-                tensors["losses"] = torch.zeros_like(tensors["losses"])
         self.engine.load_state(tensors)
         log.info("going on at step %d", self.progress.step + 1)
 

@@ -13,7 +13,6 @@ import torch
 
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, line_count, token_count
-from crossalign.engine.device import Team
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
@@ -27,7 +26,7 @@ from crossalign.engine.pretrain import (
     wave_positions,
 )
 from crossalign.engine.programs import circumstances
-from crossalign.engine.shape import XGLM, EncoderConfig
+from crossalign.engine.shape import KEYS, XGLM, XGLM_KEYS, EncoderConfig
 from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
@@ -39,20 +38,10 @@ if TYPE_CHECKING:
 _FAMILY = {"post": "bert", "pre": "roberta-prelayernorm", "normformer": "normformer"}
 _NORM = {"roberta-prelayernorm": "pre", "normformer": "normformer", XGLM: "pre"}
 OBJECTIVES = ("mlm", "clm")
-# Shapes of new models if not given, and the library's names of their parts.
+# Shapes of new models if not given.
 _SHAPE = {"positions": 512, "hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072}
 _SHAPE |= {"dropout": 0.1, "initializer_range": 0.02}
 _XGLM_SHAPE = _SHAPE | {"positions": 2048, "hidden": 1024, "layers": 24, "heads": 16, "intermediate": 4096}
-_NAMES = {
-    "positions": "max_position_embeddings", "hidden": "hidden_size", "layers": "num_hidden_layers",
-    "heads": "num_attention_heads", "intermediate": "intermediate_size", "dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob", "initializer_range": "initializer_range",
-}  # fmt: skip
-_XGLM_NAMES = {
-    "positions": "max_position_embeddings", "hidden": "d_model", "layers": "num_layers", "heads": "attention_heads",
-    "intermediate": "ffn_dim", "dropout": "dropout", "attention_dropout": "attention_dropout",
-    "initializer_range": "init_std",
-}  # fmt: skip
 
 
 @dataclass
@@ -155,9 +144,10 @@ def new_config(tokenizer: Tokenizer, norm: str, family: str | None, shape: dict[
     scaled = shape.pop("residual_scaling", False)
     if scaled and norm != "normformer":
         raise UserError(f"residual scaling is a part of NormFormer; this model has {norm}-norm")
-    defaults, names = (_XGLM_SHAPE, _XGLM_NAMES) if family == XGLM else (_SHAPE, _NAMES)
-    shape = defaults | shape
-    shape.setdefault("attention_dropout", shape["dropout"])
+    shape = (_XGLM_SHAPE if family == XGLM else _SHAPE) | shape
+    shape["hidden_dropout"] = shape.pop("dropout")
+    shape.setdefault("attention_dropout", shape["hidden_dropout"])
+    names = {ours: theirs for theirs, ours in (XGLM_KEYS if family == XGLM else KEYS).items()}
     if unknown := [name for name in shape if name not in names]:
         raise UserError(f"unknown setting of a model's shape: {', '.join(unknown)}")
     raw = {names[name]: value for name, value in shape.items()}
@@ -182,33 +172,22 @@ def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
     return {"bos_token_id": start, "pad_token_id": pad, "eos_token_id": end, "decoder_start_token_id": end}
 
 
-def pretrain(start: Start, job: Job, device: torch.device, team: Team | None = None) -> dict[str, Any]:
-    """Train and write the folder; returns the report that training.json holds. Only the first of a team writes."""
-    team = team or Team()
+def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
+    """Train and write the folder; returns the report that training.json holds."""
     # A later stage of a model that was made here has only seen one kind of segment either.
     even = start.fresh or segments_are_even(start.encoder)
     with ExitStack() as stack:
-        tokens = job.tokens or job.checkpoints
-        if tokens is None:
-            own = stack.enter_context(tempfile.TemporaryDirectory())
-            tokens = Path(team.told(own))
-        files, dev = (
-            team.in_turn(lambda texts=texts: encode_texts(texts, start.tokenizer, tokens))
-            for texts in (job.texts, job.dev)
-        )
+        tokens = job.tokens or job.checkpoints or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        files, dev = (encode_texts(texts, start.tokenizer, tokens) for texts in (job.texts, job.dev))
         settings = job.settings
         if job.epochs is not None:
             settings = replace(settings, steps=steps_of(job.epochs, files, settings, start.tokenizer))
         training = Pretraining(
             start.encoder, start.head, start.tokenizer, files, settings, device, job.checkpoints, job.code_hash,
-            job.saving, start.identity, dev=dev, team=team,
+            job.saving, start.identity, dev=dev,
         )  # fmt: skip
         training.run()
         report = describe(training, job, device)
-        # Nobody deletes the texts under the others.
-        team.wait()
-    if not team.first:
-        return report
     if even:
         even_segments(start.encoder)
     save_language_model(job.out, start.encoder, start.head, start.tokenizer, job.store)
@@ -234,7 +213,6 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
     import tokenizers
 
     corpus, settings = training.corpus, training.settings
-    speed = training.tokens_per_second
     return {
         "objective": "clm" if training.encoder.config.causal else "mlm",
         "recipe": job.code_hash,
@@ -249,9 +227,5 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
         "unigram_entropy": round(training.unigram_entropy, 4),
         "loss": training.curve(),
         "dev": [{"step": step, "loss": loss, "texts": each} for step, loss, each in training.progress.dev],
-        "dev_shuffled": training.shuffled,
-        "on_plateau": training.on_plateau,
-        "processes": training.team.world,
-        "tokens_per_second": None if speed is None else round(speed),
         **circumstances(training.progress, device, versions={"tokenizers": tokenizers.__version__}),
     }

@@ -25,12 +25,20 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--out", required=True, type=Path)
     add("--checkpoints", type=Path, help="folder for checkpoints; none are written without it")
     add("--code-hash", "--recipe", default="", help="identifies the code; checkpoints of other code are refused")
-    add("--save-steps", type=int, help="write a checkpoint after so many steps instead of every 5 minutes")
+    add("--save-steps", type=positive, help="write a checkpoint after so many steps instead of every 5 minutes")
     add(
-        "--rehearse", type=int, metavar="STEPS",
+        "--rehearse", type=positive, metavar="STEPS",
         help="stop after so many steps and note in training.json what the others would have taken",
     )  # fmt: skip
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
 
 
 def add_backend(parser: argparse.ArgumentParser) -> None:

@@ -30,7 +30,7 @@ _VALUES = {"max_position_embeddings": (0, 2), "type_vocab_size": (2, 1), "pad_to
 # XGLM's positions start at 2 whatever the padding index, and config.json does not count the two rows before.
 _XGLM_OFFSET = 2
 # What config.json calls our fields.
-_KEYS = {
+KEYS = {
     "vocab_size": "vocab_size",
     "hidden_size": "hidden",
     "num_hidden_layers": "layers",
@@ -44,7 +44,7 @@ _KEYS = {
     "initializer_range": "initializer_range",
     "pad_token_id": "pad_id",
 }
-_XGLM_KEYS = {
+XGLM_KEYS = {
     "vocab_size": "vocab_size",
     "d_model": "hidden",
     "num_layers": "layers",
@@ -132,7 +132,7 @@ class EncoderConfig:
         family = raw.get("model_type")
         if family not in _FAMILIES:
             raise UserError(f"{where}: model_type '{family}' is not one of {', '.join(sorted(_FAMILIES))}")
-        keys, activation = (_XGLM_KEYS, "activation_function") if family == XGLM else (_KEYS, "hidden_act")
+        keys, activation = (XGLM_KEYS, "activation_function") if family == XGLM else (KEYS, "hidden_act")
         if raw.get(activation, "gelu") != "gelu":
             raise UserError(f"{where}: {activation} '{raw[activation]}' is not supported, only 'gelu'")
         if raw.get("position_embedding_type", "absolute") != "absolute":
@@ -166,6 +166,6 @@ class EncoderConfig:
         values = asdict(self)
         if self.family == XGLM:
             values["positions"] = self.max_length
-        keys = _XGLM_KEYS if self.family == XGLM else _KEYS
+        keys = XGLM_KEYS if self.family == XGLM else KEYS
         raw = self.extra | {key: values[ours] for key, ours in keys.items()} | {"model_type": self.family}
         return raw | ({"residual_scaling": self.residual_scaling} if self.norm == "normformer" else {})

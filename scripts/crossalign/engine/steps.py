@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from crossalign.engine import ops
 from crossalign.engine.batches import Shape
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.optimiser import AdamW, Arena
-from crossalign.engine.parts import Joint, Part, batch_inputs, join
+from crossalign.engine.parts import Part, batch_inputs
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.gpus import restart_if_crowded
 
@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 
 # Steps the host may be ahead of the GPU: enough to keep it busy, few enough to react to signals.
 _AHEAD = 32
-# Stands for the number of a part: all of them in one pass.
-_JOINT = -1
 
 
 class Engine:
@@ -61,10 +59,6 @@ class Engine:
         self.losses = torch.zeros(len(rates), dtype=torch.float32, device=self.device)
         self.step_number = torch.zeros(1, dtype=torch.long, device=self.device)
         self.micro = 1
-        # Several parts in one pass, where shapes are static; None: always one after another.
-        self.joint: Joint | None = join(self.parts)
-        # What several processes that train together do to the gradients before an update: add them up.
-        self.reduce: Callable[[list[Tensor]], None] | None = None
         self.capture = self.device.type == "cuda" if capture is None else capture
         # Static shapes without capture are for tests.
         self.static = self.capture if static is None else static
@@ -98,8 +92,6 @@ class Engine:
 
     def _pieces(self, members: Sequence[np.ndarray]) -> list[tuple[int, Any, tuple[int, int]]]:
         """What runs one after another: the part's number, its examples, their share of the targets of the step."""
-        if self.joint is not None and self.static and self.micro == 1:
-            return [(_JOINT, members, (1, 1))]
         pieces = []
         for number, (part, batch) in enumerate(zip(self.parts, members, strict=True)):
             total = int(part.store.targets[batch].sum())
@@ -108,17 +100,14 @@ class Engine:
                 pieces.append((number, piece, (count, total) if self.micro > 1 else (1, 1)))
         return pieces
 
-    def _part(self, number: int) -> Part | Joint:
-        return self.joint if number == _JOINT else self.parts[number]
-
     def _run(self, members: Sequence[np.ndarray]) -> None:
         pieces = self._pieces(members)
         for index, (number, piece, split) in enumerate(pieces):
             first, last = index == 0, index == len(pieces) - 1
-            part = self._part(number)
+            part = self.parts[number]
             store = part.store
             if self.static:
-                shape = part.static_shape(piece, self.micro)
+                shape = store.static_shape(piece, -(-part.batch_size // self.micro))
             else:
                 # Within a batch the order does not matter, and neighbours of like length waste less in attention.
                 piece = piece[np.argsort(-store.lengths[piece], kind="stable")]
@@ -137,7 +126,7 @@ class Engine:
 
     def _work(self, number: int, shape: Shape, first: bool, last: bool, vector: Tensor) -> None:
         """Forward and backward of one piece and, after the last piece, the update."""
-        part = self._part(number)
+        part = self.parts[number]
         views = part.store.views(vector, shape)
         self.arena.begin(first)
         with torch.enable_grad():
@@ -153,12 +142,10 @@ class Engine:
             else:
                 self.losses.index_add_(0, self.step_number, value)
             if last:
-                if self.reduce is not None:
-                    self.reduce(self.arena.gradients())
                 self.arena.update(self.numbers[self.step_number].view(-1))
                 self.step_number.add_(1)
 
-    def _loss(self, part: Part | Joint, views: dict[str, Tensor], shape: Shape) -> Tensor:
+    def _loss(self, part: Part, views: dict[str, Tensor], shape: Shape) -> Tensor:
         layout, batch = batch_inputs(views, shape)
 
         def encode(encoder: BaseEncoder | None = None) -> Tensor:
@@ -166,7 +153,7 @@ class Engine:
             return layout.to_grid(packed)
 
         with self.mixed():
-            return part.objective(encode, batch, shape)
+            return part.loss(encode, batch) * part.weight
 
     def mixed(self) -> contextlib.AbstractContextManager:
         """Heads keep fp32 weights and are cast on the fly; they are small."""

@@ -78,24 +78,14 @@ def collect(
 ) -> list[dict[str, np.ndarray]]:
     """The outputs of each of `count` examples from those of batches, which the model, without dropout, computes now."""
     outputs: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
-
-    def fetch(members: np.ndarray, tensors: dict[str, Tensor]) -> None:
-        for name, tensor in tensors.items():
-            tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-            for member, row in zip(members, tensor.cpu().numpy(), strict=True):
-                outputs[member][name] = row
-
     training = model.training
     model.eval()
     try:
-        waiting: list[tuple[np.ndarray, dict[str, Tensor]]] = []
-        for batch in batches:
-            # A GPU computes this batch while the host fetches the one before.
-            waiting.append(batch)
-            if len(waiting) > 1:
-                fetch(*waiting.pop(0))
-        for batch in waiting:
-            fetch(*batch)
+        for members, tensors in batches:
+            for name, tensor in tensors.items():
+                tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+                for member, row in zip(members, tensor.cpu().numpy(), strict=True):
+                    outputs[member][name] = row
     finally:
         model.train(training)
     return outputs

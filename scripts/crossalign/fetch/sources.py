@@ -1,11 +1,10 @@
 """Get one file of the register: from the mirror, its address, or its second address, verified or locked."""
 
 import argparse
-import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure, parse_sums
 from crossalign.fetch.listing import is_non_commercial, size
@@ -13,7 +12,7 @@ from crossalign.fetch.lock import Locked, how_to_accept, read_lock, record
 from crossalign.fetch.part import Part, claim
 from crossalign.fetch.register import Dataset, split_hub
 from crossalign.fetch.retry import RetryPolicy, SourceError
-from crossalign.fetch.texts import PACKAGE_FILES, SCHEME, parse_texts
+from crossalign.fetch.texts import SCHEME, parse_texts
 from crossalign.runtime.errors import UserError
 
 SUMS = "SHA256SUMS"
@@ -235,8 +234,6 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
 def _from_source(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
     if address.startswith(SCHEME):
         return _from_archives(row, part, address, expected, settings)
-    if address.endswith(PACKAGE_FILES):
-        address = _package_address(address, settings.policy)
     if not address.startswith("hub:"):
         return fill(part, address, expected, row.path, settings.policy, link=settings.only_mirror)
     from crossalign.fetch.hub import repository_file
@@ -256,16 +253,6 @@ def _from_archives(row: Dataset, part: Part, address: str, expected: Expected, s
         for lines in text.lines(obtain(archive, settings)):
             part.append("".join(f"{line}\n" for line in lines).encode())
     return part.verify(expected)
-
-
-def _package_address(listing: str, policy: RetryPolicy) -> str:
-    """Where Debian's archive has a package, which it keeps under the checksum that its list names."""
-    from crossalign.fetch.transfer import fetch_text
-
-    try:
-        return urljoin(listing, f"/file/{json.loads(fetch_text(listing, policy))['result'][0]['hash']}")
-    except (ValueError, LookupError, TypeError) as error:
-        raise SourceError(f"{listing}: not a list of a package's files ({error!r})") from error
 
 
 def _locked(row: Dataset, measured: Measured) -> Locked:

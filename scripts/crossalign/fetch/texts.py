@@ -5,20 +5,17 @@ anything, / included; commas part several. Imported while the workflow is planne
 """
 
 import hashlib
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from crossalign.data.archive import PACKED, members
+from crossalign.data.archive import is_archive, members
 from crossalign.data.running import READERS, read
 from crossalign.runtime.errors import UserError
 
 SCHEME = "text:"
-# Debian's archive of all packages answers at such an address with the checksum under which it holds the package.
-PACKAGE_FILES = "/binfiles"
 
 
 @dataclass(frozen=True)
@@ -32,24 +29,21 @@ class TextSource:
     left_out: tuple[str, ...] = ()
     words: int | None = None
     share: float = 1.0
-    encoding: str = "utf-8-sig"
 
     @property
     def path(self) -> str:
         """The place of what is fetched, below the downloads and below any mirror."""
         where = urlsplit(self.url)
-        name = f"archives/{where.netloc}{where.path}"
-        return f"{name.removesuffix(PACKAGE_FILES)}.deb" if name.endswith(PACKAGE_FILES) else name
+        return f"archives/{where.netloc}{where.path}"
 
     def lines(self, file: Path) -> Iterator[list[str]]:
         """The text of each of the files, in the order of the archive."""
-        single = not self.path.endswith(PACKED)
-        found = [(file.name, file.read_bytes())] if single else members(file, self._wanted)
+        found = members(file, self._wanted) if is_archive(self.path) else [(file.name, file.read_bytes())]
         count = 0
         for count, (name, data) in enumerate(found, 1):  # noqa: B007 (how many)
             try:
-                yield list(self._first(read(data, self.reader, self.option, self.encoding)))
-            except (ValueError, LookupError, struct.error) as error:
+                yield list(self._first(read(data, self.reader, self.option)))
+            except (ValueError, LookupError) as error:
                 raise UserError(f"{file}: {name} cannot be read as {self.reader}: {error}") from error
         if not count:
             raise UserError(f"{file}: no file fits {', '.join(self.files)}")
@@ -81,14 +75,10 @@ def _parse(part: str) -> TextSource:
     if reader not in READERS:
         raise ValueError(f"text {part!r}: {reader!r} is no reader: known are {', '.join(READERS)}")
     given = dict(parse_qsl(query, strict_parsing=bool(query), keep_blank_values=True))
-    kinds = {"option": str, "files": _patterns, "not": _patterns, "words": int, "share": float, "encoding": str}
+    kinds = {"option": str, "files": _patterns, "not": _patterns, "words": int, "share": float}
     if unknown := sorted(set(given) - set(kinds)):
         raise ValueError(f"text {part!r}: unknown {', '.join(unknown)}; known are {', '.join(kinds)}")
     values = {name: kinds[name](value) for name, value in given.items()}
-    try:
-        "a".encode(values.get("encoding", "utf-8"))
-    except LookupError as error:
-        raise ValueError(f"text {part!r}: {error}") from error
     if "not" in values:
         values["left_out"] = values.pop("not")
     return TextSource(url, reader, **values)

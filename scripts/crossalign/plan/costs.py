@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -186,21 +186,6 @@ def _typical(prices: Sequence[Price], seconds: float) -> Price:
     """A price of so many seconds, of which as large a part leaves the card to others as of these prices."""
     idle = sum(price.idle for price in prices) / max(sum(price.seconds for price in prices), 1e-9)
     return Price(seconds, prices[0].basis, idle * seconds)
-
-
-def benchmarked(
-    seconds: Mapping[str, float], card: Mapping[str, float], known: Callable[[str], Price], share: int
-) -> dict[str, Price]:
-    """Prices from a run: the seconds of its jobs, and for how many of them each had a card for itself, by its part."""
-    prices = {}
-    for name, took in seconds.items():
-        idle = took * known(name).part_idle
-        if share > 1 and name in card:
-            # More than that, if others had most of the card meanwhile: what its price for a share has to come to.
-            gain = 1 / min(share, SHARING)
-            idle = max(idle, (took * gain - card[name]) / (gain - 1 / share))
-        prices[name] = Price(took, "benchmark", min(idle, took))
-    return prices
 
 
 def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dict[str, float]:

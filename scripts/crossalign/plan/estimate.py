@@ -10,9 +10,9 @@ from crossalign.catalog.addresses import Base, Run
 from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
-from crossalign.plan.costs import HOST, Price, Prices, benchmarked, read_benchmarks, read_costs, read_ends
+from crossalign.plan.costs import HOST, Price, Prices, read_benchmarks, read_costs
 from crossalign.plan.jobs import Machines, planned
-from crossalign.plan.measured import parts_of_gpus, training_note
+from crossalign.plan.measured import training_note
 from crossalign.plan.rehearsal import measured_alone, one_of_each_kind, rehearsed
 from crossalign.plan.work import Sizes, Works
 
@@ -71,29 +71,23 @@ class Estimate:
         ran = measured_alone(rehearsed(choice.rehearsal, jobs), self.jobs)
         foreseen = {name: each.price for name, each in ran.items()}
         known = Prices(table, choice.hardware, work, foreseen)
-        took, card = self._benchmarks(choice.benchmarks)
-        self.measured = len(took)
-        measured = benchmarked(took, card, known.of, choice.share)
+        took = self._benchmarks(choice.benchmarks) if choice.benchmarks else {}
+        measured = {name: Price(s, "benchmark", s * known.of(name).part_idle) for name, s in took.items()}
         prices = Prices(table, choice.hardware, work, measured, foreseen)
         self._prices = {name: prices.of(name) for name in self.jobs}
         self._every = prices.every_job()
         self.made_here = bool(catalog.config.get("world"))
 
-    def _benchmarks(self, folder: Path | None) -> tuple[dict[str, float], dict[str, float]]:
-        """The seconds that jobs took, and how much of them each had a GPU for itself.
-
-        Where that is not known, seconds of jobs that may have shared a GPU say nothing; nor do those of a training on a
-        CPU for one on a GPU.
-        """
-        took = read_benchmarks(folder, self.jobs.values()) if folder else {}
-        took = {name: seconds for name, seconds in took.items() if not self._on_cpu_for_gpu(name, folder.parent)}
-        card = parts_of_gpus(self.graph, took, read_ends(folder, self.jobs.values()), self.choice.gpus) if took else {}
-        told = self.choice.share == 1 or bool(card)
-        return {name: seconds for name, seconds in took.items() if told or not self.on_gpu(self.jobs[name])}, card
-
-    def _on_cpu_for_gpu(self, name: str, results: Path) -> bool:
-        job = self.jobs[name]
-        return self.on_gpu(job) and training_note(job, results).get("device") == "cpu"
+    def _benchmarks(self, folder: Path) -> dict[str, float]:
+        """The seconds that jobs took; those of jobs that shared a GPU, or had a CPU in its place, do not count."""
+        took = read_benchmarks(folder, self.jobs.values())
+        alone = self.choice.share == 1
+        on_cpu = {name for name in took if training_note(self.jobs[name], folder.parent).get("device") == "cpu"}
+        return {
+            name: seconds
+            for name, seconds in took.items()
+            if not self.on_gpu(self.jobs[name]) or (alone and name not in on_cpu)
+        }
 
     def _ahead(self, name: str, results: Path) -> bool:
         """Whether an evaluation finds its scores: made by the fine-tuning of this run, or left by that of another."""

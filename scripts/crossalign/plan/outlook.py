@@ -8,12 +8,12 @@ from pathlib import Path
 
 from crossalign.catalog.config import load
 from crossalign.catalog.inputs import ROOT
+from crossalign.catalog.labelled import registered_files
 from crossalign.catalog.studied import known_models
-from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.rehearsal import DISK, gpu_memory, measured_alone, rehearsed
+from crossalign.plan.rehearsal import DISK, measured_alone, rehearsed
 from crossalign.runtime.files import read_json
 
 
@@ -63,7 +63,7 @@ def tells_of(results: Path, hardware: str) -> bool:
 def outlook(config: dict, results: Path, devices: list[str]) -> Outlook:
     """For config.yaml, as far as the rehearsal has its items; `devices` are those that it ran on."""
     real = load([]) | {"papers": config["papers"], "items": config["items"]}
-    registers = read_datasets(ROOT / "resources" / "datasets.tsv"), known_models(real)
+    registers = registered_files(), known_models(real)
     hardware = hardware_of(devices)
     # In a folder without results, so that nothing counts as done.
     foreseen, planned = (
@@ -95,5 +95,5 @@ def _lines(foreseen: Estimate, planned: Estimate, found: dict, results: Path) ->
                 rule, totals.jobs, len(ran), len(alone), sum(each.seconds for each in alone),
                 totals.alone + totals.cpu_seconds,
                 before[rule].alone + before[rule].cpu_seconds, max(each.memory for each in ran),
-                gpu_memory(results, rule, ran),
+                max((each.gpu for each in ran if each.gpu), default=None),
             )  # fmt: skip

@@ -11,7 +11,7 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,6 @@ from crossalign.plan.jobs import Graph
 from crossalign.plan.measured import training_note
 from crossalign.runtime.files import read_json, write_json
 
-# How the records of what jobs took of a GPU begin, by rule.
-_RECORDS = {"adapt_to_text": "pretrain", "adjust_model": "adjust", "finetune_random": "finetune"}
-_RECORDS |= {"train_bilstm": "bilstm"}
 DISK = "disk.json"
 # Jobs whose results are kept, for those that leave something for one of these only.
 _AFTER = {"finetune": "evaluate", "finetune_random": "evaluate", "embed_sentences": "compare_languages"}
@@ -102,14 +99,6 @@ def cut_seconds(note: Mapping) -> float:
     """The time of what a training left out; `note` is its training.json."""
     cut = note.get("rehearsal") or {}
     return sum(cut.get(f"{what}s_left", 0) * cut.get(f"{what}_seconds", 0.0) for what in ("step", "score"))
-
-
-def gpu_memory(results: Path, rule: str, ran: Iterable[Rehearsed] = ()) -> float | None:
-    """MB of a GPU that a job of a rule took at most, by its own account or by the records of jobs that share GPUs."""
-    kind = _RECORDS.get(rule, rule).replace("_", "-")
-    uses = (read_json(file) or {} for file in (results / "gpus").glob(f"{kind}-*.json"))
-    found = [*(use.get("memory") for use in uses), *(each.gpu for each in ran)]
-    return max((most for most in found if most), default=None)
 
 
 def watch_disk(folder: Path, file: Path, seconds: float = 5.0) -> None:

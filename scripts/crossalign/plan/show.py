@@ -13,7 +13,6 @@ from crossalign.fetch.listing import by_licence
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HARDWARE, SHARING
 from crossalign.plan.estimate import Estimate, Totals
-from crossalign.plan.measured import Measured, Spent, remarks
 from crossalign.plan.outlook import Outlook
 from crossalign.plan.work import readable
 
@@ -159,23 +158,6 @@ def doubts(estimate: Estimate) -> Iterator[str]:
         )
 
 
-def taken(run: str, measured: Measured) -> Iterator[str]:
-    """What a run has taken, stage by stage."""
-    if not measured.stages:
-        yield f"Run '{run}' has left no benchmark files yet: nothing is measured."
-        return
-    devices = ", ".join("CPU" if device == "cpu" else device for device in measured.devices) or "not known"
-    yield f"Time by stage of run '{run}', device: {devices}"
-    yield ""
-    rows = [[stage, *_minutes(spent)] for stage, spent in measured.stages.items()]
-    heads = ["stage", "jobs", "job-minutes", f"{measured.unit}-minutes"]
-    yield from columns([heads, *rows, ["all", *_minutes(measured.total())]])
-    yield ""
-    if measured.begun is not None:
-        yield f"From the first start to the last end: {duration(measured.ended - measured.begun)}"
-    yield from textwrap.wrap(" ".join(remarks(measured)), 98)
-
-
 def rehearsal_table(outlook: Outlook) -> list[list[str]]:
     """What a rehearsal tells by rule, as cells."""
     heads = ["rule", "jobs", "rehearsed", "measured", "took", "real run", "planned", "ratio", "memory", "GPU memory"]
@@ -196,20 +178,6 @@ def rehearsal_words(outlook: Outlook) -> Iterator[str]:
         grown = outlook.disk["most"] - outlook.disk["first"]
         yield f"The disk held {readable(grown)} more at its fullest than when the rehearsal began."
     yield "Early stopping is not foreseen, and rules that were not rehearsed are planned."
-
-
-def rehearsal(outlook: Outlook) -> Iterator[str]:
-    """The same for the terminal."""
-    yield "What the rehearsal tells of the real run (config.yaml)"
-    yield ""
-    yield from columns(rehearsal_table(outlook))
-    yield ""
-    yield from textwrap.wrap(" ".join(rehearsal_words(outlook)), 98)
-
-
-def _minutes(spent: Spent) -> list[str]:
-    clock = "" if spent.clock is None else f"{spent.clock / 60:,.1f}"
-    return [f"{spent.jobs:,}", f"{spent.seconds / 60:,.1f}", clock]
 
 
 def licences(rows: Iterable[Dataset | Model]) -> Iterator[str]:

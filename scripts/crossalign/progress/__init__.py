@@ -1,1 +1,1 @@
-"""What a run tells while it goes: `handler` hears Snakemake, `story` tells it, `line` draws, `early` looks ahead."""
+"""What a run tells while it goes: `handler` hears Snakemake, `line` counts and draws."""

@@ -1,77 +1,22 @@
-"""The logger behind `make demo` and its kin: Snakemake's events for the story, the rest into a file."""
+"""The logger behind `make demo` and its kin: one line, and a sentence for each job that fails."""
 
 import contextlib
-import os
 import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
-from logging import WARNING, LogRecord
+from collections.abc import Iterable
+from logging import ERROR, WARNING, LogRecord
 from pathlib import Path
 
-import psutil
-from snakemake.logging import DefaultFilter
-from snakemake.shell import shell
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
-from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
-from crossalign.progress.early import EarlyLook
-from crossalign.progress.line import Screen
-from crossalign.progress.story import Run, Story
-from crossalign.runtime import holders
+from crossalign.progress.line import Screen, Tally, duration
+from crossalign.runtime.workarounds import note_lock, remove_dead_lock
 
-PROGRAM = Path(__file__).resolve().parents[2] / "early_look.py"
 TICK = 1.0
-# Seconds that jobs have to end after Ctrl-C; and how much older than it a job may be that has not heard it.
-GRACE, STARTING = 2.0, 1.0
-
-
-# No postponed annotations in this file: Snakemake makes options of the command line from these types.
-@dataclass
-class LogHandlerSettings(LogHandlerSettingsBase):
-    """--logger-crossalign-results and so on; scripts/run.py sets them."""
-
-    results: str = field(default="results/unnamed", metadata={"help": "Folder of the run, results/<run>"})
-    again: str = field(default="the same command", metadata={"help": "The command that continues the run"})
-    unlock: str = field(default="snakemake --unlock", metadata={"help": "The command that unlocks the folder"})
-    after: str = field(default="", metadata={"help": "The command to try after the run"})
-
-
-def about_early_page(text: str) -> bool:
-    """Whether Snakemake wonders at the page of a run that still goes on, which is meant to be there before its rule."""
-    return "were not present when the DAG was created" in text and "report/index.html" in text
-
-
-def interrupt_late_jobs(since: float) -> None:
-    """A job whose process was started just after Ctrl-C has not heard it, and Snakemake would wait for its end."""
-    for started in list(shell._processes.values()):
-        with contextlib.suppress(psutil.Error):
-            job = psutil.Process(started.pid)
-            for process in [job, *job.children(recursive=True)]:
-                if process.create_time() > since:
-                    process.send_signal(signal.SIGINT)
-
-
-class Streams:
-    """What Snakemake and its jobs write to the standard streams goes to a log; the terminal is for the story."""
-
-    def __init__(self, log: Path) -> None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self.log = log.open("a", encoding="utf-8", errors="replace")
-        self.terminal = os.fdopen(os.dup(2), "w", encoding=sys.stderr.encoding, errors="replace")
-        self.kept = {stream: os.dup(stream) for stream in (1, 2)}
-        for stream in self.kept:
-            os.dup2(self.log.fileno(), stream)
-
-    def restore(self) -> None:
-        """As it was before."""
-        for stream, kept in self.kept.items():
-            os.dup2(kept, stream)
-            os.close(kept)
-        self.kept = {}
-        self.log.close()
+PAGE = "report/index.html"
 
 
 class LogHandler(LogHandlerBase):
@@ -79,35 +24,30 @@ class LogHandler(LogHandlerBase):
 
     writes_to_stream = property(lambda self: True)
     writes_to_file = property(lambda self: False)
-    has_filter = property(lambda self: True)  # none: the story needs all events, whatever --quiet says
+    has_filter = property(lambda self: False)
     has_formatter = property(lambda self: False)
     needs_rulegraph = property(lambda self: False)
 
     def __post_init__(self) -> None:
-        given = self.common_settings
-        self.shown = DefaultFilter(given.quiet, given.debug_dag, given.verbose, given.dryrun, given.printshellcmds)
-        self.story = self.streams = None
-        if given.dryrun:
+        self.screen, self.tally = Screen(sys.stderr), Tally()
+        self.started, self.ended = time.monotonic(), threading.Event()
+        self.failed: set[int] = set()
+        self.errors = self.interrupted = False
+        self.page: Path | None = None
+        self.reason = ""
+        if self.common_settings.dryrun:
             return  # the plan itself is what is asked for
-        # Snakemake may change to another folder later.
-        results = Path(self.settings.results).absolute()
-        run = Run(results, self.settings.again, self.settings.unlock, self.settings.after)
-        self.streams = Streams(run.log)
-        draft = run.page.with_name(".early.html")
-        command = [sys.executable, PROGRAM, "--results", run.results, "--out", draft, "--page", run.page]
-        early = EarlyLook(list(map(str, command)), draft, run.page, run.log.with_name("early_look.log"))
-        self.story = Story(run, Screen(self.streams.terminal, time.monotonic, colour=not given.nocolor), early)
-        self.guard, self.ended, self.interrupted = threading.RLock(), threading.Event(), 0.0
+        if told := remove_dead_lock(Path()):
+            self.screen.say(told)
         self._hear_interrupts()
-        self.ticker = threading.Thread(target=self._tick, daemon=True)
-        self.ticker.start()
+        threading.Thread(target=self._tick, daemon=True).start()
 
     def _hear_interrupts(self) -> None:
         """Ctrl-C reaches jobs, too, and must be known before Snakemake tells of their failure."""
         before = signal.getsignal(signal.SIGINT)
 
         def interrupt(number: int, frame: object) -> None:
-            self.story.interrupted, self.interrupted = True, time.time()
+            self.interrupted = True
             before(number, frame)
 
         if callable(before) and threading.current_thread() is threading.main_thread():
@@ -115,46 +55,82 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         try:
-            if self.shown.filter(record) and (text := self.format(record)) not in ("", "None"):
-                print(text, file=self.streams.log if self.streams else sys.stdout, flush=True)
-            if self.story:
-                with self.guard:
-                    self._tell(record)
+            if self.common_settings.dryrun:
+                if (text := self.format(record)) not in ("", "None"):
+                    print(text, flush=True)
+            else:
+                self._tell(record)
         except Exception:  # a fault in telling must not end a run
             self.handleError(record)
 
     def _tell(self, record: LogRecord) -> None:
+        now = time.monotonic()
         match getattr(record, "event", None):
             case LogEvent.RUN_INFO:
-                self.story.plan(record.stats)
+                self.tally.plan(record.stats)
+                note_lock(Path())
             case LogEvent.JOB_INFO:
-                self.story.start(record.jobid, record.rule_name, dict(record.wildcards))
+                self.tally.start(record.jobid, record.rule_name, now)
+                pages = [Path(file) for file in record.output if file.endswith(PAGE)]
+                self.page = pages[0].absolute() if pages else self.page
             case LogEvent.JOB_FINISHED:
-                self.story.finish(record.job_id)
+                self.tally.finish(record.job_id, now)
+                self.failed.discard(record.job_id)
             case LogEvent.JOB_ERROR:
-                self.story.fail(record.jobid, record.rule_name, record.output, record.log)
+                self._fail(record.jobid, record.rule_name, record.output, record.log)
             case LogEvent.ERROR:
-                self.story.error(getattr(record, "exception", ""), str(record.msg))
-            case None if not about_early_page(str(record.msg)):
-                self.story.sentence(str(record.msg), record.levelno >= WARNING)
+                self._error(getattr(record, "exception", ""), str(record.msg))
+            # Before the first job and in trouble Snakemake speaks for itself.
+            case None if record.levelno >= WARNING or not self.tally.total:
+                if not (self.interrupted or ((self.failed or self.errors) and record.levelno >= ERROR)):
+                    self.screen.say(str(record.msg))
+        if not self.ended.is_set():
+            self._show()
+
+    def _fail(self, job: int, rule: str, outputs: Iterable[str], logs: Iterable[str]) -> None:
+        self.tally.running.pop(job, None)  # it may come again
+        if self.interrupted:
+            return
+        self.failed.add(job)
+        written = [(log, end) for log in logs if (end := last_line(Path(log)))]
+        said = "; ".join(f"{end} ({log})" for log, end in written) or self.reason or "no log"
+        self.screen.say(f"Failed: {rule} of {next(iter(outputs), 'nothing')}: {said}")
+
+    def _error(self, kind: str, text: str) -> None:
+        if kind == "KeyboardInterrupt":
+            self.interrupted = True
+        elif kind == "RuleException" and self.tally.total:
+            self.reason = text.rstrip()  # of a job whose failure comes next
+        elif not (self.interrupted or self.failed or self.errors):
+            self.errors = True
+            self.screen.say(text.rstrip())
+
+    def _show(self) -> None:
+        if self.interrupted and self.tally.running:
+            self.screen.show(f"stopping, {len(self.tally.running)} jobs still running", 0, 1)
+        elif self.tally.total:
+            self.screen.show(self.tally.told(time.monotonic()), self.tally.done, self.tally.total)
 
     def _tick(self) -> None:
         while not self.ended.wait(TICK):
-            with self.guard, contextlib.suppress(Exception):  # as above
-                self.story.tick()
-            if self.interrupted and time.time() > self.interrupted + GRACE:
-                interrupt_late_jobs(self.interrupted - STARTING)
+            with self.lock, contextlib.suppress(Exception):  # as above
+                self._show()
 
     def close(self) -> None:
         """Snakemake closes its loggers last of all, however a run ends; Python does so once more when it exits."""
-        if self.story and not self.ended.is_set():
-            self.ended.set()
-            self.ticker.join()
-            try:
-                self.story.end()
-            finally:
-                self.story.early.close()
-                self.streams.restore()
-                with contextlib.suppress(OSError):
-                    holders.leave(self.story.run.folder)
+        if not self.ended.is_set() and self.tally.total and not self.common_settings.dryrun:
+            done, total, took = self.tally.done, self.tally.total, duration(time.monotonic() - self.started)
+            if done < total:
+                how = "Failed" if self.failed or self.errors else "Stopped"
+                self.screen.say(f"{how} after {took}: {done} of {total} jobs are done and stay done.")
+            else:
+                page = f" The page: {self.page.as_uri()}" if self.page and self.page.is_file() else ""
+                self.screen.say(f"Done in {took}: {total} jobs.{page}")
+        self.ended.set()
         super().close()
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that is not empty."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")

@@ -246,14 +246,14 @@ def content_of(kind: str, paths: dict[str, Path], out: Path) -> dict:
     return {"files": files, "lacks": lacks, "picture": picture, "readings": readings, "printed": bool(readings)}
 
 
-def gather(config: dict, results: Path, out: Path, verdicts: Path | None = None) -> Report:
-    """All that is known of the run in `results`, for a page at `out`; `verdicts` is their folder if it is another."""
+def gather(config: dict, results: Path, out: Path) -> Report:
+    """All that is known of the run in `results`, for a page at `out`."""
     # Every item is shown, also those that this config leaves out.
     shown = shown_papers(config)
     catalog = catalog_of(config | {"papers": shown, "items": "all", "skip": {}})
     sources = Sources(catalog, results)
-    claims = [claim for claim in read_claims(verdicts or results) if claim.paper in shown]
-    counts = read_verdicts(verdicts or results)
+    claims = [claim for claim in read_claims(results) if claim.paper in shown]
+    counts = read_verdicts(results)
     drawn = study(config)["languages"] if STUDY in shown else config["align-predict"]["similarity_languages"]
     table = results / "coverage.csv"
     covered = read_coverage(table, link(table, out), config)

@@ -6,7 +6,6 @@ The templates are in resources/report; here is what they ask for beyond what `ga
 import base64
 import hashlib
 import re
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,6 @@ from crossalign.catalog.papers import STUDY, papers
 from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.studied import studied
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
-from crossalign.plan.measured import remarks
 from crossalign.plan.show import rehearsal_table, rehearsal_words
 from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
 from crossalign.report.gather import Report
@@ -178,28 +176,16 @@ def differences(path: Path) -> list[dict]:
     return sections
 
 
-def banner(report: Report, going: bool = False) -> str:
-    """That the run still goes, and that it has other languages, models or data than the papers."""
+def banner(report: Report) -> str:
+    """That the run has other languages, models or data than the papers."""
     context = {
         "rehearsal": rehearsal(report),
         "artificial": artificial(report.config),
         "models": report.trained_models,
         "replaced": report.config.get("replaced") or {},
-        "stuck": stuck_models(report),
         "failed": failed_tunings(report),
-        "states": report.states,
-        "now": time.strftime("%H:%M"),
     }
-    return render("banner.html", going=going, **context)
-
-
-def stuck_models(report: Report) -> list[str]:
-    """Models in the place of the papers' that have not learnt that the order of words matters.
-
-    Not those of one language: that little text does not do for them is what `talk` finds.
-    """
-    made = report.made
-    return [name for name in report.trained_models if made.get(f"models/{name}", {}).get("on_plateau")]
+    return render("banner.html", **context)
 
 
 def failed_tunings(report: Report) -> list[str]:
@@ -215,8 +201,8 @@ def rehearsal(report: Report) -> dict | None:
     return {"words": list(rehearsal_words(report.outlook)), "rows": rehearsal_table(report.outlook)}
 
 
-def page(report: Report, going: bool = False) -> str:
-    """The whole page; `going`: of a run that is not at its end yet."""
+def page(report: Report) -> str:
+    """The whole page."""
     style = "\n".join(asset(name) for name in STYLES)
     script = '"use strict";\n(() => {\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
     # The names by which a content security policy knows an inline style and script.
@@ -232,11 +218,10 @@ def page(report: Report, going: bool = False) -> str:
         policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; {allowed}",
         style=style,
         script=script,
-        banner=banner(report, going),
+        banner=banner(report),
         bars=bars(report),
         scale=SCALES.get(scale, "settings of its own"),
         devices=devices(report),
-        remarks=remarks(report.measured),
         languages={code: row["name"] for code, row in languages().items()},
         verdicts=VERDICTS,
         differences=differences(DIFFERENCES),
@@ -244,8 +229,8 @@ def page(report: Report, going: bool = False) -> str:
     )
 
 
-def write_page(report: Report, path: Path, going: bool = False) -> None:
+def write_page(report: Report, path: Path) -> None:
     """Write the page as one file."""
     with write_atomic(path, "wb") as stream:
         # A name that is no text in any encoding must not cost the page.
-        stream.write(page(report, going).encode("utf-8", "replace"))
+        stream.write(page(report).encode("utf-8", "replace"))

@@ -129,12 +129,8 @@ def _plain(found: dict, run: Run) -> dict:
     for name in ("device", "recipe"):
         if isinstance(found.get(name), str):
             facts[name] = found[name]
-    if found.get("on_plateau") is True:
-        facts["on_plateau"] = True
     if isinstance(run, Tuned) and _learnt_nothing(found.get("loss")):
         facts["learnt_nothing"] = True
-    if isinstance(found.get("restarts"), list):
-        facts["restarts"] = found["restarts"]
     if isinstance(found.get("versions"), dict):
         facts["versions"] = {str(name): str(version) for name, version in sorted(found["versions"].items())}
     return facts

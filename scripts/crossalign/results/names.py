@@ -3,8 +3,8 @@
 from crossalign.results.published import languages
 from crossalign.tasks import declared
 
-TASKS = {name: task.label for name, task in declared().items()}
-METRICS = {name: task.metric for name, task in declared().items()}
+TASKS = {name: task.label for name, task in declared.TASKS.items()}
+METRICS = {name: task.metric for name, task in declared.TASKS.items()}
 
 MODELS = {
     "mbert": "mBERT",

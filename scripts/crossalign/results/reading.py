@@ -90,10 +90,6 @@ class Results:
         self.asked.add(run)
         return read_json(self.folder / run.path() / "training.json")
 
-    def pretraining(self, model: str) -> dict[str, Any]:
-        """The record of a model that was pretrained in this run; nothing of another."""
-        return read_json(self.folder / Base(model).path() / "training.json") or {}
-
     def report(self, data: DataSet) -> dict[str, Any] | None:
         """The account of a prepared set."""
         return read_json((self.folder / data.path()).with_name(f"{data.split}.report.json"))

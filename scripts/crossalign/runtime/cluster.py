@@ -7,34 +7,20 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
-from crossalign.runtime.holders import NOTES, Holder, Verdict, state_of, this_process
+from crossalign.runtime.holders import state, this_process, told
+from crossalign.runtime.workarounds import RUNS
 
 log = logging.getLogger(__name__)
-
-# Below a working folder: which process is, or was, the run that submitted jobs under a name.
-RUNS = NOTES / "slurm"
-
-
-def use_shims(folder: str | Path) -> None:
-    """Put the programs in `folder` before SLURM's of the same names, for this process and the jobs that it submits."""
-    if shutil.which("sbatch") is None:
-        return
-    path = os.environ["PATH"].split(os.pathsep)
-    if str(folder) not in path:
-        os.environ["PATH"] = os.pathsep.join([str(folder), *path])
-    if "SLURM_CONF" in os.environ:
-        os.environ["CROSSALIGN_SLURM_CONF"] = os.environ["SLURM_CONF"]
 
 
 def note_run(folder: str | Path, run: str) -> None:
     """Write down that this process is the run `run` in `folder`: by that name SLURM knows the jobs it submits."""
-    write_json(Path(folder) / RUNS / f"{run}.json", asdict(this_process()))
+    write_json(Path(folder) / RUNS / f"{run}.json", this_process())
 
 
 def left_behind(folder: str | Path, marked: Iterable[str]) -> list[str]:
@@ -47,36 +33,32 @@ def left_behind(folder: str | Path, marked: Iterable[str]) -> list[str]:
     marked, here = set(marked), Path(folder).resolve()
     jobs = [job for job in _submitted() if job.number in marked or Path(job.folder).resolve() == here]
     runs = {run: _state(here, run) for run in {job.run for job in jobs}}
-    for state, advice in (
+    for verdict, advice in (
         ("alive", "wait for it, or stop it, and start again"),
         ("unknown", "if it is over, cancel them (scancel {numbers}); if not, wait for it. Then start again"),
     ):
-        busy = [job for job in jobs if runs[job.run].state == state]
+        busy = [job for job in jobs if runs[job.run][0] == verdict]
         if clash := [job for job in busy if job.number in marked]:
             numbers = " ".join(job.number for job in clash)
             raise UserError(
-                f"SLURM jobs {numbers} are making what this run is to make. {runs[clash[0].run].told} "
+                f"SLURM jobs {numbers} are making what this run is to make. {runs[clash[0].run][1]} "
                 f"{advice.format(numbers=numbers).capitalize()}"
             )
         if busy:
             log.warning("jobs of another run in this folder are left alone: %s", ", ".join(job.number for job in busy))
     for note in (here / RUNS).glob("*.json"):
-        if note.stem not in runs and _state(here, note.stem).state == "dead":
+        if note.stem not in runs and _state(here, note.stem)[0] == "dead":
             note.unlink(missing_ok=True)
-    return [job.number for job in jobs if runs[job.run].state == "dead"]
+    return [job.number for job in jobs if runs[job.run][0] == "dead"]
 
 
-def _state(folder: Path, run: str) -> Verdict:
-    """Whether a run is `alive` or `dead`; `unknown` where that cannot be seen from here."""
+def _state(folder: Path, run: str) -> tuple[str, str]:
+    """Whether a run is `alive` or `dead`; `unknown` where that cannot be seen from here. And a sentence on it."""
     try:
-        holder = Holder(**json.loads((folder / RUNS / f"{run}.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return Verdict("unknown", f"Nothing says whether the run that submitted them ({run}) is at work.")
-    found = state_of(holder, this_process())
-    # Processes that a dead run has left on this machine look after no jobs of SLURM.
-    if found.state in ("dead", "jobs"):
-        return Verdict("dead")
-    return Verdict(found.state, f"The run that submitted them is {holder}.")
+        note = json.loads((folder / RUNS / f"{run}.json").read_text(encoding="utf-8"))
+        return state(note), f"The run that submitted them is {told(note)}."
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown", f"Nothing says whether the run that submitted them ({run}) is at work."
 
 
 class Submitted(NamedTuple):

@@ -31,14 +31,11 @@ def write_atomic(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         sweep(path)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        handle, name = _locked_part(path)
     except OSError as error:
         raise _told(path, error) from None
     try:
         with os.fdopen(handle, mode, **text) as stream:
-            # Tells others that somebody is at work on this one; a file system without locks does without.
-            with contextlib.suppress(OSError):
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -52,6 +49,17 @@ def write_atomic(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             raise _told(path, error) from None
         raise
+
+
+def _locked_part(path: Path) -> tuple[int, str]:
+    """A new file beside `path`, open and locked: its lock tells `sweep` that its process lives."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        with contextlib.suppress(OSError):  # a file system without locks, where `sweep` deletes nothing
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, name
+        os.close(handle)  # swept before it was locked
 
 
 def write_json(path: str | Path, value: Any, **form: Any) -> None:

@@ -13,11 +13,9 @@ MINUTE = 60.0
 
 
 @contextlib.contextmanager
-def meter(total: int, unit: str, done: int = 0, shown: bool = True) -> Iterator[Callable[[int], None]]:
+def meter(total: int, unit: str, done: int = 0) -> Iterator[Callable[[int], None]]:
     """A function to be told how many of `total` are done; `done` of them were before."""
-    if not shown:
-        yield lambda now: None
-    elif sys.stderr.isatty():
+    if sys.stderr.isatty():
         from tqdm import tqdm
         from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -38,9 +36,9 @@ def meter(total: int, unit: str, done: int = 0, shown: bool = True) -> Iterator[
         yield tell
 
 
-def metered(steps: range, unit: str = "steps", shown: bool = True) -> Iterator[int]:
+def metered(steps: range, unit: str = "steps") -> Iterator[int]:
     """The numbers of the steps that are left, shown as they are done."""
-    with meter(steps.stop, unit, steps.start, shown) as tell:
+    with meter(steps.stop, unit, steps.start) as tell:
         for step in steps:
             yield step
             tell(step + 1)

@@ -1,17 +1,24 @@
-"""Workarounds for faults of Snakemake and of its SLURM executor. Each is for one version and off in every other.
+"""All that reaches into Snakemake and its SLURM executor: what has no public name, and workarounds for faults.
 
-A later version may have mended the fault, or work in a way that the workaround would break.
+Each workaround is for one version and off in every other: a later one may have mended the fault, or work in a way that
+the workaround would break.
 """
 
+import contextlib
 import importlib.metadata
+import json
 import os
+import platform
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crossalign.runtime.cluster import use_shims
+from crossalign.runtime import holders
+from crossalign.runtime.files import write_json
+from crossalign.runtime.gpus import SHARE
 from crossalign.runtime.signals import beside
 from crossalign.runtime.timer import OneTimer
 
@@ -20,6 +27,9 @@ SNAKEMAKE = "9.27.1"
 SLURM_EXECUTOR = "2.8.0"
 JOBSTEP_EXECUTOR = "0.6.1"
 SLOTS = "CROSSALIGN_SLOTS"
+# In a working folder: Snakemake's locks, which go as a whole; and notes of the runs that have submitted jobs.
+LOCKS = Path(".snakemake") / "locks"
+RUNS = Path(".snakemake") / "crossalign"
 
 _told: set["Workaround"] = set()
 
@@ -83,9 +93,65 @@ def mend_status_queries(shims: str | Path, warn: Callable[[str], Any]) -> None:
         use_shims(shims)
 
 
+def use_shims(folder: str | Path) -> None:
+    """Put the programs in `folder` before SLURM's of the same names, for this process and the jobs that it submits."""
+    if shutil.which("sbatch") is None:
+        return
+    path = os.environ["PATH"].split(os.pathsep)
+    if str(folder) not in path:
+        os.environ["PATH"] = os.pathsep.join([str(folder), *path])
+    if "SLURM_CONF" in os.environ:
+        os.environ["CROSSALIGN_SLURM_CONF"] = os.environ["SLURM_CONF"]
+
+
+def note_lock(folder: Path) -> None:
+    """Write down beside Snakemake's locks that this process holds them; whoever removes the locks removes the note."""
+    if any((folder / LOCKS).glob("*.lock")):
+        write_json(folder / LOCKS / f"{platform.node()}-{os.getpid()}.json", holders.this_process())
+
+
+def remove_dead_lock(folder: Path) -> str:
+    """Remove the locks of killed runs; what was done is told. They stay if any of the runs may be alive."""
+    notes = list((folder / LOCKS).glob("*.json"))
+    try:
+        read = [json.loads(note.read_text(encoding="utf-8")) for note in notes]
+        if not read or {holders.state(note) for note in read} != {"dead"}:
+            return ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    last = max(note.stat().st_mtime_ns for note in notes)
+    with contextlib.suppress(FileNotFoundError):  # another run does the same
+        for file in [*(folder / LOCKS).glob("*.lock"), *notes]:
+            if file.stat().st_mtime_ns <= last:  # else of a run without a note
+                file.unlink()
+    return f"A killed run ({holders.told(read[-1])}) had left its lock: it is removed."
+
+
+def locked_files(folder: Path) -> list[str]:
+    """The files that runs in a folder are making."""
+    locks = (folder / LOCKS).glob("*.output.lock")
+    return [line for lock in locks for line in lock.read_text(encoding="utf-8").splitlines()]
+
+
+def needed_jobs(workflow: Any) -> list[Any]:
+    """The jobs that this run is going to do."""
+    return list(workflow.dag.needrun_jobs())
+
+
+def submitted_before(workflow: Any) -> list[str]:
+    """The numbers under which a scheduler knows jobs of an earlier run that were to make what this one is to make."""
+    return [number for job in needed_jobs(workflow) for number in workflow.persistence.external_jobids(job)]
+
+
 def submits_as(scheduler: Any) -> str | None:
     """The name that the SLURM executor gives to all jobs of this run; None where it is not known."""
     return getattr(getattr(scheduler, "_executor", None), "run_uuid", None)
+
+
+def share_gpus_as_told(workflow: Any) -> None:
+    """Jobs inherit how many share a GPU: `share` among the profile's resources, unless the user's variable says it."""
+    if not workflow.remote_exec and (share := workflow.global_resources.get("share").value):
+        os.environ.setdefault(SHARE, str(share))
 
 
 def run_side_by_side(workflow: Any, warn: Callable[[str], Any]) -> bool:

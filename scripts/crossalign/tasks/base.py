@@ -30,13 +30,10 @@ Records = Sequence[Record]
 class Task:
     """A task: how records become examples, the head and its loss, decoding and scores.
 
-    Subclasses declare `name`, `label`, `data` and `metric` as plain texts, one a line (see `tasks.declared`). Scores
-    are in percent. `n` counts records, `words` words.
+    Scores are in percent. `n` counts records, `words` words.
     """
 
     name: ClassVar[str]
-    label: ClassVar[str]
-    data: ClassVar[str]
     metric: ClassVar[str]
     fields: ClassVar[dict[str, Field]]
     # By metric, what intervals and significance tests count in a row of `details`: (right, all), or for an F1

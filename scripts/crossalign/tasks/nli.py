@@ -25,8 +25,6 @@ class NliTask(Task):
     """Pairs of sentences. A prediction is the number of a label."""
 
     name = "nli"
-    label = "NLI"
-    data = "nli"
     metric = "accuracy"
     fields = {"label": Field(IGNORE, "scalar")}
     counts = {"accuracy": lambda row: (row["right"], 1)}

@@ -38,8 +38,6 @@ class ParsingTask(Task):
     """
 
     name = "parsing"
-    label = "Parsing"
-    data = "trees"
     metric = "LAS"
     fields = {"word_starts": Field(0, "words"), "heads": Field(IGNORE, "words"), "labels": Field(IGNORE, "words")}
     counts = {

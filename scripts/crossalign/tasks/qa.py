@@ -39,8 +39,6 @@ class QaTask(Task):
     """Spans of a context. A prediction is a list of answers, the best first (`n_best` of them)."""
 
     name = "qa"
-    label = "QA"
-    data = "qa"
     metric = "F1"
     fields = {"start": Field(IGNORE, "scalar"), "end": Field(IGNORE, "scalar")}
     counts = {"F1": lambda row: (row["f1"] / 100, 1), "EM": lambda row: (row["exact"] / 100, 1)}

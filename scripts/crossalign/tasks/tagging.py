@@ -1,21 +1,17 @@
-"""POS tagging and NER: one label per word, read off its first sub-word, or off its last one in decoders."""
+"""What POS tagging and NER share: one label per word, read off its first sub-word, or off its last one in decoders."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crossalign.analysis.metrics import EntityCounts, f1_scores, percent, token_counts
-from crossalign.data.conllu import UPOS
+from crossalign.analysis.metrics import percent
 from crossalign.engine.batches import IGNORE, Field
 from crossalign.engine.tokens import Specials, word_pieces
-from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import Example, Examples, Record, Records, Task, group_by_record, mean_loss
-from crossalign.tasks.records import read_json, read_trees
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -90,70 +86,6 @@ class TaggingTask(Task):
         tags = [tag for record in records for tag in record[self.tags_key]]
         unseen = sum(tag not in self.numbers for tag in tags)
         return {"n": len(records), "words": len(tags), "unseen_labels": unseen}
-
-
-class PosTask(TaggingTask):
-    """Universal part-of-speech tags; the set is fixed."""
-
-    name = "pos"
-    label = "POS"
-    data = "trees"
-    metric = "accuracy"
-    words_key, tags_key = "words", "upos"
-    fixed_labels = tuple(sorted(UPOS - {"_"}))
-
-    def read(self, path: str | Path) -> list[Record]:
-        return read_trees(path, parsed=False)
-
-
-class NerTask(TaggingTask):
-    """Named entities in IOB2."""
-
-    name = "ner"
-    label = "NER"
-    data = "ner"
-    metric = "F1"
-    words_key, tags_key = "tokens", "tags"
-    counts = {
-        "F1": lambda row: row["entities"],
-        "precision": lambda row: row["entities"][:2],
-        "recall": lambda row: row["entities"][::2],
-        "token_F1": lambda row: row["tokens"],
-        "token_precision": lambda row: row["tokens"][:2],
-        "token_recall": lambda row: row["tokens"][::2],
-    }
-
-    def read(self, path: str | Path) -> list[Record]:
-        def check(record: Record, where: str) -> None:
-            if not record["tokens"]:
-                raise UserError(f"{where}: a sentence without words")
-            if len(record["tokens"]) != len(record["tags"]):
-                raise UserError(f"{where}: {len(record['tokens'])} tokens but {len(record['tags'])} tags")
-            bad = [tag for tag in record["tags"] if tag != "O" and not str(tag).startswith(("B-", "I-"))]
-            if bad:
-                raise UserError(f"{where}: '{bad[0]}' is no IOB2 tag (O, B-TYPE or I-TYPE)")
-
-        return read_json(path, {"id": str, "tokens": list, "tags": list}, "NER", check)
-
-    def labels_from(self, records: Iterable[Record]) -> list[str]:
-        return ["O", *(label for label in super().labels_from(records) if label != "O")]
-
-    def score(self, records: Records, predictions: Sequence[list[int]]) -> dict[str, float]:
-        gold, guess = self._tags(records, predictions)
-        tokens = f1_scores(*token_counts(gold, guess).sum(axis=0))
-        by_token = {f"token_{name}": value for name, value in tokens.items()}
-        return {**EntityCounts(gold, guess).scores(), **by_token, **self.sizes(records)}
-
-    def details(self, records: Records, predictions: Sequence[list[int]]) -> list[dict[str, Any]]:
-        gold, guess = self._tags(records, predictions)
-        counts = EntityCounts(gold, guess).by_sentence.tolist(), token_counts(gold, guess).tolist()
-        return [
-            {"tags": list(tags), "entities": entities, "tokens": tokens}
-            for tags, entities, tokens in zip(predictions, *counts, strict=True)
-        ]
-
-    def _tags(self, records: Records, predictions: Sequence[list[int]]) -> tuple[list, list]:
-        return [record["tags"] for record in records], [[self.labels[tag] for tag in tags] for tags in predictions]
 
 
 def windows(lengths: list[int], room: int, training: bool) -> list[tuple[int, int, int, int]]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from crossalign.engine.batches import IGNORE
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.base import Example, Records, Task
+from crossalign.tasks.ner import NerTask
 from crossalign.tasks.parsing import ParsingTask
-from crossalign.tasks.tagging import NerTask, PosTask
+from crossalign.tasks.pos import PosTask
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

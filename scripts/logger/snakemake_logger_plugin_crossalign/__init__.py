@@ -5,6 +5,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from crossalign.progress.handler import LogHandler, LogHandlerSettings
+from crossalign.progress.handler import LogHandler
 
-__all__ = ["LogHandler", "LogHandlerSettings"]
+__all__ = ["LogHandler"]

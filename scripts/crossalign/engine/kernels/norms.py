@@ -183,12 +183,12 @@ def add_norm(
 
 def add_norm_backward(
     dy: Tensor, total: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor,
-    dropout: float, seed: Tensor | None, base: int, apart: bool,
+    dropout: float, seed: Tensor | None, base: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of x and of the residual (one tensor where they are equal, unless `apart`), and parts of three sums."""
+    """Gradients of x and of the residual (one tensor where they are equal), and parts of three sums."""
     rows, columns = total.shape
     dresidual = torch.empty_like(total)
-    dx = torch.empty_like(total) if dropout > 0 or apart else dresidual
+    dx = torch.empty_like(total) if dropout > 0 else dresidual
     tile = _tile(rows, columns)
     programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS)
     partial = torch.empty(programs, 3, columns, dtype=torch.float32, device=dy.device)

@@ -18,6 +18,7 @@ from crossalign.papers.align_predict.claims import (
     upper_claim,
 )
 from crossalign.papers.align_predict.claims import PAPER as ALIGN
+from crossalign.papers.talk.items import in_latin, task_of
 from crossalign.papers.talk.tables import raw_bytes
 from crossalign.results.claims.claim import Claim, background, claim, stated
 from crossalign.results.claims.curves import curve, curves, kept
@@ -91,18 +92,12 @@ def base_model(evidence: Evidence) -> str:
     return named(evidence)["mbert"]
 
 
-def task_of(evidence: Evidence, lang: str) -> str:
-    """The task that the kind of a language is told by: parsing, or else NER."""
-    return "parsing" if lang in evidence.config[PAPER]["treebanks"] else "ner"
-
-
 @quantity
 def score(evidence: Evidence, system: str, lang: str) -> Number:
     """The score of a system on an unseen language."""
-    study = evidence.config[PAPER]
-    if lang not in study["languages" if study["scope"] == "full" else "profile_languages"]:
+    if lang not in evidence.config[PAPER]["profile_languages"]:
         raise Outside(f"{language(lang)} is not among the languages of this run")
-    panel = f"{ALL_TASKS[task_of(evidence, lang)]}, trained and tested on each language"
+    panel = f"{ALL_TASKS[task_of(evidence.config, lang)]}, trained and tested on each language"
     return cell(F2, panel=panel, series=named(evidence)[system], x=language(lang))(evidence)
 
 
@@ -130,25 +125,18 @@ def category_claim(lang: str, *order: str) -> Claim:
     )
 
 
-def needs_all(evidence: Evidence, item: str) -> None:
+def needs_all(evidence: Evidence) -> None:
     """The slides show few languages; the whole study is a setting."""
-    ours, theirs = evidence.config[PAPER]["languages"], papers_config()[PAPER]["languages"]
+    ours, theirs = evidence.config[PAPER]["profile_languages"], papers_config()[PAPER]["languages"]
     if left_out := [lang for lang in theirs if lang not in ours]:
-        raise Outside(f"{len(left_out)} of the {len(theirs)} unseen languages are not part of this run")
-    needs_full(evidence, item)
-
-
-def needs_full(evidence: Evidence, item: str) -> None:
-    """What the slides do not show is a setting, too."""
-    if evidence.config[PAPER]["scope"] != "full":
-        raise evidence.absent(item, "shows the languages of the slides alone; set talk.scope: full in the config")
+        raise Outside(f"{len(left_out)} of the {len(theirs)} unseen languages are not among talk.profile_languages")
 
 
 @quantity
 def margins(evidence: Evidence) -> Group:
     """By how much mBERT beats the baseline on every unseen language."""
-    needs_all(evidence, F2)
-    return Group({language(lang): margin(lang)(evidence) for lang in evidence.config[PAPER]["languages"]})
+    needs_all(evidence)
+    return Group({language(lang): margin(lang)(evidence) for lang in evidence.config[PAPER]["profile_languages"]})
 
 
 @derived
@@ -160,26 +148,23 @@ def hard(margins: Group) -> Group:
 @quantity
 def best_scores(evidence: Evidence, task: str) -> Group:
     """The best scores on the unseen languages whose kind is told by a task."""
-    langs = [lang for lang in evidence.config[PAPER]["languages"] if task_of(evidence, lang) == task]
+    langs = [lang for lang in evidence.config[PAPER]["profile_languages"] if task_of(evidence.config, lang) == task]
     return Group({language(lang): best(lang)(evidence) for lang in langs})
 
 
 @quantity
 def over_related(evidence: Evidence, member: Callable[[str], Quantity]) -> Group:
     """A quantity of each related language that this run has."""
-    study = evidence.config[PAPER]
-    langs = [lang for lang in RELATED if lang in study["languages"]]
+    langs = [lang for lang in RELATED if lang in evidence.config[PAPER]["profile_languages"]]
     if not langs:
         raise Outside(f"neither {' nor '.join(map(language, RELATED))} is among the languages of this run")
-    if study["scope"] != "full" and not (langs := [lang for lang in langs if lang in study["profile_languages"]]):
-        needs_full(evidence, F2)
     return Group({language(lang): member(lang)(evidence) for lang in langs})
 
 
 @quantity
 def transliterated(evidence: Evidence, key: str) -> Number:
     """How many languages of a list were tried in Latin script."""
-    needs_all(evidence, F3)
+    needs_all(evidence)
     there = {row["panel"].partition(",")[0] for row in evidence.rows(F3) if row["y"]}
     return Number(sum(language(lang) in there for lang in evidence.config[PAPER][key]), "count")
 
@@ -202,13 +187,10 @@ def best_in(evidence: Evidence, panel: str) -> Number:
 
 def panels(evidence: Evidence, langs: Sequence[str], only: str = "") -> list[str]:
     """Those of figure 3 on some languages (and one task); seen languages have NER alone."""
-    study = evidence.config[PAPER]
-    known = study["transliterated"] | {lang: ["ner"] for lang in study["transliterated_seen"]}
-    there = [lang for lang in langs if lang in study["languages"] or lang in study["transliterated_seen"]]
-    pairs = [(lang, task) for lang in there for task in known.get(lang, ()) if only in ("", task)]
+    known = in_latin(evidence.config) | {lang: ["ner"] for lang in evidence.config[PAPER]["transliterated_seen"]}
+    pairs = [(lang, task) for lang in langs for task in known.get(lang, ()) if only in ("", task)]
     if not pairs:
         raise Outside(f"{', '.join(map(language, langs))}: not transliterated in this run")
-    needs_full(evidence, F3)
     return [f"{language(lang)}, {ALL_TASKS[task]}" for lang, task in pairs]
 
 

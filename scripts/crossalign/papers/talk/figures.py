@@ -10,7 +10,7 @@ from crossalign.papers.common.colours import SCALING, SCRIPTS, Look
 from crossalign.papers.common.colours import SYSTEMS as SYSTEM_LOOKS
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import Figure, Panel, Point, Series
-from crossalign.papers.talk.items import PAPER, systems, tasks_of
+from crossalign.papers.talk.items import PAPER, in_latin, systems, task_of
 from crossalign.results.names import METRICS, TASKS, language
 from crossalign.results.names import systems as system_names
 from crossalign.results.values import Value
@@ -18,11 +18,6 @@ from crossalign.results.values import Value
 # MLQA, mean F1 over its languages, of models fine-tuned on English: Conneau et al. 2020 (large); Goyal et al. 2021 (XL
 # and XXL). The slide's own values are not in its text.
 CITED = {"XLM-R large\n550M": 70.7, "XLM-R XL\n3.5B": 73.4, "XLM-R XXL\n10.7B": 74.8}
-
-
-def full(context: Context) -> bool:
-    """Whether the whole studies behind the slides are run."""
-    return context.config[PAPER]["scope"] == "full"
 
 
 def score(context: Context, runs: Iterable[Tuned], task: str) -> Value:
@@ -51,12 +46,12 @@ def category(bilstm: Value, mbert: Value, adapted: Value) -> str:
 def figure2(context: Context) -> Figure:
     """Four systems on unseen languages and what kind of language that makes each; a panel per task."""
     config = context.config
-    study = config[PAPER]
-    languages = study["languages"] if full(context) else study["profile_languages"]
+    languages = config[PAPER]["profile_languages"]
     names = system_names(bases(config, PAPER)[0])
     panels = []
-    for task in ("parsing", "pos", "ner") if full(context) else ("parsing",):
-        chosen = [lang for lang in languages if task in tasks_of(config, lang)]
+    for task in ("parsing", "ner"):
+        if not (chosen := [lang for lang in languages if task_of(config, lang) == task]):
+            continue
         scores = {
             system: {language(lang): score(context, systems(config, lang, [task], [system]), task) for lang in chosen}
             for system in names
@@ -66,18 +61,16 @@ def figure2(context: Context) -> Figure:
         labels = {name: f"{name}\n{kind}" for name, kind in kinds.items() if kind}
         title = f"{TASKS[task]}, trained and tested on each language"
         panels.append(Panel(title, series, "bars", "", METRICS[task], tick_labels=labels))
-    size = (9.5, 1.9) if full(context) else (4.6, 2.3)
-    return Figure(panels=panels, size=size, share_y=False)
+    return Figure(panels=panels, size=(min(0.4 + 1.4 * len(languages), 9.5), 2.3), share_y=False)
 
 
 def figure3(context: Context) -> Figure:
     """Original against Latin script; a panel per language and task."""
-    study = context.config[PAPER]
     panels = []
-    for lang, tasks in study["transliterated"].items():
-        for task in tasks if full(context) else ["parsing"] if lang == "ug" else []:
+    for lang, tasks in in_latin(context.config).items():
+        for task in tasks:
             panels.append(script_panel(context, lang, task, ("bilstm", "mono", "mbert", "mlm"), "unseen-"))
-    for lang in study["transliterated_seen"] if full(context) else ():
+    for lang in context.config[PAPER]["transliterated_seen"]:
         panels.append(script_panel(context, lang, "ner", ("mbert", "mlm"), ""))
     columns, size = (3, (3.0, 1.7)) if len(panels) > 1 else (1, (4.6, 2.3))
     return Figure(panels=panels, columns=columns, size=size, share_y=False)

@@ -267,10 +267,8 @@ def in_short(row: Mapping[str, str]) -> str:
 
 
 def not_learnt(claim: Claim, evidence: Evidence) -> str:
-    """Which models of a claim have learnt nothing, and which of its scores are not above guessing; empty if none."""
+    """Which scores of a claim are not above guessing; empty if none."""
     told = []
-    if not (claim.is_setting or claim.data) and (models := evidence.on_plateau(claim.item)):
-        told.append(f"{', '.join(models)} still on the plateau where word order means nothing")
     for task, quantity in claim.learnt.items():
         floor, value = tolerance(f"floor_{task}"), quantity(evidence)
         members = value.members if isinstance(value, Group) else {"": value}

@@ -9,7 +9,6 @@ from pathlib import Path
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.stand_in import StandIn, artificial, base_name, stand_in
-from crossalign.catalog.trained_models import stand_ins
 from crossalign.results.claims.values import Curve, Number, student
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
@@ -64,14 +63,6 @@ class Evidence:
         compared = [run for run in runs if not base_name(run).startswith(("mono-", "bilstm"))]
         found = [stand_in(self.config, [run]) for run in compared]
         return artificial(self.config) or (found[0] if found and all(found) else None)
-
-    def on_plateau(self, item: str) -> list[str]:
-        """The models of an item that were trained here and have not learnt that the order of words matters.
-
-        Not those of one language: that little text does not do for them is what `talk` finds.
-        """
-        bases = {base_name(run) for run in self.catalog.needs(item).runs} & stand_ins(self.config)
-        return sorted(name for name in bases if self.results.pretraining(name).get("on_plateau"))
 
     def other_data(self, sets: Iterable[DataSet]) -> str:
         """Why the sizes of some sets are not those of the published files; empty where they are."""
