@@ -64,8 +64,8 @@ def packed_kernels(qkv: Tensor, heads: int) -> frozenset[str]:
     """The kernels for packed sequences that run here."""
     if not qkv.is_cuda or qkv.dtype not in (torch.bfloat16, torch.float16):
         return frozenset()
-    # Both are made for GPUs from A100 on; older ones work on a padded grid.
-    if torch.cuda.get_device_capability(qkv.device) < (8, 0):
+    size = qkv.shape[1] // (3 * heads)
+    # Both are made for GPUs from A100 on; older ones work on a padded grid, and so do heads of odd sizes.
+    if torch.cuda.get_device_capability(qkv.device) < (8, 0) or size % 8 or size > 256:
         return frozenset()
-    short = kernels.available() and qkv.shape[1] // (3 * heads) in _SHORT_SIZES
-    return frozenset({"long", "short"} if short else {"long"})
+    return frozenset({"long", "short"} if kernels.available() and size in _SHORT_SIZES else {"long"})
