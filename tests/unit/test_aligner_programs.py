@@ -133,9 +133,6 @@ def test_table_and_forced_alignment(program, tmp_path):
     forced = program("-f", table, "-T", tension, "-m", "1.0")
     assert [line.split(" ||| ")[2] for line in forced.lines] == trained.lines
     assert [line.rsplit(" ||| ", 2)[0] for line in forced.lines] == LINES
-    pruned = tmp_path / "pruned"
-    program("-d", "-v", "-p", pruned, "-t", "-1.5")
-    assert 0 < len(pruned.read_text().splitlines()) < len(rows)
 
 
 def test_input_from_standard_input(root):

@@ -101,14 +101,6 @@ def test_equals_definitions(seed):
         assert list(pair.values) == list(INDEXES)
 
 
-def test_anc_alone():
-    x, y = related(1)
-    whole = compare(x, [y])[0]
-    alone = compare(x, [y], Options(("anc", "anc-signed")))[0]
-    assert alone.neurons == pytest.approx(whole.neurons, abs=1e-13)
-    assert alone.values == pytest.approx({name: whole.values[name] for name in ("anc", "anc-signed")}, abs=1e-13)
-
-
 @pytest.mark.parametrize("widths", [(7, 4), (4, 7)])
 def test_different_numbers_of_neurons(widths):
     x, y = (matrix[:, :width] for matrix, width in zip(related(2), widths, strict=True))
@@ -283,13 +275,6 @@ def test_dependent_neurons_count_once():
     # All but the index whose weights count directions that neurons do not have.
     whole = [name for name in INDEXES if name not in ("pwcca-ecco", *VARIANCE)]
     assert compare(exact, [exact], Options(whole))[0].values == pytest.approx(dict.fromkeys(whole, 1.0), abs=1e-8)
-
-
-def test_one_neuron():
-    x, y = normal(9, 40, 1), normal(10, 40, 1)
-    values, want = compare(x, [y], Options())[0].values, expected(*double(x, y))
-    for name in ("anc", "cca", "svcca", "pwcca", "cka"):
-        assert values[name] == pytest.approx(want[name], abs=1e-8), name
 
 
 def test_equal_sentences():

@@ -132,7 +132,6 @@ def compare(
                     pair.draws["none", name] = resamples.means(hits)
     for pair in found:
         pair.values = {name: pair.values[name] for name in INDEXES if name in wanted}
-        pair.draws = {key: drawn for key, drawn in pair.draws.items() if key[1] in wanted}
     return found
 
 
@@ -170,6 +169,7 @@ def _linear(everyone: list[Tensor], wanted: set[str], resamples: Resamples | Non
     if wanted.intersection(ANC):
         for pair, other in zip(found, everyone[1:], strict=True):
             _anc(everyone[0], other, resamples, pair)
+            pair.draws = {key: drawn for key, drawn in pair.draws.items() if key[1] in wanted}
     return found
 
 
@@ -235,10 +235,11 @@ def _variance(everyone: list[Tensor], found: list[Similarity]) -> None:
 
 def _canonical(everyone: list[Tensor], wanted: set[str], most: int, found: list[Similarity]) -> None:
     bases = [canonical.basis(values) for values in everyone]
-    tops = [canonical.leading(values, most) for values in everyone] if "svcca" in wanted else bases
+    tops = [canonical.leading(values, most) for values in everyone] if "svcca" in wanted else []
     for place, pair in enumerate(found, 1):
         pair.saturated = max(bases[0].shape[1], bases[place].shape[1]) >= len(bases[0]) - 1
         rho, variates = canonical.correlations(bases[0], bases[place])
         pair.values |= {"cca": float(rho.mean()), "cca-squared": float((rho**2).mean())}
         pair.values["pwcca"] = canonical.projection_weighted(rho, variates, everyone[0])
-        pair.values["svcca"] = float(canonical.correlations(tops[0], tops[place])[0].mean())
+        if tops:
+            pair.values["svcca"] = float(canonical.correlations(tops[0], tops[place])[0].mean())
