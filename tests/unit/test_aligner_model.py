@@ -14,7 +14,6 @@ from crossalign.alignment.bitext import read_bitext
 from crossalign.alignment.kernels import Workers
 from crossalign.alignment.links import METHODS, parse_links, print_links, symmetrise
 from crossalign.alignment.model import FLOOR, Aligner, Options
-from crossalign.alignment.parameters import Parameters, read_table, write_table
 from crossalign.runtime.errors import UserError
 
 BOOKS = ["das haus ||| the house", "das buch ||| the book"]
@@ -149,46 +148,6 @@ def test_wide_rows_use_wider_cells():
     assert np.array_equal(aligner.table.row_target, np.arange(66_600))
     links = aligner.train()
     assert set(links.source_of.tolist()) <= {-1, 0, 1}
-
-
-def test_forced_alignment_equals_training_alignment(tmp_path):
-    lines = random_corpus(300)
-    aligner = aligner_of(lines, FULL)
-    trained = aligner.train()
-    loaded = Parameters.of(aligner)
-    forced = loaded.aligner(bitext_of(lines), Workers(1)).links()
-    assert np.array_equal(forced.source_of, trained.source_of)
-    assert np.array_equal(forced.scores, trained.scores)
-    # So does fast_align's table, if nothing is pruned.
-    write_table(tmp_path / "table", Parameters.of(aligner), beam=-1e9)
-    options = Options(favour_diagonal=True, tension=aligner.tension)
-    table = read_table(tmp_path / "table", options, aligner.length_ratio)
-    assert np.array_equal(table.aligner(bitext_of(lines), Workers(1)).links().source_of, trained.source_of)
-    # Any part of the text, in another order, gets the links it had.
-    part = loaded.aligner(bitext_of(lines[250:260] + lines[3:4]), Workers(1)).links()
-    starts = aligner.bitext.target.starts
-    expected = [*trained.source_of[starts[250] : starts[260]], *trained.source_of[starts[3] : starts[4]]]
-    assert part.source_of.tolist() == [int(k) for k in expected]
-    (tmp_path / "bad").write_text("a\tb\t-1.5\na\tb\n")
-    with pytest.raises(UserError, match="bad, line 2: not 'source word"):
-        read_table(tmp_path / "bad", Options(), 1.0)
-    # Words that training has not met get the floor.
-    p = probabilities(loaded.aligner(bitext_of(["s1 kino ||| cinema t1"]), Workers(1)))
-    assert p["kino", "cinema"] == p["s1", "cinema"] == p[None, "cinema"] == FLOOR
-    assert p["s1", "t1"] == probabilities(aligner)["s1", "t1"]
-
-
-def test_text_table_is_pruned_by_the_beam(tmp_path):
-    aligner = aligner_of(BOOKS * 5, Options(iterations=3, use_null=False))
-    aligner.train()
-    parameters = Parameters.of(aligner)
-    # Rows: das 3/5 1/5 1/5, haus 3/7 4/7, buch alike. -2 keeps what is at least the square of the largest.
-    write_table(tmp_path / "table", parameters, beam=-2)
-    rows = [line.split("\t") for line in (tmp_path / "table").read_text().splitlines()]
-    assert sorted(row[:2] for row in rows) == [
-        ["buch", "book"], ["buch", "the"], ["das", "the"], ["haus", "house"], ["haus", "the"],
-    ]  # fmt: skip
-    assert math.exp(float(next(row[2] for row in rows if row[:2] == ["das", "the"]))) == pytest.approx(3 / 5)
 
 
 def test_kernels_compile_where_nothing_can_be_cached(monkeypatch):
