@@ -112,7 +112,7 @@ docs: dev-environment
 
 bench: dev-environment
 	python benchmarks/plan.py
-	python benchmarks/aligner.py quality
+	python benchmarks/aligner.py
 
 lint: dev-environment
 	ruff check .

@@ -1,10 +1,10 @@
 """The price of generality: our own encoder and the library's model behind the same engine, side by side.
 
 Both load the same folder (mBERT's shape, random weights), fine-tune POS in batches of 16 and embed PUD sentences, all
-layers. Each measurement is a process of its own: loading counts the imports. With --decoder 4b a decoder of Qwen3-4B's
-shape, random weights in bf16, embeds 1,000 sentences of 15 languages. On a GPU steps run in bf16.
+layers. Each measurement is a process of its own: loading counts the imports. On a GPU
+steps run in bf16.
 
-Usage: python benchmarks/backends.py --data DIR [--device cuda|cpu] [--decoder 4b|tiny] [--quick] [--out FILE.json]
+Usage: python benchmarks/backends.py --data DIR [--device cuda|cpu] [--quick] [--out FILE.json]
 DIR holds, anywhere below it, *pud*.conllu, *ewt*train.conllu, *ewt*dev.conllu and mBERT's vocab.txt, with or without
 .gz.
 """
@@ -19,13 +19,6 @@ import torch
 from common import device_name, find, new_parser, own_process, print_table, text_of, write_results
 from embed import MBERT, TINY, embed_ours, make_model, write_texts
 
-QWEN3 = {"model_type": "qwen3", "vocab_size": 151936, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
-         "hidden_act": "silu", "tie_word_embeddings": True, "pad_token_id": 0}  # fmt: skip
-DECODERS = {
-    "tiny": {**QWEN3, **TINY, "num_key_value_heads": 2, "head_dim": 16},
-    "4b": {**QWEN3, "hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
-           "head_dim": 128, "intermediate_size": 9728},
-}  # fmt: skip
 BACKENDS = ("own", "library")
 # What is measured, its unit, and whether more is better.
 ROWS = {"load": ("seconds to load", False), "steps": ("POS steps per second", True),
@@ -37,7 +30,6 @@ def parse_args() -> argparse.Namespace:
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
-    parser.add_argument("--decoder", choices=list(DECODERS), help="measure this decoder instead")
     parser.add_argument("--sentences", type=int, default=1000, help="per language (default: 1000)")
     parser.add_argument("--languages", type=int, default=15, help="at most so many (default: 15)")
     parser.add_argument(
@@ -93,15 +85,6 @@ def compare(args: argparse.Namespace, folder: Path) -> dict[str, dict]:
     return found
 
 
-def decode(args: argparse.Namespace, folder: Path, weights: int) -> dict[str, float]:
-    """The decoder's time and memory."""
-    found = measure(args, "embed", folder, "auto")
-    cells = [f"{weights / 1e9:.2f}", f"{found['loading']:.1f}", f"{found['seconds']:.1f}", f"{found['sentences']:.0f}",
-             f"{found['gpu'] / 1e9:.1f}", f"{found['host'] / 1e9:.1f}"]  # fmt: skip
-    print_table(["billion weights", "load s", "embed s", "sentences/s", "peak GPU GB", "peak host GB"], [cells])
-    return found
-
-
 def main() -> None:
     """Measure, print, write."""
     args = parse_args()
@@ -110,20 +93,17 @@ def main() -> None:
         print(json.dumps((train if job == "train" else embed)(args, Path(folder), backend)))
         return
     count, languages = (32, 2) if args.quick else (args.sentences, args.languages)
-    raw = dict(DECODERS[args.decoder] if args.decoder else MBERT | (TINY if args.quick else {}))
-    if args.decoder != "4b":
-        raw["vocab_size"] = len(text_of(find(args.data, "vocab.txt*")).splitlines())
+    raw = MBERT | (TINY if args.quick else {})
+    raw["vocab_size"] = len(text_of(find(args.data, "vocab.txt*")).splitlines())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        dtype = torch.bfloat16 if args.decoder else torch.float32
-        weights = make_model(folder / "model", raw, args.data, args.device, dtype)
+        make_model(folder / "model", raw, args.data, args.device, torch.float32)
         write_texts(args.data, folder / "texts", languages, count)
         if args.device == "cuda":
             torch.cuda.empty_cache()
         name = device_name(torch.device(args.device))
         print(f"{name}, torch {torch.__version__}: {languages} x {count} sentences of PUD\n", flush=True)
-        found = decode(args, folder, weights) if args.decoder else compare(args, folder)
-        write_results(args.out, {"device": name, "found": found})
+        write_results(args.out, {"device": name, "found": compare(args, folder)})
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def main() -> None:
     """Read the pool, align, write."""
     args = parse_args()
     from crossalign.alignment.bitext import bitext_lines, in_pieces, read_bitext, read_pool
-    from crossalign.alignment.job import Job, align_symmetrised, original_links, say_skipped
+    from crossalign.alignment.job import align_symmetrised, original_links, say_skipped
     from crossalign.alignment.kernels import Workers
     from crossalign.alignment.links import method_number, print_links
     from crossalign.alignment.model import Options
@@ -55,7 +55,7 @@ def main() -> None:
     else:
         options = Options(favour_diagonal=True, optimise_tension=True, variational_bayes=True)
         with Workers(args.threads) as workers:
-            links = align_symmetrised(bitext, Job(options, workers), args.symmetrise)
+            links = align_symmetrised(bitext, options, workers, args.symmetrise)
     with write_atomic(args.out, "wb") as stream:
         stream.writelines(print_links(links))
 

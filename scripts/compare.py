@@ -21,14 +21,17 @@ from pathlib import Path
 
 import numpy as np
 
-from crossalign.analysis.backends import choose_backend
 from crossalign.analysis.bootstrap import standard_errors
 from crossalign.analysis.indexes import CCA, CONTROLLED, INDEXES, PAIRWISE
 from crossalign.analysis.matrices import CONTROLS, Lengths, open_embeddings, read_lengths
 from crossalign.analysis.similarity import Options, Similarity, compare
+from crossalign.engine.device import choose_device
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
+from crossalign.runtime.sharing import job_kind
 
+# Multiplications that one core does while PyTorch finds a GPU: less work waits for none.
+SMALL = 2e10
 COLUMNS = ("pair", "layer", "index", "control", "value", "sampling", "lead_sampling")
 
 
@@ -64,7 +67,10 @@ def main() -> None:
     if args.control == "length":
         read = read_lengths(args.embeddings, everyone, arrays[args.reference].shape[1])
         lengths = {lang: Lengths(read[lang]) for lang in everyone}
-    backend = choose_backend(args.device, multiplications(arrays, args.reference, options))
+    if args.device == "auto" and multiplications(arrays, args.reference, options) < SMALL:
+        args.device = "cpu"
+    _, sentences, neurons = arrays[args.reference].shape
+    device = choose_device(args.device, job_kind("compare", f"{sentences}x{neurons}"))
     layers = []
     for layer in range(len(arrays[args.reference])):
         chosen = (args.reference, *languages)
@@ -72,7 +78,7 @@ def main() -> None:
             arrays[args.reference][layer],
             [arrays[lang][layer] for lang in languages],
             options,
-            backend,
+            device,
             [f"{args.embeddings / lang}.npy, layer {layer}" for lang in chosen],
             [lengths[lang] for lang in chosen] if lengths else (),
         )

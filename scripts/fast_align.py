@@ -1,4 +1,4 @@
-"""Align words like fast_align, with the same flags and the same output, deterministic and on all cores.
+"""Align words like fast_align, with its flags for training and its output, deterministic and on all cores.
 
 In: lines `source words ||| target words`. Out: one line of links `i-j` per pair, on standard output or in a file that
 appears only when it is complete. `--symmetrise METHOD` runs both directions and prints the combined links.
@@ -31,11 +31,6 @@ def parse_args() -> argparse.Namespace:
     theirs.add_argument("-q", "--p0", type=float, default=0.08, help="probability of no link (default 0.08)")
     theirs.add_argument("-a", "--alpha", type=float, default=0.01, help="the prior's concentration (default 0.01)")
     theirs.add_argument("-T", "--diagonal_tension", type=float, help="first or fixed tension (default 4); implies -d")
-    theirs.add_argument("-p", "--conditional_probabilities", metavar="FILE", help="write the translation table")
-    theirs.add_argument("-t", "--beam_threshold", type=float, default=-4.0, help="what -p leaves out (default -4)")
-    theirs.add_argument("-s", "--scores", **flag, help="print ' ||| log-probability' after the links")
-    theirs.add_argument("-f", "--force_align", metavar="FILE", help="align with a table of -p; needs -T and -m, too")
-    theirs.add_argument("-m", "--mean_srclen_multiplier", type=float, default=1.0, help="expected length ratio for -f")
     theirs.add_argument("-b", "--thread_buffer_size", type=int, help="accepted and ignored")
     ours = parser.add_argument_group("more")
     ours.add_argument("--symmetrise", metavar="METHOD", help="intersection, union, grow-diag[-final[-and]]")
@@ -43,23 +38,12 @@ def parse_args() -> argparse.Namespace:
     ours.add_argument("--memory", type=float, default=1024, metavar="MB", help="for the cells in memory (default 1024)")
     ours.add_argument("--max-words", type=int, default=1000, help="longer lines get no links (default 1000)")
     ours.add_argument("--out", metavar="FILE", help="write the links here instead of to standard output")
-    args = parser.parse_args(joined(sys.argv[1:]))
-    if args.symmetrise and (args.conditional_probabilities or args.force_align or args.scores or args.reverse):
-        raise UserError("--symmetrise runs both directions; it does not go with -p, -f, -s or -r")
+    args = parser.parse_args()
+    if args.symmetrise and args.reverse:
+        raise UserError("--symmetrise runs both directions; it does not go with -r")
     if args.threads is not None and args.threads < 1:
         raise UserError(f"--threads {args.threads}: at least 1")
     return args
-
-
-def joined(flags: list[str]) -> list[str]:
-    """`-t -1e9` as one argument: argparse takes such a number for a flag, getopt does not."""
-    result: list[str] = []
-    for flag in flags:
-        if result and result[-1] in ("-t", "--beam_threshold"):
-            result[-1] += flag if result[-1] == "-t" else f"={flag}"
-        else:
-            result.append(flag)
-    return result
 
 
 def main() -> None:
@@ -67,11 +51,10 @@ def main() -> None:
     args = parse_args()
     # Imported late: --help and mistakes in the flags need no compiler.
     from crossalign.alignment.bitext import read_bitext_file
-    from crossalign.alignment.job import Job, align_direction, align_symmetrised, check, say, say_skipped
+    from crossalign.alignment.job import align_direction, align_symmetrised, check, say_skipped
     from crossalign.alignment.kernels import Workers
     from crossalign.alignment.links import method_number, print_links
     from crossalign.alignment.model import Options
-    from crossalign.alignment.parameters import read_table, write_table
 
     options = Options(
         iterations=args.iterations,
@@ -86,36 +69,14 @@ def main() -> None:
     check(options)
     if args.symmetrise:
         method_number(args.symmetrise)
-    loaded = read_table(args.force_align, options, args.mean_srclen_multiplier) if args.force_align else None
-    text: list[bytes] = []
-    keep = (lambda left, right: text.append(b" ".join([*left, b"|||", *right]))) if args.force_align else None
-    bitext = read_bitext_file(args.input, args.max_words, keep)
+    bitext = read_bitext_file(args.input, args.max_words)
     say_skipped(bitext, args.input)
-
     with Workers(args.threads) as workers:
-        job = Job(options, workers, args.memory, loaded, keep=bool(args.conditional_probabilities))
         if args.symmetrise:
-            pieces = print_links(align_symmetrised(bitext, job, args.symmetrise))
+            links = align_symmetrised(bitext, options, workers, args.symmetrise, args.memory)
         else:
-            links, scores = align_direction(bitext, job, args.reverse)
-            pieces = print_links(links)
-            if args.force_align:
-                pieces = with_columns(pieces, scores, text)
-                say(f"TOTAL LOG PROB {scores.sum():g}")
-            elif args.scores:
-                pieces = with_columns(pieces, scores, None)
-        if args.conditional_probabilities:
-            say(f"conditional probabilities: {args.conditional_probabilities}")
-            write_table(args.conditional_probabilities, job.learnt, args.beam_threshold)
-        write(pieces, args.out)
-
-
-def with_columns(pieces: Iterator[bytes], scores: list[float], text: list[bytes] | None) -> Iterator[bytes]:
-    """Each line of links followed by its score, and for forced alignment preceded by the sentence pair."""
-    lines = (line for piece in pieces for line in piece.splitlines())
-    for number, line in enumerate(lines):
-        before = b"" if text is None else text[number] + (b" ||| " if line else b" |||")
-        yield before + line + b" ||| %g\n" % scores[number]
+            links = align_direction(bitext, options, workers, args.reverse, args.memory)
+    write(print_links(links), args.out)
 
 
 def write(pieces: Iterator[bytes], out: str | None) -> None:

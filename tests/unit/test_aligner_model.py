@@ -14,7 +14,6 @@ from crossalign.alignment.bitext import read_bitext
 from crossalign.alignment.kernels import Workers
 from crossalign.alignment.links import METHODS, parse_links, print_links, symmetrise
 from crossalign.alignment.model import FLOOR, Aligner, Options
-from crossalign.alignment.parameters import Parameters, read_table, write_table
 from crossalign.runtime.errors import UserError
 
 BOOKS = ["das haus ||| the house", "das buch ||| the book"]
@@ -151,49 +150,6 @@ def test_wide_rows_use_wider_cells():
     assert set(links.source_of.tolist()) <= {-1, 0, 1}
 
 
-def test_forced_alignment_equals_training_alignment(tmp_path):
-    lines = random_corpus(300)
-    aligner = aligner_of(lines, FULL)
-    trained = aligner.train()
-    loaded = Parameters.of(aligner)
-    forced = loaded.aligner(bitext_of(lines), Workers(1)).links()
-    assert np.array_equal(forced.source_of, trained.source_of)
-    assert np.array_equal(forced.scores, trained.scores)
-    # So does fast_align's table, if nothing is pruned.
-    write_table(tmp_path / "table", Parameters.of(aligner), beam=-1e9)
-    options = Options(favour_diagonal=True, tension=aligner.tension)
-    table = read_table(tmp_path / "table", options, aligner.length_ratio)
-    assert np.array_equal(table.aligner(bitext_of(lines), Workers(1)).links().source_of, trained.source_of)
-    # Any part of the text, in another order, gets the links it had.
-    part = loaded.aligner(bitext_of(lines[250:260] + lines[3:4]), Workers(1)).links()
-    starts = aligner.bitext.target.starts
-    expected = [*trained.source_of[starts[250] : starts[260]], *trained.source_of[starts[3] : starts[4]]]
-    assert part.source_of.tolist() == [int(k) for k in expected]
-    # Words that training has not met get the floor.
-    p = probabilities(loaded.aligner(bitext_of(["s1 kino ||| cinema t1"]), Workers(1)))
-    assert p["kino", "cinema"] == p["s1", "cinema"] == p[None, "cinema"] == FLOOR
-    assert p["s1", "t1"] == probabilities(aligner)["s1", "t1"]
-
-
-def test_text_table_is_pruned_by_the_beam(tmp_path):
-    aligner = aligner_of(BOOKS * 5, Options(iterations=3, use_null=False))
-    aligner.train()
-    parameters = Parameters.of(aligner)
-    # Rows: das 3/5 1/5 1/5, haus 3/7 4/7, buch alike. -2 keeps what is at least the square of the largest.
-    write_table(tmp_path / "table", parameters, beam=-2)
-    rows = [line.split("\t") for line in (tmp_path / "table").read_text().splitlines()]
-    assert sorted(row[:2] for row in rows) == [
-        ["buch", "book"], ["buch", "the"], ["das", "the"], ["haus", "house"], ["haus", "the"],
-    ]  # fmt: skip
-    assert math.exp(float(next(row[2] for row in rows if row[:2] == ["das", "the"]))) == pytest.approx(3 / 5)
-
-
-def test_bad_tables_are_refused(tmp_path):
-    (tmp_path / "table").write_text("a\tb\t-1.5\na\tb\n")
-    with pytest.raises(UserError, match="table, line 2: not 'source word"):
-        read_table(tmp_path / "table", Options(), 1.0)
-
-
 def test_kernels_compile_where_nothing_can_be_cached(monkeypatch):
     def refuse(*_, **__):
         raise PermissionError("read-only")
@@ -213,11 +169,6 @@ sentences = st.lists(st.tuples(link_sets, link_sets), min_size=1, max_size=4)
 def link_set(sentences_):
     text = [" ".join(f"{i}-{j}" for i, j in links).encode() for links in sentences_]
     return parse_links(text, "links")
-
-
-def combined(forward, reverse, method):
-    """One sentence pair through the code under test."""
-    return set(symmetrise(link_set([forward]), link_set([reverse]), method).pairs(0))
 
 
 def by_sets(forward, reverse, method):
@@ -258,16 +209,6 @@ def test_equals_the_plain_implementation(pairs, method):
     ]
 
 
-def test_by_hand():
-    # 1-1 touches 0-0 and frees a word on both sides; 4-4 touches nothing; 4-0 meets a linked target word.
-    forward, reverse = [(0, 0), (1, 1), (4, 4)], [(0, 0), (4, 0)]
-    assert combined(forward, reverse, "grow-diag") == {(0, 0), (1, 1)}
-    assert combined(forward, reverse, "grow-diag-final-and") == {(0, 0), (1, 1), (4, 4)}
-    assert combined(forward, reverse, "grow-diag-final") == {(0, 0), (1, 1), (4, 4)}
-    assert combined(forward[:2], reverse, "grow-diag-final") == {(0, 0), (1, 1), (4, 0)}
-    assert combined(forward[:2], reverse, "grow-diag-final-and") == {(0, 0), (1, 1)}
-
-
 def test_any_number_of_threads_gives_the_same(monkeypatch):
     monkeypatch.setattr("crossalign.alignment.links._TASK_LINKS", 40)
     forward = [[(k % 5, k % 3), (k % 4, 6)] for k in range(200)]
@@ -281,12 +222,9 @@ def test_any_number_of_threads_gives_the_same(monkeypatch):
     assert results[0].count(b"\n") == 200
 
 
-def test_different_line_counts_and_unknown_methods_are_refused():
+def test_different_line_counts_are_refused():
     with pytest.raises(UserError, match="forward links have 2 lines, the reverse links 1"):
         symmetrise(link_set([[], []]), link_set([[]]), "union")
-
-    with pytest.raises(UserError, match="'grow'; choose one of intersection, union, grow-diag"):
-        symmetrise(link_set([[]]), link_set([[]]), "grow")
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 1200), st.integers(0, 99)), max_size=6), min_size=1, max_size=5))

@@ -110,32 +110,15 @@ def test_reverse_prints_source_target_links_in_source_order(program):
     assert [[(j, i) for i, j in links(line)] for line in swapped.lines] == [links(line) for line in reverse.lines]
 
 
-def test_null_word_scores_alpha_tension_and_iterations_matter(program):
+def test_null_word_alpha_tension_and_iterations_matter(program):
     sizes = [len(line.split("|||")[1].split()) for line in LINES]
     assert [len(links(line)) for line in program("-N").lines] == sizes
     assert "".join(program("-d", "-q", "0.999999", "-I", "2").lines) == ""
-    scored = program("-d", "-v", "-s")
-    base, pairs = scored.out, [line.split(" ||| ") for line in scored.lines]
-    assert [before for before, _ in pairs] == program("-d", "-v").lines
-    assert all(float(score) < 0 for _, score in pairs)
+    # The perplexity tells models apart that link these few words alike.
+    base = program("-v", "-d").err
     for flags in (("-d", "-a", "0.5"), ("-d", "-I", "2"), (), ("-d", "-T", "9")):
-        assert program("-v", "-s", *flags).out != base
-    assert program("-v", "-s", "-T", "4").out == base, "-T implies -d, as in fast_align"
-
-
-def test_table_and_forced_alignment(program, tmp_path):
-    table = tmp_path / "table"
-    trained = program("-d", "-o", "-v", "-p", table, "-t", "-1e9")
-    tension = trained.err.split("final tension: ")[-1].split()[0]
-    rows = [line.split("\t") for line in table.read_text().splitlines()]
-    assert all(len(row) == 3 and float(row[2]) <= 0 for row in rows)
-    assert ["<eps>", "the"] in [row[:2] for row in rows]
-    forced = program("-f", table, "-T", tension, "-m", "1.0")
-    assert [line.split(" ||| ")[2] for line in forced.lines] == trained.lines
-    assert [line.rsplit(" ||| ", 2)[0] for line in forced.lines] == LINES
-    pruned = tmp_path / "pruned"
-    program("-d", "-v", "-p", pruned, "-t", "-1.5")
-    assert 0 < len(pruned.read_text().splitlines()) < len(rows)
+        assert program("-v", *flags).err != base
+    assert program("-v", "-T", "4").err == base, "-T implies -d, as in fast_align"
 
 
 def test_input_from_standard_input(root):
@@ -203,7 +186,6 @@ def test_odd_white_space_stays_inside_words(program):
         (("-T", "1e4"), "-T 10000: the tension must be"),
         (("--symmetrise", "grow"), "no symmetrisation is called 'grow'"),
         (("--symmetrise", "union", "-r"), "--symmetrise runs both directions"),
-        (("-f", "/nowhere"), "cannot read /nowhere"),
         (("-i", "/nowhere/bitext"), "error: cannot read /nowhere/bitext: No such file"),
         (("--threads", "0"), "--threads 0: at least 1"),
     ],

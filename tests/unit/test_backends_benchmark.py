@@ -49,8 +49,3 @@ def test_both_backends_are_measured_and_compared(root, data):
     row = next(line for line in told.splitlines() if "POS steps" in line).split("|")
     assert float(row[4]) == pytest.approx(found["own"]["steps"] / found["library"]["steps"], abs=0.01)
     assert all(found[backend][key] > 0 for backend in ("own", "library") for key in ("load", "sentences"))
-
-
-def test_a_decoder_is_made_and_embeds(root, data):
-    told, found = run(root, data, "--decoder", "tiny")
-    assert found["sentences"] == pytest.approx(64 / found["seconds"]) and "| 0.00 |" in told

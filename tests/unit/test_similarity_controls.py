@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.test_similarity import BACKENDS
 
 from crossalign.analysis import bootstrap
-from crossalign.analysis import moments as second_moments
 from crossalign.analysis.indexes import ALL
 from crossalign.analysis.matrices import Lengths, functions_of, strangers
 from crossalign.analysis.similarity import Options, compare, similarity
@@ -40,10 +38,9 @@ def residuals(vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return vectors - design @ np.linalg.lstsq(design, vectors, rcond=None)[0]
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-def test_controls_equal_their_definitions(backend):
+def test_controls_equal_their_definitions():
     vectors, lengths = sentences(1)
-    found = compare(vectors[0], vectors[1:], BOTH, backend(), lengths=[Lengths(own) for own in lengths])
+    found = compare(vectors[0], vectors[1:], BOTH, lengths=[Lengths(own) for own in lengths])
     for pair, other, own in zip(found, vectors[1:], lengths[1:], strict=True):
         for name in ("cka", "anc"):
             plain = similarity(name, vectors[0], other)
@@ -78,16 +75,15 @@ def test_with_few_lengths_each_loses_its_own_mean():
     assert pair.controlled["length"] == pytest.approx(pair.values, abs=1e-12)
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-def test_a_neuron_that_tells_the_length_and_nothing_else_counts_as_constant(backend):
+def test_a_neuron_that_tells_the_length_and_nothing_else_counts_as_constant():
     (x, y, _), (first, second, _) = sentences(4)
     x, y = x.astype(float), y.astype(float)
     x[:, 2], y[:, 2] = 5 + np.log(first), 1000 - 2.0 * second
-    [pair] = compare(x, [y], BOTH, backend(), lengths=[Lengths(first), Lengths(second)])
+    [pair] = compare(x, [y], BOTH, lengths=[Lengths(first), Lengths(second)])
     left = np.delete(residuals(x, first), 2, 1), np.delete(residuals(y, second), 2, 1)
     assert pair.controlled["length"]["anc"] == pytest.approx(similarity("anc", *left) * 5 / 6, abs=1e-10)
     only = [np.log(own)[:, None] @ [[1.0, 2.0]] for own in (first, second)]
-    [pair] = compare(only[0], [only[1]], BOTH, backend(), lengths=[Lengths(first), Lengths(second)])
+    [pair] = compare(only[0], [only[1]], BOTH, lengths=[Lengths(first), Lengths(second)])
     assert np.isnan(list(pair.controlled["length"].values())).all() and pair.values["cka"] > 0.9
 
 
@@ -136,20 +132,14 @@ def weighted_anc(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> float:
     return np.abs((x * y).sum(0) / np.sqrt((x * x).sum(0) * (y * y).sum(0))).mean()
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-@pytest.mark.parametrize(
-    ("cheaper", "room"),
-    [(True, 1 << 28), (False, 1 << 28), (False, 8 * 50 * 6 * 2)],
-    ids=["by sentences", "by neurons", "by neurons, two columns at a time"],
-)
-def test_draws_are_the_indexes_of_the_resampled_rows(backend, cheaper, room, monkeypatch):
-    """Where the sentences do not fill the last round."""
-    monkeypatch.setattr(second_moments, "by_sentences", lambda *_: cheaper)
-    monkeypatch.setattr(second_moments, "ROOM", room)
+@pytest.mark.parametrize("room", [1 << 28, 50 * 6 * 2])
+def test_draws_are_the_indexes_of_the_resampled_rows(room, monkeypatch):
+    """Where the sentences do not fill the last round; with all neurons at a time, and two."""
+    monkeypatch.setattr(bootstrap, "ROOM", room)
     count = 183
     (x, y, _), lengths = sentences(2, count)
     x, y = x.astype(float), y.astype(float)
-    found = compare(x, [y], ASKED, backend(), lengths=[Lengths(own) for own in lengths[:2]])[0]
+    found = compare(x, [y], ASKED, lengths=[Lengths(own) for own in lengths[:2]])[0]
     weights = bootstrap.resamples(count).weights
     assert weights.shape == (200, 50) and (weights.sum(1) == 50).all()
     other = strangers(lengths[1])
@@ -205,12 +195,11 @@ def test_hand_computed_standard_errors():
     assert bootstrap.standard_errors([0.2, math.nan], [None, None]) == [None, None]
 
 
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-def test_constant_neurons_count_as_zero_in_resamples(backend):
+def test_constant_neurons_count_as_zero_in_resamples():
     (x, y, _), _ = sentences(7, 120)
     wide = [np.insert(matrix, 2, 0.1, axis=1) for matrix in (x, y)]
     found, plain = (
-        compare(a, [b], Options(("anc",), resample=True), backend())[0].draws["none", "anc"] for a, b in (wide, (x, y))
+        compare(a, [b], Options(("anc",), resample=True))[0].draws["none", "anc"] for a, b in (wide, (x, y))
     )
     assert found == pytest.approx(plain * 6 / 7, abs=1e-9)
     # One sentence alone moves this neuron: constant in resamples without it.
@@ -218,7 +207,7 @@ def test_constant_neurons_count_as_zero_in_resamples(backend):
     for matrix in rare:
         matrix[:, 3] = 0.0
         matrix[11, 3] = 5.0
-    assert np.isfinite(compare(rare[0], [rare[1]], ASKED, backend())[0].draws["none", "anc"]).all()
+    assert np.isfinite(compare(rare[0], [rare[1]], ASKED)[0].draws["none", "anc"]).all()
 
 
 def test_what_has_no_value_has_no_draws():

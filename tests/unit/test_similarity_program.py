@@ -1,23 +1,17 @@
 """The program that compares embeddings on disk."""
 
 import csv
-import gzip
-import json
 import logging
 import runpy
-import subprocess
 import sys
-from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from crossalign.analysis.indexes import VARIANCE
 from crossalign.analysis.matrices import CONTROLS, Lengths
 from crossalign.analysis.similarity import INDEXES, Options, compare
-from crossalign.data.parallel import read_pud
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -131,21 +125,6 @@ def test_nothing_left_without_the_length_is_told(folder, run):
     assert [row["value"] for row in rows(folder / "out.csv") if row["control"] == "length"] == ["nan"]
 
 
-def test_a_small_comparison_loads_no_large_library(root, folder):
-    """They would take longer than the work itself."""
-    script = root / "scripts" / "compare.py"
-    argv = ["compare.py", "--embeddings", folder, "--reference", "en", "--languages", "fr", "et", "--indexes", "all"]
-    code = (
-        f"import runpy, sys; sys.path.insert(0, {str(script.parent)!r}); "
-        f"sys.argv = {[*map(str, argv), '--out', str(folder / 'out.csv')]!r}; "
-        f"runpy.run_path({str(script)!r}, run_name='__main__'); "
-        "print(*{'torch', 'scipy', 'pandas'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "" and rows(folder / "out.csv")
-
-
 def test_warnings_name_what_means_nothing(folder, run):
     flat = np.load(folder / "et.npy")
     flat[1] = 0.25
@@ -159,6 +138,17 @@ def test_warnings_name_what_means_nothing(folder, run):
         np.save(folder / f"{lang}.npy", np.load(folder / f"{lang}.npy")[:, :5])
     done = run("--languages", "fr", "--indexes", "cka", "pwcca", "cca")
     assert "en-fr, layer 0: too few sentences for so many neurons, always 1: cca, pwcca\n" in done.stderr
+
+
+def test_a_gpu_is_claimed_and_none_for_a_small_comparison(run, monkeypatch):
+    claimed = []
+    monkeypatch.setattr("torch.backends.cuda.is_built", lambda: True)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("crossalign.engine.device.claim_gpus", lambda **how: claimed.append(how["kind"]))
+    assert run("--languages", "fr", "--device", "auto").returncode == 0
+    assert claimed == []
+    assert run("--languages", "fr", "--device", "cuda").returncode == 1
+    assert claimed == ["compare-60x5"]
 
 
 CONTROL = ("--control", "length")
@@ -203,49 +193,3 @@ def test_bad_input(folder, run, file, content, args, message):
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and message in done.stderr
     assert not (folder / "out.csv").exists()
-
-
-DEMO_MODELS = sorted(path.parent for path in (ROOT / "resources" / "demo" / "models").glob("*/config.json"))
-LANGUAGES = {"en": "English", "ru": "Russian", "zh": "Chinese"}
-
-
-@pytest.fixture(scope="module")
-def texts(shared, tmp_path_factory):
-    """The first 60 sentences of PUD, one file a language."""
-    folder, files = tmp_path_factory.mktemp("texts"), {}
-    for lang, name in LANGUAGES.items():
-        source = shared / "data/ud" / f"UD_{name}-PUD" / f"{lang}_pud-ud-test.conllu.gz"
-        if not source.is_file():
-            pytest.skip(f"no {source}")
-        with gzip.open(source, "rt", encoding="utf-8", newline="\n") as stream:
-            files[lang] = folder / f"{lang}.txt"
-            lines = islice(read_pud(stream, str(source)), 60)
-            files[lang].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return files
-
-
-@pytest.mark.parametrize("model", DEMO_MODELS, ids=lambda path: path.name)
-def test_the_models_of_the_demo(model, texts, program, tmp_path):
-    """Embed, compare English with itself and with the others."""
-    named = [f"{lang}={file}" for lang, file in texts.items()]
-    options = ["--special-tokens", "include"] if "x" in model.name else []
-    program(
-        *("embed_sentences.py", "--model", model, "--text", *named, "--out", tmp_path, "--device", "cpu"),
-        *("--max-length", 64, *options),
-    )
-    program(
-        *("compare.py", "--embeddings", tmp_path, "--reference", "en", "--languages", *texts, "--indexes", "all"),
-        *("--svcca-directions", 5, "--out", tmp_path / "all.csv"),
-    )
-    found = [row for row in rows(tmp_path / "all.csv") if row["value"] != "nan"]
-    shape = json.loads((model / "config.json").read_text(encoding="utf-8"))
-    layers = range(1 + (shape.get("num_hidden_layers") or shape["num_layers"]))
-    assert {(row["pair"], int(row["layer"])) for row in found} == {
-        (f"en-{lang}", layer) for lang in texts for layer in layers
-    }
-    for row in found:
-        index, value = row["index"], float(row["value"])
-        assert (-1 if index == "anc-signed" else 0) <= value <= 1 + 1e-9
-        if row["pair"] == "en-en" and index not in VARIANCE:
-            # 60 sentences and 64 neurons: the weights of ecco count directions that no sentence takes.
-            assert value == pytest.approx(1.0, abs=0.05 if index.endswith("-ecco") else 1e-6), index

@@ -5,12 +5,10 @@ import json
 import math
 import subprocess
 import sys
-import time
 import warnings
 
 import numpy as np
 import pytest
-import scipy.stats
 import seqeval.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -160,16 +158,11 @@ def test_f1(right, wrong, missed):
     assert score(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [75.0, 0.0]
 
 
-@given(st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
-def test_t_test_equals_scipy(seed):
-    rng = np.random.default_rng(seed)
-    first, second = rng.uniform(0, 100, (5, 40)), rng.uniform(0, 100, (3, 40))
+def test_t_test_by_hand():
+    # Differences 1 to 5 once the seeds are averaged: t = 3 / sqrt(2.5 / 5) with four degrees of freedom.
+    first, second = np.array([[0.0, 2, 3, 4, 4], [2, 2, 3, 4, 6]]), np.zeros((3, 5))
     found = paired_t_test(first, second)
-    want = scipy.stats.ttest_rel(first.mean(axis=0), second.mean(axis=0))
-    assert found.p == pytest.approx(want.pvalue, rel=1e-9)
-    assert found.difference == pytest.approx(first.mean() - second.mean())
-    assert found.n == 40
+    assert (found.difference, found.n) == (3.0, 5) and found.p == pytest.approx(0.0132, abs=5e-5)
     assert paired_t_test(second, first).p == pytest.approx(found.p)
 
 
@@ -288,12 +281,6 @@ def test_every_metric_has_the_interval_of_its_counts(task):
             assert low < float(score(counts.sum(axis=0))) < high
 
 
-def test_a_wider_confidence_is_a_wider_interval():
-    rows = {"a": rows_of("ner", 60, 4)}
-    narrow, wide = (score_intervals(get_task("ner"), rows, confidence)["a"] for confidence in (0.5, 0.99))
-    assert wide["F1_low"] < narrow["F1_low"] < narrow["F1_high"] < wide["F1_high"]
-
-
 def test_one_example_and_none():
     assert score_intervals(get_task("nli"), {"a": [ROWS["nli"]], "b": []}) == {
         "a": {"accuracy_low": 100.0, "accuracy_high": 100.0},
@@ -301,26 +288,13 @@ def test_one_example_and_none():
     }
 
 
-def test_eighteen_sets_of_a_thousand_sentences_take_a_fraction_of_a_second():
-    sets = {str(place): rows_of("ner", 1000, place) for place in range(18)}
-    start = time.process_time()
-    score_intervals(get_task("ner"), sets)
-    # Measured: 0.15 s on one core.
-    assert time.process_time() - start < 2.0
-
-
-numbers = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3, max_size=20)
-
-
-@given(numbers)
-@pytest.mark.filterwarnings("ignore::scipy.stats.ConstantInputWarning")
-def test_spearman_equals_scipy(points):
-    left, right = zip(*points, strict=True)
-    found, want = spearman(left, right), scipy.stats.spearmanr(left, right)
-    assert found.n == len(points)
-    assert found.rho == pytest.approx(want.statistic, nan_ok=True, abs=1e-12)
-    if abs(found.rho) < 1 - 1e-9:
-        assert found.p == pytest.approx(want.pvalue, nan_ok=True, abs=1e-9)
+def test_spearman_by_hand():
+    # Squared differences of the ranks add up to 4; t = 0.8 sqrt(3 / 0.36) with three degrees of freedom.
+    found = spearman([1, 2, 3, 4, 5], [20, 10, 40, 30, 50])
+    assert (found.rho, found.p, found.n) == (pytest.approx(0.8), pytest.approx(0.1041, abs=5e-5), 5)
+    assert spearman([1, 2, 3], [2, 4, 9]).p == 0.0
+    for few in (([1, 2], [1, 2]), ([1, 1, 1], [1, 2, 3])):
+        assert math.isnan(spearman(*few).rho) and math.isnan(spearman(*few).p)
 
 
 def plain_bootstrap(first, others, iterations, seed):

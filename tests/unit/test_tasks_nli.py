@@ -38,12 +38,9 @@ def test_pairs_are_those_of_the_tokenizers_own_template(make, template, special)
     assert example["label"] == 1 and example["cut"] == 0
 
 
-def test_empty_side():
+def test_empty_and_long_sides():
     (example,) = get_task("nli").examples([PAIR | {"hypothesis": ""}], bert_tokenizer(), 32)
     assert len(example["input_ids"]) == len(example["token_type_ids"]) == 6
-
-
-def test_long_pairs_are_cut_and_counted():
     (example,) = get_task("nli").examples([PAIR | {"premise": "the cat " * 20}], bert_tokenizer(), 16)
     assert len(example["input_ids"]) == 16 and example["cut"] == 29
     # The short side is whole.

@@ -1,7 +1,5 @@
 """Parsing: trees against brute force and networkx; examples, decoding, scores, words beyond the length."""
 
-import itertools
-
 import networkx
 import numpy as np
 import pytest
@@ -27,50 +25,16 @@ def weight_of(weights, heads):
     return sum(weights[word, head] for word, head in enumerate(heads))
 
 
-def reaches_root(heads):
-    for word in range(1, len(heads) + 1):
-        seen = set()
-        while word:
-            if word in seen:
-                return False
-            seen.add(word)
-            word = heads[word - 1]
-    return True
-
-
-TREES = {
-    count: [
-        heads
-        for heads in itertools.product(range(count + 1), repeat=count)
-        if heads.count(0) == 1 and reaches_root(heads)
-    ]
-    for count in range(1, 6)
-}
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("kind", ["smooth", "ties", "root", "far"])
-def test_brute_force(count, kind):
-    rng = np.random.default_rng(count)
-    for _ in range(60):
-        weights = rng.normal(size=(count, count + 1))
-        if kind == "ties":
-            weights = rng.integers(0, 3, size=(count, count + 1)).astype(float)
-        elif kind == "root":
-            weights[:, 0] += 5
-        elif kind == "far":
-            weights *= 1000
-        heads = decode(weights)
-        assert weight_of(weights, heads) == pytest.approx(max(weight_of(weights, tree) for tree in TREES[count]))
-
-
-@pytest.mark.parametrize("count", [6, 14, 30, 60])
-def test_networkx(count):
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 14, 30, 60])
+def test_no_tree_weighs_more(count):
     rng = np.random.default_rng(count)
     # Nested cycles: words prefer near neighbours, so that contractions pile up.
     places = np.arange(count)
     near = -np.abs(places[:, None] - places[None, :]) + rng.normal(scale=0.4, size=(count, count))
-    for weights in (rng.normal(size=(count, count + 1)), np.concatenate([rng.normal(size=(count, 1)), near], axis=1)):
+    plain = [rng.normal(size=(count, count + 1)) for _ in range(20)]
+    ties = [rng.integers(0, 3, size=(count, count + 1)).astype(float) for _ in range(20)]
+    rooted = plain[0] + 5.0 * (np.arange(count + 1) == 0)
+    for weights in (*plain, *ties, rooted, 100 * plain[1], np.concatenate([rng.normal(size=(count, 1)), near], axis=1)):
         graph = networkx.DiGraph()
         # Arcs from the root so dear that one must do.
         graph.add_edges_from(

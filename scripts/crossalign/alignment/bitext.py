@@ -4,7 +4,7 @@ import re
 import sys
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -89,22 +89,12 @@ def split_pair(raw: bytes, name: str, number: int) -> tuple[list[bytes], list[by
     return words[:middle], words[middle + 1 :]
 
 
-def read_bitext(
-    lines: Iterable[bytes],
-    name: str,
-    max_words: int = MAX_WORDS,
-    keep: Callable[[list[bytes], list[bytes]], None] | None = None,
-) -> Bitext:
-    """Read `source ||| target` lines; pairs with an empty or an overlong side are kept as empty pairs and listed.
-
-    `keep` is called with the words of every line, for programs that print the text again.
-    """
+def read_bitext(lines: Iterable[bytes], name: str, max_words: int = MAX_WORDS) -> Bitext:
+    """Read `source ||| target` lines; pairs with an empty or an overlong side are kept as empty pairs and listed."""
     source, target = _Collector(), _Collector()
     skipped = []
     for number, raw in enumerate(lines, 1):
         left, right = split_pair(raw, name, number)
-        if keep is not None:
-            keep(left, right)
         reason = None
         if not left or not right:
             reason = "no words on one side"
@@ -123,13 +113,13 @@ def read_bitext(
     return bitext
 
 
-def read_bitext_file(path: str, max_words: int = MAX_WORDS, keep: Callable | None = None) -> Bitext:
+def read_bitext_file(path: str, max_words: int = MAX_WORDS) -> Bitext:
     """Read a bitext from a file, or from standard input for `-`."""
     if path == "-":
-        return read_bitext(sys.stdin.buffer, "standard input", max_words, keep)
+        return read_bitext(sys.stdin.buffer, "standard input", max_words)
     try:
         with Path(path).open("rb") as stream:
-            return read_bitext(stream, path, max_words, keep)
+            return read_bitext(stream, path, max_words)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
 

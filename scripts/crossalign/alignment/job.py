@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from crossalign.alignment.bitext import Bitext
 from crossalign.alignment.kernels import Workers
 from crossalign.alignment.links import LinkSet, parse_links, symmetrise
 from crossalign.alignment.model import BUDGET_MB, Aligner, Options, Step
-from crossalign.alignment.parameters import Parameters
 from crossalign.runtime.errors import UserError
 
 _SHOWN = 10
@@ -60,18 +58,6 @@ class Progress:
             say(f"     final tension: {step.tension:g}")
 
 
-@dataclass
-class Job:
-    """Settings of a job. `loaded` are parameters that replace training; `keep` says whether to collect new ones."""
-
-    options: Options
-    workers: Workers
-    budget_mb: float = BUDGET_MB
-    loaded: Parameters | None = None
-    keep: bool = False
-    learnt: Parameters | None = None
-
-
 def check(options: Options) -> None:
     """Refuse settings for which the model is not defined."""
     if options.iterations < 1:
@@ -85,35 +71,21 @@ def check(options: Options) -> None:
         raise UserError(f"-T {options.tension:g}: the tension must be greater than 0 and at most 500")
 
 
-def align_direction(bitext: Bitext, job: Job, reverse: bool) -> tuple[LinkSet, np.ndarray]:
-    """Links (source-target in any case) of one direction, and each pair's log-probability with the length's."""
+def align_direction(bitext: Bitext, options: Options, workers: Workers, reverse: bool, budget_mb: float) -> LinkSet:
+    """Links (source-target in any case) of one direction."""
+    say(f"INITIAL PASS ({'reverse' if reverse else 'forward'})")
     facing = bitext.reversed() if reverse else bitext
-    if job.loaded:
-        aligner = job.loaded.aligner(facing, job.workers, job.budget_mb)
-        links = aligner.links()
-    else:
-        say(f"INITIAL PASS ({'reverse' if reverse else 'forward'})")
-        aligner = Aligner(facing, job.options, job.workers, job.budget_mb)
-        links = aligner.train(Progress(aligner))
-    if job.keep:
-        job.learnt = Parameters.of(aligner)
-    scores = links.scores + _length_scores(facing, aligner.length_ratio)
-    return LinkSet.from_positions(links.source_of, facing.target.starts, reverse), scores
+    aligner = Aligner(facing, options, workers, budget_mb)
+    links = aligner.train(Progress(aligner))
+    return LinkSet.from_positions(links.source_of, facing.target.starts, reverse)
 
 
-def _length_scores(bitext: Bitext, ratio: float) -> np.ndarray:
-    """Log-probability of each target length, Poisson around the expected one (fast_align's score has it, too)."""
-    expected = 0.05 + bitext.source.lengths * ratio
-    lengths = bitext.target.lengths
-    factorial = np.array([math.lgamma(k + 1) for k in range(int(lengths.max()) + 1)])
-    return np.log(expected) * lengths - factorial[lengths] - expected
-
-
-def align_symmetrised(bitext: Bitext, job: Job, method: str) -> LinkSet:
+def align_symmetrised(
+    bitext: Bitext, options: Options, workers: Workers, method: str, budget_mb: float = BUDGET_MB
+) -> LinkSet:
     """Both directions, one after the other on all threads (half the memory of both at once), then one set of links."""
-    forward, _ = align_direction(bitext, job, reverse=False)
-    reverse, _ = align_direction(bitext, job, reverse=True)
-    return symmetrise(forward, reverse, method, job.workers)
+    both = [align_direction(bitext, options, workers, reverse, budget_mb) for reverse in (False, True)]
+    return symmetrise(*both, method, workers)
 
 
 def original_links(bitext: Bitext, method: str) -> LinkSet:

@@ -242,7 +242,7 @@ class Table:
         self._filled = block
 
 
-# Probability of every word pair before the first iteration, and later of pairs never seen in training.
+# Probability of every word pair before the first iteration.
 FLOOR = 1e-9
 
 

@@ -1,9 +1,16 @@
 """Bootstrap over sentences: how far a similarity would stray with other sentences.
 
-Sentences are dealt into parts (`parts`), and each resample draws as many parts as there are, with replacement. The
-draws depend on the number of parts only, so all layers, pairs and models see the same resamples, and the difference of
-two layers has a standard error of its own. What is taken out of the vectors, the mean or a function of the length, is
-that of all sentences in every resample; with 100 sentences that changes a standard error by one part in a hundred.
+Sentences are dealt into parts: sentence i belongs to part i mod P. Each resample draws P parts with replacement, part b
+w_b times. The draws depend on the number of parts only, so all layers, pairs and models see the same resamples, and the
+difference of two layers has a standard error of its own. What is taken out of the vectors, the mean or a function of
+the length, is that of all sentences in every resample; with 100 sentences that changes a standard error by one part in
+a hundred.
+
+The second moments of a resample are sums over parts, C(w) = sum_b w_b C_b with C_b = X_b^T Y_b. CKA needs their norms,
+
+    |C(w)|^2 = w^T O w,   O_bc = <C_b, C_c>,
+
+so P x P numbers, the overlaps, serve all resamples. ANC needs the diagonals of the C_b.
 
 A part that is drawn w times is not paired with its own copies: in the sum of overlaps over pairs of parts, which makes
 the norms in CKA, a part with itself counts w times, not w^2 times. CKA is too high when sentences are few for many
@@ -21,15 +28,37 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-
-from crossalign.analysis.backends import Array, Backend
-from crossalign.analysis.moments import Moments, Products
+import torch
+from torch import Tensor
 
 PARTS = 50
 RESAMPLES = 200
 SEED = 1
 # With fewer sentences a standard error would say nothing.
 FEWEST = 10
+# Numbers of the matrices C_b that are held at a time: neurons of Y come in blocks where all would be more.
+ROOM = 1 << 26
+
+
+def dealt(rows: Tensor, parts: int) -> Tensor:
+    """Rows as rounds x parts x neurons; zeros, which add nothing, fill up the last round."""
+    padded = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % parts))
+    return padded.reshape(-1, parts, rows.shape[1])
+
+
+def overlaps(left: Tensor, right: Tensor, parts: int) -> Tensor:
+    """O of two matrices; their sum is the squared norm of the whole product."""
+    first, second = dealt(left, parts).permute(1, 2, 0), dealt(right, parts).transpose(0, 1)
+    found = left.new_zeros(parts, parts)
+    for some in second.split(max(1, ROOM // (parts * left.shape[1])), dim=2):
+        products = (first @ some).flatten(1)
+        found += products @ products.T
+    return found
+
+
+def diagonals(left: Tensor, right: Tensor, parts: int) -> Tensor:
+    """Parts x neurons: what each part adds to the product of each neuron with its like."""
+    return dealt(left * right, parts).sum(0)
 
 
 @dataclass(frozen=True)
@@ -45,17 +74,11 @@ class Resamples:
         rng = np.random.default_rng((SEED, self.parts))
         return rng.multinomial(self.parts, [1.0 / self.parts] * self.parts, RESAMPLES).astype(np.float64)
 
-    @cached_property
-    def _pairs(self) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-        """The pairs of parts, each once, and how often each pair is drawn: pairs x resamples."""
-        left, right = np.triu_indices(self.parts)
-        times = self.weights[:, left] * np.where(left == right, 1.0, 2.0 * self.weights[:, right])
-        return (left, right), times.T
-
-    def norms(self, found: Sequence[Moments | Products], backend: Backend) -> np.ndarray:
-        """Squared Frobenius norms of Gram matrices or products, from their overlaps: matrices x resamples."""
-        places, times = self._pairs
-        return np.stack([backend.host(one.overlaps)[places] for one in found]) @ times
+    def norms(self, found: Tensor) -> np.ndarray:
+        """Squared norms of the product in each resample, from its overlaps."""
+        overlap = found.cpu().numpy()
+        alone = np.diagonal(overlap)
+        return ((self.weights @ overlap) * self.weights).sum(1) + (self.weights - self.weights**2) @ alone
 
     def means(self, counts: np.ndarray) -> np.ndarray:
         """Of each resample, the mean of a number that each sentence has."""
@@ -68,24 +91,6 @@ class Resamples:
 def resamples(sentences: int) -> Resamples | None:
     """The resamples of so many sentences; None where they are too few."""
     return Resamples(sentences, min(PARTS, sentences)) if sentences >= FEWEST else None
-
-
-def cka(cross: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """CKA of each resample from squared norms. That of a product, without the copies, may be a little below zero."""
-    return cross / np.sqrt(left) / np.sqrt(right)
-
-
-def lengths(moments: Moments, weights: Array, backend: Backend) -> Array:
-    """Resamples x neurons: the length of each neuron. A constant one is infinitely long and so correlates with none."""
-    xp = backend.xp
-    found = xp.sqrt(weights @ moments.shares)
-    return xp.where((found > 0) & moments.varies, found, xp.full_like(found, float("inf")))
-
-
-def anc(product: Products, left: Array, right: Array, weights: Array, backend: Backend) -> dict[str, np.ndarray]:
-    """ANC of each resample, with absolute values and signed, from the lengths of both sides."""
-    found = (weights @ product.shares) / (left * right)
-    return {"anc": backend.host(backend.xp.abs(found).mean(1)), "anc-signed": backend.host(found.mean(1))}
 
 
 def standard_errors(curve: Sequence[float], draws: Sequence[np.ndarray | None]) -> list[tuple[float, float] | None]:

@@ -1,15 +1,10 @@
-"""Canonical correlations of one matrix with many others, from Gram matrices.
+"""Canonical correlations of two matrices.
 
-With X = Q_x R_x and Y = Q_y R_y the canonical correlations are the singular values of T = Q_x^T Q_y. The orthonormal
-bases are never formed from a tall decomposition: Q = X B, where B whitens the Gram matrix, so the tall work is one
-product per language and one per pair. Neurons are scaled to unit length first, which canonical correlations do not
-notice and rounding does.
-
-Rounding: forming a Gram matrix squares the condition number k, so T taken from Gram matrices is off by about u k^2 (u
-= 1.1e-16), against u k for a tall QR. `GRAM_LIMIT` bounds k^2; beyond it the rows are orthogonalised once more
-(Cholesky QR twice; Yamamoto et al. 2015), which brings the error back to u k. Directions whose share of the largest
-eigenvalue of the correlation matrix is under `RANK` are dropped: float32 input cannot resolve them (its own rounding
-is a share of about 4e-15), so they are dependencies, not information.
+With orthonormal bases Q_x and Q_y of the neurons of X and Y, from singular value decompositions, the canonical
+correlations are the singular values of T = Q_x^T Q_y. Neurons are scaled to unit length first, which canonical
+correlations do not notice and rounding does. Directions whose share of the largest squared singular value is under
+`RANK` are dropped: float32 input cannot resolve them (its own rounding is a share of about 4e-15), so they are
+dependencies, not information.
 
 The last part: CCA and PWCCA as the library `ecco` computes them, which the authors of `anc` used for their figures.
 
@@ -33,178 +28,68 @@ here they are always those of X. ecco's SVCCA is the plain mean of the correlati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import torch
+from torch import Tensor
 
-import numpy as np
+from crossalign.analysis.matrices import Matrix, standardised
 
-from crossalign.analysis.backends import Array, Backend
-from crossalign.analysis.indexes import ECCO
-from crossalign.analysis.matrices import Matrix, blocks
-from crossalign.analysis.moments import Moments, Products, Sums
-
-GRAM_LIMIT = 1e7
 RANK = 1e-12
 
 
-@dataclass
-class Basis:
-    """B with (X B)^T (X B) = 1, and the squared condition number of the scaled X, bounded from above."""
-
-    whitener: Array
-    condition: float
-
-    @property
-    def rank(self) -> int:
-        """How many directions X has."""
-        return self.whitener.shape[1]
+def leading(values: Tensor, most: int | None = None) -> Tensor:
+    """The left singular vectors of a centred matrix, the `most` largest, never more than its rank."""
+    left, sizes, _ = torch.linalg.svd(values, full_matrices=False)
+    tolerance = max(RANK, 10 * len(sizes) * 2.2e-16)
+    return left[:, : int((sizes**2 > tolerance * sizes[0] ** 2).sum())][:, :most]
 
 
-def basis(moments: Moments, backend: Backend) -> Basis:
-    """An orthonormal basis of the columns of a centred matrix, as a whitening matrix."""
-    xp = backend.xp
-    varies = moments.varies
-    # The constants are multiplied away below; the one only keeps the division defined.
-    inverse = varies / xp.sqrt(xp.where(varies, moments.squares, xp.ones_like(moments.squares)))
-    correlation = moments.gram * inverse[:, None] * inverse[None, :]
-    if bool(varies.all()) and (whitener := backend.inverse_factor(correlation)) is not None:
-        # Frobenius norms: never below the spectral ones, and much cheaper.
-        condition = float(xp.linalg.norm(correlation)) * float(xp.linalg.norm(whitener @ whitener.T))
-        if condition * RANK < 1.0:
-            return Basis(inverse[:, None] * whitener, condition)
-    [(values, vectors)] = backend.eigh([correlation])
-    tolerance = max(RANK, 10 * len(values) * 2.2e-16)
-    kept = (values > tolerance * values[-1]) & (values[-1] > 0)
-    values, vectors = values[kept], vectors[:, kept]
-    condition = float(values[-1] / values[0]) if len(values) else 1.0
-    return Basis(inverse[:, None] * vectors / xp.sqrt(values), condition)
+def basis(values: Tensor) -> Tensor:
+    """An orthonormal basis of the neurons, whatever their sizes."""
+    return leading(standardised(values))
 
 
-def cross_bases(
-    matrices: Sequence[Matrix], moments: Sequence[Moments], products: Sequence[Products]
-) -> tuple[list[Basis], list[Array]]:
-    """Bases of the reference (first) and of the others, and T = Q_x^T Q_y for each other one."""
-    backend = matrices[0].backend
-    bases = [basis(moment, backend) for moment in moments]
-    left = bases[0].whitener
-    crosses = [left.T @ (product.cross @ right.whitener) for product, right in zip(products, bases[1:], strict=True)]
-    again = [place for place in range(1, len(bases)) if max(bases[0].condition, bases[place].condition) > GRAM_LIMIT]
-    if again:
-        refined = _orthogonalise([matrices[0]] + [matrices[k] for k in again], [bases[0]] + [bases[k] for k in again])
-        for place, (right, cross) in zip(again, refined, strict=True):
-            bases[place], crosses[place - 1] = right, cross
-    return bases, crosses
+def correlations(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Canonical correlations of two bases, largest first, and the canonical variates of the left one (columns)."""
+    directions, rho, _ = torch.linalg.svd(left.T @ right, full_matrices=False)
+    return rho.clamp(max=1.0), left @ directions
 
 
-def _orthogonalise(matrices: Sequence[Matrix], bases: Sequence[Basis]) -> list[tuple[Basis, Array]]:
-    """Second round: Q itself, row block by row block; corrects the bases of all, and T of the first with each other."""
-    backend = matrices[0].backend
-    grams, crosses = Sums(), Sums()
-    for rows in blocks(matrices[0]):
-        left = matrices[0].centred(rows) @ bases[0].whitener
-        rights = (matrix.centred(rows) @ found.whitener for matrix, found in zip(matrices, bases, strict=True))
-        for place, (gram, cross) in enumerate(backend.products(left, rights)):
-            grams.add(place, gram)
-            crosses.add(place, cross)
-    # Nearly the unit matrix, so it is positive definite and its factor is harmless.
-    corrections = [backend.inverse_factor(gram) if len(gram) else gram for gram in grams.totals]
-    # The reference's basis changes for pairs that needed no second round too, by no more than their own rounding.
-    for found, correction in zip(bases, corrections, strict=True):
-        found.whitener = found.whitener @ correction
-    return [
-        (found, corrections[0].T @ cross @ correction)
-        for found, cross, correction in list(zip(bases, crosses.totals, corrections, strict=True))[1:]
-    ]
-
-
-def correlations(crosses: Sequence[Array], backend: Backend) -> list[tuple[Array, Array]]:
-    """Canonical correlations, largest first, and the left canonical directions (columns, in the basis Q_x) of each T.
-
-    The directions are eigenvectors of T T^T, the correlations the lengths of T^T u: the square roots of the
-    eigenvalues would be off by 1e-8 where a correlation is near zero.
-    """
-    found = []
-    for cross, (_, vectors) in zip(crosses, backend.eigh([cross @ cross.T for cross in crosses]), strict=True):
-        count = min(cross.shape)
-        directions = vectors[:, vectors.shape[1] - count :]
-        lengths = backend.xp.sqrt(((cross.T @ directions) ** 2).sum(0))
-        # flip and not a negative step: PyTorch has none.
-        flip = backend.xp.flip
-        found.append((flip(backend.xp.clip(lengths, 0.0, 1.0), (0,)), flip(directions, (1,))))
-    return found
-
-
-def projection_weighted(rho: Array, directions: Array, coordinates: Array, backend: Backend) -> float:
-    """PWCCA (Morcos et al. 2018): correlations weighted by how much of X each canonical variate accounts for.
-
-    `coordinates` is Q_x^T X: the neurons in the basis of the directions.
-    """
-    weights = backend.xp.abs(directions.T @ coordinates).sum(1)
+def projection_weighted(rho: Tensor, variates: Tensor, values: Tensor) -> float:
+    """PWCCA (Morcos et al. 2018): correlations weighted by how much of X each canonical variate accounts for."""
+    weights = (variates.T @ values).abs().sum(1)
     return float((weights * rho).sum() / weights.sum())
-
-
-def leading(moments: Sequence[Moments], bases: Sequence[Basis], backend: Backend, directions: int) -> list[Array]:
-    """So many leading left singular vectors of each centred matrix, never more than its rank, in the basis Q (columns):
-    the SV of SVCCA."""
-    xp = backend.xp
-    found = []
-    decompositions = backend.eigh([moment.gram for moment in moments], directions)
-    for moment, base, (values, vectors) in zip(moments, bases, decompositions, strict=True):
-        values, vectors = xp.flip(values, (0,)), xp.flip(vectors, (1,))
-        count = min(directions, base.rank, int((values > RANK * values[0]).sum()))
-        coordinates = base.whitener.T @ (moment.gram @ vectors[:, :count]) / xp.sqrt(values[:count])
-        found.append(xp.linalg.qr(coordinates)[0])
-    return found
 
 
 EPSILON = 1e-10
 SHARE = 0.98
 
 
-class _EccoSide:
+class EccoSide:
     """One matrix: which neurons count, and powers of its scaled covariance matrix."""
 
-    def __init__(self, moments: Moments, backend: Backend) -> None:
-        xp = backend.xp
-        self.largest = xp.abs(moments.gram).max()
-        scaled = moments.gram / self.largest
-        self.kept = scaled.diagonal() >= EPSILON
-        [(values, vectors)] = backend.eigh([scaled[self.kept][:, self.kept]])
-        self.inverse_root = (vectors / xp.sqrt(values + EPSILON)) @ vectors.T
+    def __init__(self, matrix: Matrix) -> None:
+        gram = matrix.values.T @ matrix.values
+        self.largest = gram.abs().max()
+        self.kept = gram.diagonal() / self.largest >= EPSILON
+        self.values, self.mean = matrix.values[:, self.kept], matrix.mean[self.kept]
+        sizes, vectors = torch.linalg.eigh((gram / self.largest)[self.kept][:, self.kept])
+        self.inverse_root = (vectors / (sizes + EPSILON).sqrt()) @ vectors.T
         # X - m = Q root with orthonormal Q, whatever the signs of rounded eigenvalues.
-        self.root = (vectors * xp.sqrt(self.largest * xp.clip(values, 0.0, None))) @ vectors.T
-        self.mean = moments.matrix.mean[self.kept]
+        self.root = (vectors * (self.largest * sizes.clamp(min=0.0)).sqrt()) @ vectors.T
 
 
-def ecco(moments: Sequence[Moments], products: Sequence[Products], backend: Backend) -> list[dict[str, float]]:
-    """Both indexes for the first matrix with each of the others; NaN where a matrix does not vary."""
-    usable = [bool(moment.varies.any()) for moment in moments]
-    sides = [_EccoSide(moment, backend) if known else None for moment, known in zip(moments, usable, strict=True)]
-    return [
-        _ecco_pair(sides[0], side, product.cross, moments[0].matrix.sentences, backend)
-        if sides[0] and side
-        else dict.fromkeys(ECCO, float("nan"))
-        for side, product in zip(sides[1:], products, strict=True)
-    ]
-
-
-def _ecco_pair(left: _EccoSide, right: _EccoSide, cross: Array, sentences: int, backend: Backend) -> dict[str, float]:
-    xp = backend.xp
-    cross = cross[left.kept][:, right.kept] / xp.sqrt(left.largest) / xp.sqrt(right.largest)
-    directions, rho, _ = xp.linalg.svd(left.inverse_root @ cross @ right.inverse_root, full_matrices=False)
-    values = backend.host(rho)
-    count = 1 + int((np.cumsum(values) < SHARE * values.sum()).sum())
+def ecco(left: EccoSide, right: EccoSide) -> dict[str, float]:
+    """Both indexes; NaN where a matrix does not vary."""
+    if not (left.largest > 0 and right.largest > 0):
+        return {"cca-ecco": float("nan"), "pwcca-ecco": float("nan")}
+    cross = left.values.T @ right.values / left.largest.sqrt() / right.largest.sqrt()
+    directions, rho, _ = torch.linalg.svd(left.inverse_root @ cross @ right.inverse_root, full_matrices=False)
+    count = 1 + int((rho.cumsum(0) < SHARE * rho.sum()).sum())
     # With the constant column 1 / sqrt(n), Q is a basis in which all that step 4 speaks of is small: the means are
     # sqrt(n) m along that column, the mixtures u^T (X - m) + m have the coordinates `mixed`, the neurons `neurons`.
-    means = (sentences**0.5 * left.mean)[None, :]
-    directions = directions * _signs(backend.host(directions), backend)
-    mixed = xp.concatenate([left.root @ directions, means[:, : len(rho)]])
-    neurons = xp.concatenate([left.root, means])
-    weights = xp.abs(xp.linalg.qr(mixed)[0].T @ neurons).sum(1)
-    return {"cca-ecco": float(values[:count].mean()), "pwcca-ecco": float((weights * rho).sum() / weights.sum())}
-
-
-def _signs(directions: np.ndarray, backend: Backend) -> Array:
-    """What makes the largest entry of each column positive."""
-    rows = np.abs(directions).argmax(0)
-    return backend.load(np.where(directions[rows, np.arange(len(rows))] < 0, -1.0, 1.0))
+    means = (len(left.values) ** 0.5 * left.mean)[None, :]
+    directions = directions * directions.gather(0, directions.abs().argmax(0, keepdim=True)).sign()
+    mixed = torch.cat([left.root @ directions, means[:, : len(rho)]])
+    neurons = torch.cat([left.root, means])
+    weights = (torch.linalg.qr(mixed)[0].T @ neurons).abs().sum(1)
+    return {"cca-ecco": float(rho[:count].mean()), "pwcca-ecco": float((weights * rho).sum() / weights.sum())}

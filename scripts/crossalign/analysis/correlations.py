@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossalign.analysis.significance import CONFIDENCE, ITERATIONS, resamples, two_sided_p
+from crossalign.analysis.significance import CONFIDENCE, ITERATIONS, resamples
 from crossalign.runtime.errors import UserError
 
 # How many resamples are drawn at most for each one that is kept: where hardly any can be kept, there is no bootstrap.
@@ -34,17 +34,11 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> Correlation:
     count = values.shape[1]
     if count < 3 or (values == values[:, :1]).all(axis=1).any():
         return Correlation(math.nan, math.nan, count)
-    rho = float(np.clip(np.corrcoef([mean_ranks(row) for row in values])[0, 1], -1.0, 1.0))
-    # The statistic has a pole at one; p is zero there.
-    t = rho * math.sqrt((count - 2) / ((1.0 - rho) * (1.0 + rho))) if abs(rho) < 1.0 else math.inf
-    return Correlation(rho, two_sided_p(t, count - 2), count)
+    # Takes a second to import.
+    from scipy.stats import spearmanr
 
-
-def mean_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1; equal values share the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place]
+    found = spearmanr(*values)
+    return Correlation(float(found.statistic), float(found.pvalue), count)
 
 
 def bootstrap_spearman(

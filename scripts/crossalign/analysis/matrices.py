@@ -1,4 +1,4 @@
-"""The sentence vectors of one language at one layer: read from disk in blocks of rows, centred, without their length.
+"""The sentence vectors of one language at one layer: read from disk, centred, without their length.
 
 How much of a similarity is the length of sentences?
 
@@ -14,24 +14,25 @@ to each language by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from crossalign.analysis.backends import Array, Backend
 from crossalign.runtime.errors import UserError
 
-# Numbers of a matrix that is kept once it is centred: the work on a small one is mostly that of reading it.
-SMALL = 1 << 16
 # A neuron that strays from its mean by less than this share of its size is constant: what is left is rounding.
 CONSTANT = 1e-12
 
 
 class Matrix:
-    """Sentences x neurons. Rows come as float64 blocks, so that the working memory does not grow with the sentences."""
+    """Sentences x neurons in float64: `raw` as read, `values` minus the mean of each neuron, zero where it is constant.
 
-    def __init__(self, array: np.ndarray, backend: Backend, name: str) -> None:
+    Refuses matrices that hold NaN or infinity.
+    """
+
+    def __init__(self, array: np.ndarray, name: str, device: torch.device | str = "cpu") -> None:
         if array.ndim != 2:
             raise UserError(f"{name}: an array of sentences x neurons is needed, this one has {array.ndim} dimensions")
         if array.dtype.kind != "f":
@@ -40,68 +41,33 @@ class Matrix:
             shape = " x ".join(map(str, array.shape))
             raise UserError(f"{name}: at least two sentences and one neuron are needed, the array is {shape}")
         self.name = name
-        self.backend = backend
         self.sentences, self.neurons = array.shape
-        self._array = backend.load(array)
-        self._mean: Array | None = None
-        self._kept: Array | None = None
+        # A copy: PyTorch warns of arrays that it must not write to.
+        self.raw = torch.from_numpy(np.array(array)).to(device, torch.float64)
+        bad = (~torch.isfinite(self.raw)).nonzero()
+        if len(bad):
+            sentence, neuron = bad[0].tolist()
+            place = f"sentence {sentence + 1}, neuron {neuron}"
+            raise UserError(f"{name}: {place} is {self.raw[sentence, neuron]}; every number must be finite")
+        self.mean = self.raw.mean(0)
+        self.values = varying(self.raw - self.mean, self.mean.abs())
 
-    def rows(self, rows: slice | np.ndarray) -> Array:
-        """A new float64 array of those rows, not centred."""
-        return self.backend.double(self._array[rows])
-
-    def centred(self, rows: slice) -> Array:
-        """A float64 array of those rows minus the mean of all rows, not to be overwritten."""
-        if self._kept is not None and rows == slice(0, self.sentences):
-            return self._kept
-        block = self.rows(rows)
-        whole = len(block) == self.sentences
-        if self._mean is None and whole:
-            self._set_mean(block.sum(0))
-        block -= self.mean
-        if whole and self.sentences * self.neurons <= SMALL:
-            self._kept = block
-        return block
-
-    @property
-    def mean(self) -> Array:
-        """The mean of each neuron. Refuses matrices that hold NaN or infinity."""
-        if self._mean is None:
-            self._set_mean(sum(self.rows(rows).sum(0) for rows in blocks(self)))
-        return self._mean
-
-    @property
-    def size(self) -> Array:
-        """What the numbers of each neuron are compared with when the question is whether they vary."""
-        return self.backend.xp.abs(self.mean)
-
-    def _set_mean(self, total: Array) -> None:
-        # Sums of finite float32 numbers are finite in float64, so one look at the sums finds every bad number.
-        if not bool(self.backend.xp.isfinite(total).all()):
-            self._refuse()
-        self._mean = total / self.sentences
-
-    def _refuse(self) -> None:
-        for rows in blocks(self):
-            block = self.backend.host(self.rows(rows))
-            bad = np.argwhere(~np.isfinite(block))
-            if len(bad):
-                sentence, neuron = bad[0]
-                value = block[sentence, neuron]
-                place = f"sentence {rows.start + sentence + 1}, neuron {neuron}"
-                raise UserError(f"{self.name}: {place} is {value}; every number must be finite")
-        raise UserError(f"{self.name}: numbers too large to add up in float64")
+    def without(self, functions: np.ndarray) -> Tensor:
+        """What is left of the values when these orthonormal functions of the sentences are taken out."""
+        basis = torch.from_numpy(functions).to(self.values)
+        # A neuron that is a function of the length leaves the rounding of its former self.
+        size = (self.mean**2 + (self.values**2).mean(0)).sqrt()
+        return varying(self.values - basis @ (basis.T @ self.values), size)
 
 
-def blocks(matrix: Matrix) -> Iterator[slice]:
-    """Ranges of rows that are read at a time."""
-    yield from ranges(matrix.sentences, matrix.backend.block)
+def varying(values: Tensor, size: Tensor) -> Tensor:
+    """The values, zero in neurons that do not vary: their rounding would be taken for information."""
+    return values * (values.norm(dim=0) > len(values) ** 0.5 * CONSTANT * size)
 
 
-def ranges(count: int, size: int) -> Iterator[slice]:
-    """Slices of `size` that cover `count` rows."""
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
+def standardised(values: Tensor) -> Tensor:
+    """Every neuron divided by its length; constant ones stay zero."""
+    return torch.nan_to_num(values / values.norm(dim=0))
 
 
 CONTROLS = ("strangers", "length")
@@ -160,62 +126,6 @@ class Lengths:
     def __init__(self, lengths: np.ndarray) -> None:
         self.strangers = strangers(lengths)
         self.functions = functions_of(lengths)
-
-
-class Reordered(Matrix):
-    """The same sentences in another order."""
-
-    def __init__(self, matrix: Matrix, order: np.ndarray) -> None:
-        self.name, self.backend = matrix.name, matrix.backend
-        self.sentences, self.neurons = matrix.sentences, matrix.neurons
-        self._inner, self._order, self._mean, self._kept = matrix, order, matrix.mean, None
-
-    def rows(self, rows: slice) -> Array:
-        """A new float64 array of the sentences that stand there now."""
-        return self._inner.rows(self._order[rows])
-
-
-class WithoutLength(Matrix):
-    """What is left of the vectors when a smooth function of the length is taken out. The mean goes with it."""
-
-    def __init__(self, matrix: Matrix, functions: np.ndarray) -> None:
-        self.name, self.backend = matrix.name, matrix.backend
-        self.sentences, self.neurons = matrix.sentences, matrix.neurons
-        self._inner, self._mean, self._kept = matrix, 0.0 * matrix.mean, None
-        self._functions = self.backend.load(functions)
-        self._coefficients = squares = 0.0
-        for rows in blocks(matrix):
-            block = matrix.centred(rows)
-            self._coefficients = self._coefficients + self._functions[rows].T @ block
-            squares = squares + (block * block).sum(0)
-        # A neuron that is a function of the length leaves the rounding of its former self.
-        self._size = self.backend.xp.sqrt(matrix.mean**2 + squares / matrix.sentences)
-
-    @property
-    def size(self) -> Array:
-        """The size of each neuron before."""
-        return self._size
-
-    def rows(self, rows: slice) -> Array:
-        """A new float64 array of those residuals."""
-        return self._inner.centred(rows) - self._functions[rows] @ self._coefficients
-
-
-class Standardised(Matrix):
-    """Every neuron minus its mean and divided by its standard deviation; constant ones are 0."""
-
-    def __init__(self, matrix: Matrix) -> None:
-        self.name, self.backend = matrix.name, matrix.backend
-        self.sentences, self.neurons = matrix.sentences, matrix.neurons
-        self._inner, self._mean, self._kept = matrix, 0.0 * matrix.mean, None
-        spread = self.backend.xp.sqrt(sum((matrix.centred(rows) ** 2).sum(0) for rows in blocks(matrix)))
-        varies = spread > matrix.sentences**0.5 * CONSTANT * matrix.size
-        # Divided by infinity, a constant neuron drops out.
-        self._spread = self.backend.xp.where(varies, spread, self.backend.xp.full_like(spread, float("inf")))
-
-    def rows(self, rows: slice | np.ndarray) -> Array:
-        """A new float64 array of those rows."""
-        return (self._inner.rows(rows) - self._inner.mean) / self._spread
 
 
 def open_embeddings(folder: Path, languages: list[str]) -> dict[str, np.ndarray]:

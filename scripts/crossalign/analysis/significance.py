@@ -10,7 +10,6 @@ and counts. All sets of the same size share their resamples.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -69,14 +68,12 @@ def paired_t_test(first: np.ndarray, second: np.ndarray) -> Test:
     Takes seeds x examples, one value (0 to 100) per example; the two systems may have different numbers of seeds. No
     difference anywhere: p = 1. The same difference everywhere: p = 0.
     """
-    means = []
     for values in (first, second):
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim != 2 or 0 in values.shape:
-            raise UserError(f"a t-test needs values of seeds x examples, not an array of shape {values.shape}")
+        if np.ndim(values) != 2 or 0 in np.shape(values):
+            raise UserError(f"a t-test needs values of seeds x examples, not an array of shape {np.shape(values)}")
         if not np.isfinite(values).all():
             raise UserError("a t-test needs finite values")
-        means.append(values.mean(axis=0))
+    means = [np.asarray(values, dtype=np.float64).mean(axis=0) for values in (first, second)]
     if means[0].shape != means[1].shape:
         raise UserError(f"a paired t-test needs the same examples: {len(means[0])} against {len(means[1])}")
     difference = means[0] - means[1]
@@ -84,21 +81,14 @@ def paired_t_test(first: np.ndarray, second: np.ndarray) -> Test:
     if count < 2:
         raise UserError("a t-test needs at least two examples")
     mean = float(difference.mean())
-    deviation = float(difference.std(ddof=1))
-    # Averages over seeds carry rounding; a spread of that size is none.
-    if deviation <= 1e-12 * float(np.abs(np.concatenate(means)).max(initial=0.0)):
-        same = abs(mean) <= 1e-12 * float(np.abs(np.concatenate(means)).max(initial=0.0))
-        return Test(0.0 if same else mean, 1.0 if same else 0.0, count, 0.0)
-    t = mean / (deviation / math.sqrt(count))
-    return Test(mean, two_sided_p(t, count - 1), count, 0.0)
+    # Averages over seeds carry rounding; a difference or a spread of that size is none.
+    rounding = 1e-12 * float(np.abs(means).max())
+    if float(difference.std(ddof=1)) <= rounding:
+        return Test(0.0, 1.0, count, 0.0) if abs(mean) <= rounding else Test(mean, 0.0, count, 0.0)
+    # Takes a second to import.
+    from scipy.stats import ttest_rel
 
-
-def two_sided_p(t: float, freedom: int) -> float:
-    """The p-value of a statistic that has Student's t distribution if nothing differs."""
-    # scipy.stats itself takes a second to import.
-    from scipy.special import stdtr
-
-    return float(2.0 * stdtr(freedom, -abs(t)))
+    return Test(mean, float(ttest_rel(*means).pvalue), count, 0.0)
 
 
 def example_values(counts: np.ndarray) -> np.ndarray:

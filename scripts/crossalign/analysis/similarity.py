@@ -35,18 +35,20 @@ Degenerate input:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from crossalign.analysis import bootstrap, canonical, pairwise
-from crossalign.analysis.backends import Array, Backend, NumpyBackend
-from crossalign.analysis.bootstrap import Resamples
-from crossalign.analysis.indexes import ANC, CCA, CKA, CONTROLLED, ECCO, INDEXES, STANDARDISED, VARIANCE
-from crossalign.analysis.matrices import Lengths, Matrix, Reordered, Standardised, WithoutLength
-from crossalign.analysis.moments import Moments, Products, accumulate
+from crossalign.analysis.bootstrap import Resamples, diagonals, overlaps
+from crossalign.analysis.indexes import ANC, CCA, CONTROLLED, ECCO, INDEXES, VARIANCE
+from crossalign.analysis.matrices import Lengths, Matrix, standardised
 from crossalign.runtime.errors import UserError
+
+NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def compare(
     reference: np.ndarray,
     others: Sequence[np.ndarray],
     options: Options | None = None,
-    backend: Backend | None = None,
+    device: torch.device | str = "cpu",
     names: Sequence[str] = (),
     lengths: Sequence[Lengths] = (),
 ) -> list[Similarity]:
@@ -92,33 +94,39 @@ def compare(
     With `lengths` of the sentences (the reference's first), cka and anc under each control come along.
     """
     options = options or Options()
-    backend = backend or NumpyBackend()
     names = names or ("X", *("Y" if len(others) == 1 else f"Y{place + 1}" for place in range(len(others))))
-    first, *rest = (Matrix(array, backend, name) for array, name in zip((reference, *others), names, strict=True))
-    _check_shapes(first, rest, options)
-    found = [Similarity() for _ in rest]
+    everyone = [Matrix(array, name, device) for array, name in zip((reference, *others), names, strict=True)]
+    first, *rest = everyone
+    for matrix in rest:
+        _check_shapes(first, matrix, options)
     wanted = set(options.indexes)
     resamples = bootstrap.resamples(first.sentences) if options.resample else None
-    if wanted.intersection((*CKA, *STANDARDISED, *ANC, *CCA, *VARIANCE)):
-        found, moments, products = linear(first, rest, wanted, resamples, full=bool(wanted.intersection(CCA)))
-        if wanted.intersection(CCA).difference(ECCO):
-            _canonical([first, *rest], moments, products, options, found)
-        if wanted.intersection(ECCO):
-            values = canonical.ecco(moments, products, backend)
-            for pair, matrix, both in zip(found, rest, values, strict=True):
-                pair.values |= both
-                pair.saturated |= max(first.neurons, matrix.neurons) >= first.sentences
-    if lengths and wanted.intersection(CONTROLLED):
-        _controlled(first, rest, lengths, wanted.intersection(CONTROLLED), resamples, found)
+    centred = [matrix.values for matrix in everyone]
+    found = _linear(centred, wanted, resamples)
+    if lengths and (controlled := wanted.intersection(CONTROLLED)):
+        _controlled(everyone, lengths, controlled, resamples, found)
+    if "cka-uncentred" in wanted:
+        _set(found, "cka-uncentred", _cka([matrix.raw for matrix in everyone], None))
+    if "cka-standardised" in wanted:
+        _set(found, "cka-standardised", _cka([standardised(values) for values in centred], None))
+    if wanted.intersection(VARIANCE):
+        _variance(centred, found)
+    if wanted.intersection(CCA).difference(ECCO):
+        _canonical(centred, wanted, options.svcca_directions, found)
+    if wanted.intersection(ECCO):
+        left, *rights = map(canonical.EccoSide, everyone)
+        for pair, matrix, right in zip(found, rest, rights, strict=True):
+            pair.values |= canonical.ecco(left, right)
+            pair.saturated |= max(first.neurons, matrix.neurons) >= first.sentences
     if "cka-rbf" in wanted:
-        for pair, value in zip(found, pairwise.rbf_cka(first, rest), strict=True):
-            pair.values["cka-rbf"] = value
+        kernel = pairwise.rbf_kernel(first.values)
+        for pair, matrix in zip(found, rest, strict=True):
+            pair.values["cka-rbf"] = pairwise.rbf_cka(kernel, pairwise.rbf_kernel(matrix.values))
     for name in ("matching", "matching-standardised"):
         if name in wanted:
-            whole = [first, *rest] if name == "matching" else [Standardised(each) for each in (first, *rest)]
-            for matrix in whole:
-                _ = matrix.mean  # looks for NaN
-            for pair, hits in zip(found, pairwise.matching(whole[0], whole[1:]), strict=True):
+            left, *rights = (matrix.raw if name == "matching" else standardised(matrix.values) for matrix in everyone)
+            for pair, right in zip(found, rights, strict=True):
+                hits = pairwise.matching(left, right).cpu().numpy()
                 pair.values[name] = int(hits.sum()) / len(hits)
                 if resamples:
                     pair.draws["none", name] = resamples.means(hits)
@@ -127,192 +135,111 @@ def compare(
     return found
 
 
-def _check_shapes(first: Matrix, rest: Sequence[Matrix], options: Options) -> None:
-    for matrix in rest:
-        if matrix.sentences != first.sentences:
-            raise UserError(
-                f"{matrix.name}: {matrix.sentences} sentences, but {first.name} has {first.sentences}; "
-                "row n of both must be the same sentence"
-            )
-        neuronwise = [name for name in options.indexes if name in (*ANC, *VARIANCE)]
-        if neuronwise and matrix.neurons != first.neurons:
-            raise UserError(
-                f"{matrix.name}: {matrix.neurons} neurons, but {first.name} has {first.neurons}; "
-                f"{neuronwise[0]} compares neuron by neuron"
-            )
-
-
-def _controlled(
-    first: Matrix,
-    rest: Sequence[Matrix],
-    lengths: Sequence[Lengths],
-    wanted: set[str],
-    resamples: bootstrap.Resamples | None,
-    found: list[Similarity],
-) -> None:
-    """The controls of `length` for every pair. A sentence is drawn with its translation and its stranger."""
-    changed = [Reordered(matrix, own.strangers) for matrix, own in zip(rest, lengths[1:], strict=True)]
-    for pair, stranger in zip(found, linear(first, changed, wanted, resamples)[0], strict=True):
-        pair.controlled["strangers"] = {name: pair.values[name] - stranger.values[name] for name in wanted}
-        for (_, name), drawn in stranger.draws.items():
-            pair.draws["strangers", name] = pair.draws["none", name] - drawn
-    bare = [WithoutLength(matrix, own.functions) for matrix, own in zip([first, *rest], lengths, strict=True)]
-    for pair, left in zip(found, linear(bare[0], bare[1:], wanted, resamples)[0], strict=True):
-        pair.controlled["length"] = {name: left.values[name] for name in wanted}
-        pair.draws |= {("length", name): drawn for (_, name), drawn in left.draws.items()}
-
-
-def _canonical(
-    matrices: Sequence[Matrix],
-    moments: Sequence[Moments],
-    products: Sequence[Products],
-    options: Options,
-    found: list[Similarity],
-) -> None:
-    wanted = set(options.indexes)
-    backend = matrices[0].backend
-    bases, crosses = canonical.cross_bases(matrices, moments, products)
-    usable = [place for place, cross in enumerate(crosses) if min(cross.shape)]
-    for pair, base in zip(found, bases[1:], strict=True):
-        pair.values |= dict.fromkeys(CCA, float("nan"))
-        pair.saturated = max(bases[0].rank, base.rank) >= matrices[0].sentences - 1
-    for place in usable:
-        found[place].values["cca-squared"] = float((crosses[place] ** 2).sum()) / min(crosses[place].shape)
-    if usable and wanted.intersection(("cca", "pwcca")):
-        coordinates = bases[0].whitener.T @ moments[0].gram
-        pairs = canonical.correlations([crosses[place] for place in usable], backend)
-        for place, (rho, directions) in zip(usable, pairs, strict=True):
-            found[place].values["cca"] = float(rho.mean())
-            found[place].values["pwcca"] = canonical.projection_weighted(rho, directions, coordinates, backend)
-    if usable and "svcca" in wanted:
-        chosen = [0, *(place + 1 for place in usable)]
-        sides = [moments[place] for place in chosen], [bases[place] for place in chosen]
-        spaces = canonical.leading(*sides, backend, options.svcca_directions)
-        small = [spaces[0].T @ crosses[place] @ space for place, space in zip(usable, spaces[1:], strict=True)]
-        for place, (rho, _) in zip(usable, canonical.correlations(small, backend), strict=True):
-            found[place].values["svcca"] = float(rho.mean())
-
-
 def similarity(index: str, x: np.ndarray, y: np.ndarray, **settings) -> float:
     """One index of two matrices; `settings` are those of `Options`."""
     return compare(x, [y], Options((index,), **settings))[0].values[index]
 
 
-def linear(
-    first: Matrix, rest: Sequence[Matrix], wanted: Collection[str], resamples: Resamples | None, full: bool = False
-) -> tuple[list[Similarity], list[Moments], list[Products]]:
-    """Those of `wanted` that are CKA, ANC or shares of variance, from second moments, which serve further indexes.
+def _check_shapes(first: Matrix, matrix: Matrix, options: Options) -> None:
+    if matrix.sentences != first.sentences:
+        raise UserError(
+            f"{matrix.name}: {matrix.sentences} sentences, but {first.name} has {first.sentences}; "
+            "row n of both must be the same sentence"
+        )
+    alike = [name for name in options.indexes if name in (*ANC, *VARIANCE, "matching", "matching-standardised")]
+    if alike and matrix.neurons != first.neurons:
+        raise UserError(
+            f"{matrix.name}: {matrix.neurons} neurons, but {first.name} has {first.neurons}; "
+            f"{alike[0]} needs the same number"
+        )
 
-    With `full` the moments are whole whatever is wanted.
-    """
-    neuronwise = not set(ANC).isdisjoint(wanted)
-    # Overlaps cost as much as the moments: only CKA, and only the centred one, is resampled by them.
-    parts = resamples.parts if resamples and ("cka" in wanted or neuronwise) else 0
-    full = full or not {*CKA, *STANDARDISED}.isdisjoint(wanted)
-    moments, products = accumulate(first, rest, full, parts if "cka" in wanted else 0, parts if neuronwise else 0)
-    pairs = [Similarity() for _ in rest]
-    if neuronwise:
-        _anc(pairs, moments, products, first.backend, resamples)
+
+def _set(found: list[Similarity], name: str, values: list[tuple[float, np.ndarray | None]]) -> None:
+    for pair, (value, drawn) in zip(found, values, strict=True):
+        pair.values[name] = value
+        if drawn is not None:
+            pair.draws["none", name] = drawn
+
+
+def _linear(everyone: list[Tensor], wanted: set[str], resamples: Resamples | None) -> list[Similarity]:
+    """The indexes that are resampled by second moments, CKA and ANC, of centred matrices."""
+    found = [Similarity() for _ in everyone[1:]]
     if "cka" in wanted:
-        _cka(pairs, moments, products, first.backend, resamples)
-    if "cka-uncentred" in wanted:
-        _uncentred(pairs, moments, products, first.backend)
-    if "cka-standardised" in wanted:
-        _standardised(pairs, moments, products, first.backend)
-    if shares := [name for name in VARIANCE if name in wanted]:
-        _variance(pairs, moments, shares, first.backend)
-    for pair in pairs:
-        pair.draws = {key: drawn for key, drawn in pair.draws.items() if key[1] in wanted}
-    return pairs, moments, products
+        _set(found, "cka", _cka(everyone, resamples))
+    if wanted.intersection(ANC):
+        for pair, other in zip(found, everyone[1:], strict=True):
+            _anc(everyone[0], other, resamples, pair)
+            pair.draws = {key: drawn for key, drawn in pair.draws.items() if key[1] in wanted}
+    return found
 
 
-def _anc(
-    pairs: list[Similarity],
-    moments: list[Moments],
-    products: list[Products],
-    backend: Backend,
-    resamples: Resamples | None,
-) -> None:
-    left, *rights = moments
+def _controlled(
+    everyone: list[Matrix], lengths: Sequence[Lengths], wanted: set[str], resamples: Resamples | None,
+    found: list[Similarity],
+) -> None:  # fmt: skip
+    """The controls of `length` for every pair. A sentence is drawn with its translation and its stranger."""
+    first, *rest = (matrix.values for matrix in everyone)
+    changed = [values[torch.from_numpy(own.strangers)] for values, own in zip(rest, lengths[1:], strict=True)]
+    bare = [matrix.without(own.functions) for matrix, own in zip(everyone, lengths, strict=True)]
+    sides = _linear([first, *changed], wanted, resamples), _linear(bare, wanted, resamples)
+    for pair, stranger, left in zip(found, *sides, strict=True):
+        pair.controlled["strangers"] = {name: pair.values[name] - stranger.values[name] for name in wanted}
+        pair.controlled["length"] = {name: left.values[name] for name in wanted}
+        for (_, name), drawn in stranger.draws.items():
+            pair.draws["strangers", name] = pair.draws["none", name] - drawn
+        pair.draws |= {("length", name): drawn for (_, name), drawn in left.draws.items()}
+
+
+def _cka(everyone: list[Tensor], resamples: Resamples | None) -> list[tuple[float, np.ndarray | None]]:
+    """CKA of the first matrix with each other, and its draws; these, without the copies, may be a little below zero."""
+    parts = resamples.parts if resamples else 1
+    own = [overlaps(values, values, parts) for values in everyone]
+    found: list[tuple[float, np.ndarray | None]] = []
+    for values, right in zip(everyone[1:], own[1:], strict=True):
+        mixed = overlaps(everyone[0], values, parts)
+        # Divided one after the other: the product of two squared norms may leave the range of numbers.
+        value = float(mixed.sum() / own[0].sum().sqrt() / right.sum().sqrt())
+        drawn = None
+        if resamples and not np.isnan(value):
+            norms = [resamples.norms(each) for each in (mixed, own[0], right)]
+            drawn = norms[0] / np.sqrt(norms[1]) / np.sqrt(norms[2])
+        found.append((value, drawn))
+    return found
+
+
+def _anc(left: Tensor, right: Tensor, resamples: Resamples | None, pair: Similarity) -> None:
+    """Correlations of neurons; a constant one has none and counts as 0."""
+    parts = resamples.parts if resamples else 1
+    mixed, *own = (diagonals(*both, parts) for both in ((left, right), (left, left), (right, right)))
+    lengths = own[0].sum(0).sqrt() * own[1].sum(0).sqrt()
+    neurons = (mixed.sum(0) / lengths).clamp(-1.0, 1.0)
+    pair.neurons = neurons.cpu().numpy()
+    if bool(neurons.isnan().all()):
+        pair.values |= {"anc": NAN, "anc-signed": NAN}
+        return
+    known = neurons.nan_to_num()
+    pair.values |= {"anc": float(known.abs().mean()), "anc-signed": float(known.mean())}
     if resamples:
-        weights = backend.load(resamples.weights)
-        length = bootstrap.lengths(left, weights, backend)
-    for pair, right, product in zip(pairs, rights, products, strict=True):
-        pair.neurons = backend.host(_neuron_correlations(left, right, product, backend))
-        if np.isnan(pair.neurons).all():
-            pair.values |= {"anc": float("nan"), "anc-signed": float("nan")}
-            continue
-        known = np.nan_to_num(pair.neurons)
-        pair.values |= {"anc": float(np.abs(known).mean()), "anc-signed": float(known.mean())}
-        if resamples:
-            other = bootstrap.lengths(right, weights, backend)
-            drawn = bootstrap.anc(product, length, other, weights, backend)
-            pair.draws |= {("none", name): values for name, values in drawn.items()}
+        weights = torch.from_numpy(resamples.weights).to(left)
+        drawn = ((weights @ mixed) / (weights @ own[0]).sqrt() / (weights @ own[1]).sqrt()).nan_to_num(0.0, 0.0, 0.0)
+        pair.draws["none", "anc"] = drawn.abs().mean(1).cpu().numpy()
+        pair.draws["none", "anc-signed"] = drawn.mean(1).cpu().numpy()
 
 
-def _cka(
-    pairs: list[Similarity],
-    moments: list[Moments],
-    products: list[Products],
-    backend: Backend,
-    resamples: Resamples | None,
-) -> None:
-    defined = [bool(moment.varies.any()) for moment in moments]
-    norms = [_norm(moment.gram, backend) for moment in moments]
-    own, mixed = (resamples.norms(one, backend) if resamples else None for one in (moments, products))
-    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
-        if not (defined[0] and defined[place]):
-            pair.values["cka"] = float("nan")
-            continue
-        pair.values["cka"] = _ratio(_norm(product.cross, backend), norms[0], norms[place])
-        if resamples:
-            pair.draws["none", "cka"] = bootstrap.cka(mixed[place - 1], own[0], own[place])
+def _variance(everyone: list[Tensor], found: list[Similarity]) -> None:
+    first, *others = ((values**2).sum(0) / (values**2).sum() for values in everyone)
+    for pair, other in zip(found, others, strict=True):
+        held = ((first + other) / 2).sort(descending=True).values
+        pair.values |= {name: float(held[: int(name.rpartition("-")[2])].sum()) for name in VARIANCE}
 
 
-def _uncentred(pairs: list[Similarity], moments: list[Moments], products: list[Products], backend: Backend) -> None:
-    norms = [_norm(_raised(moment.gram, moment, moment, backend), backend) for moment in moments]
-    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
-        cross = _raised(product.cross, moments[0], moments[place], backend)
-        pair.values["cka-uncentred"] = _ratio(_norm(cross, backend), norms[0], norms[place])
-
-
-def _standardised(pairs: list[Similarity], moments: list[Moments], products: list[Products], backend: Backend) -> None:
-    xp = backend.xp
-    # Divided by infinity, a constant neuron drops out.
-    lengths = [
-        xp.sqrt(xp.where(each.varies, each.squares, xp.full_like(each.squares, float("inf")))) for each in moments
-    ]
-    norms = [_norm(each.gram / xp.outer(own, own), backend) for each, own in zip(moments, lengths, strict=True)]
-    for place, (pair, product) in enumerate(zip(pairs, products, strict=True), 1):
-        cross = _norm(product.cross / xp.outer(lengths[0], lengths[place]), backend)
-        pair.values["cka-standardised"] = _ratio(cross, norms[0], norms[place])
-
-
-def _variance(pairs: list[Similarity], moments: list[Moments], shares: list[str], backend: Backend) -> None:
-    squares = [backend.host(each.squares * each.varies) for each in moments]
-    first, *others = (each / each.sum() if each.any() else each * float("nan") for each in squares)
-    for pair, other in zip(pairs, others, strict=True):
-        held = np.sort(-(first + other) / 2)
-        pair.values |= {name: -float(held[: int(name.rpartition("-")[2])].sum()) for name in shares}
-
-
-def _neuron_correlations(left: Moments, right: Moments, product: Products, backend: Backend) -> Array:
-    xp = backend.xp
-    lengths = xp.sqrt(left.squares) * xp.sqrt(right.squares)
-    known = left.varies & right.varies
-    values = product.diagonal / xp.where(known, lengths, xp.ones_like(lengths))
-    return xp.where(known, xp.clip(values, -1.0, 1.0), xp.full_like(values, float("nan")))
-
-
-def _raised(centred: Array, left: Moments, right: Moments, backend: Backend) -> Array:
-    """Products without centring. Adding the means to centred products loses nothing; the way back would."""
-    return centred + left.matrix.sentences * backend.xp.outer(left.matrix.mean, right.matrix.mean)
-
-
-def _norm(matrix: Array, backend: Backend) -> float:
-    return float(backend.xp.linalg.norm(matrix))
-
-
-def _ratio(cross: float, left: float, right: float) -> float:
-    # Divided one after the other: the squares of numbers far from one would overflow or vanish.
-    return (cross / left) * (cross / right) if left > 0.0 and right > 0.0 else float("nan")
+def _canonical(everyone: list[Tensor], wanted: set[str], most: int, found: list[Similarity]) -> None:
+    bases = [canonical.basis(values) for values in everyone]
+    tops = [canonical.leading(values, most) for values in everyone] if "svcca" in wanted else []
+    for place, pair in enumerate(found, 1):
+        pair.saturated = max(bases[0].shape[1], bases[place].shape[1]) >= len(bases[0]) - 1
+        rho, variates = canonical.correlations(bases[0], bases[place])
+        pair.values |= {"cca": float(rho.mean()), "cca-squared": float((rho**2).mean())}
+        pair.values["pwcca"] = canonical.projection_weighted(rho, variates, everyone[0])
+        if tops:
+            pair.values["svcca"] = float(canonical.correlations(tops[0], tops[place])[0].mean())
