@@ -23,7 +23,6 @@ from crossalign.data.qa import cross_questions, prepare_questions, read_question
 from crossalign.data.report import Report
 from crossalign.data.text import (
     Cleaning,
-    SeenTexts,
     clean_sentences,
     detokeniser,
     is_held_out,
@@ -563,12 +562,6 @@ def test_holding_out_depends_on_text_and_seed_alone():
     assert 150 < len(first) < 250
     assert {sentence for sentence in reversed(sentences) if is_held_out(sentence, 0.1, 1)} == first
     assert {sentence for sentence in sentences if is_held_out(sentence, 0.1, 2)} != first
-
-
-def test_seen_texts_grows():
-    seen = SeenTexts()
-    assert all(seen.add(str(number)) for number in range(10_000))
-    assert not any(seen.add(str(number)) for number in range(10_000))
 
 
 def test_articles_in_parquet(tmp_path):
