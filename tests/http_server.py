@@ -138,7 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.command == "GET" and resource.statuses and (status := resource.statuses.pop(0)) != 200:
             self._plain(status, resource.headers)
         elif resource.redirect is not None:
-            self._plain(302, {"Location": resource.redirect})
+            # As the model hub does, what the file is stands in the answer that leads to it.
+            linked = {"X-Linked-Etag": resource.etag or "", "X-Linked-Size": str(len(resource.content))}
+            self._plain(302, {"Location": resource.redirect, **linked, **resource.headers})
         else:
             self._content(resource, asked)
 

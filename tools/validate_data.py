@@ -19,7 +19,7 @@ from crossalign.data.lines import numbered, read_rows, shown, wrong
 from crossalign.data.ner import to_iob2
 from crossalign.data.nli import LABELS
 from crossalign.data.report import Report, report_path
-from crossalign.data.text import SeenTexts, squeeze
+from crossalign.data.text import squeeze
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -114,7 +114,7 @@ def _texts(values: Any) -> bool:
 
 
 def _check_bitext(stream: IO[str], name: str) -> int:
-    seen = SeenTexts()
+    seen: set[int] = set()
     count, previous = 0, float("inf")
     for number, line in numbered(stream, name):
         fields = line.split("\t")
@@ -126,8 +126,10 @@ def _check_bitext(stream: IO[str], name: str) -> int:
             raise wrong(name, number, "not score, English words and other words with single spaces")
         if not score <= previous:
             raise wrong(name, number, f"score {score} after {previous}: the best pair comes first")
-        if not seen.add(line.partition("\t")[2]):
+        pair = hash(line.partition("\t")[2])
+        if pair in seen:
             raise wrong(name, number, "a pair that came before")
+        seen.add(pair)
         count, previous = number, score
     return count
 

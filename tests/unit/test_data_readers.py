@@ -23,7 +23,6 @@ from crossalign.data.qa import cross_questions, prepare_questions, read_question
 from crossalign.data.report import Report
 from crossalign.data.text import (
     Cleaning,
-    SeenTexts,
     clean_sentences,
     detokeniser,
     is_held_out,
@@ -565,12 +564,6 @@ def test_holding_out_depends_on_text_and_seed_alone():
     assert {sentence for sentence in sentences if is_held_out(sentence, 0.1, 2)} != first
 
 
-def test_seen_texts_grows():
-    seen = SeenTexts()
-    assert all(seen.add(str(number)) for number in range(10_000))
-    assert not any(seen.add(str(number)) for number in range(10_000))
-
-
 def test_articles_in_parquet(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -597,32 +590,24 @@ def test_trees_are_written_as_they_were_read():
 REFUSED = {
     lambda text: read_trees(text): [
         ("1\ta\tb", "x.conllu, line 1: 3 columns instead of 10, separated by tabs: '1\\ta\\tb'"),
-        (word(1) + "\n   ", "line 2: 1 columns instead of 10"),
         (word(1) + "\n" + word(3, head="1"), "line 2: word number '3' where 2 should stand"),
-        (word("a"), "line 1: word number 'a' where 1 should stand"),
         (word("1-b"), "line 1: word number '1-b'"),
-        (word(1, form=""), "line 1: a word without a form"),
         (word(1, form="\u00a0"), "line 1: a word without a form"),
         (word(1, tag="N"), "line 1: 'N' is none of the 17 universal tags"),
-        (word(1, head="x"), "line 1: head 'x' is not a number"),
         (word(1, head="_"), "line 1: head '_' is not a number (for a file without trees ask for tags only)"),
         (word(1) + "\n" + word(2, head="3"), "line 2: head 3 in a sentence of 2 words"),
         (word(1) + "\n" + word(2, head="-2"), "line 2: head -2 in a sentence of 2 words"),
-        (GOOD + "\n\n# sent_id = s2\n" + word(1, head="9"), "line 11: head 9"),
         (word(1, deprel="_"), "line 1: a head without a relation"),
         (word(1) + "\n" + word(2), "line 2: a second root"),
         (word(1) + "\n" + word(2, head="2"), "line 2: word 2 is its own ancestor"),
-        (word(1, head="2") + "\n" + word(2, head="1"), "word 1 is its own ancestor"),
         ("# text = a", "line 1: a sentence without words"),
     ],
     lambda text: read_entities(text): [
         ("en:a\tO\nen:b\n", "f, line 2: 1 columns instead of 2, separated by tabs"),
         ("de:a\tO\n", "f, line 1: token 'de:a' does not start with 'en:'"),
         ("en:a\tB-MISC\n", "f, line 1: tag 'B-MISC' is none of O, B-LOC, I-LOC, B-ORG, I-ORG, B-PER, I-PER"),
-        ("en:a\tPER\n", "f, line 1: tag 'PER'"),
     ],
     lambda text: read_entities(text, "conll2003"): [
-        ("a  b Q\n", "f, line 1: tag 'Q'"),
         ("a b O\n", "f, line 1: 3 columns instead of 4, separated by single spaces"),
     ],
     lambda text: list(read_multinli(lines(text), "m", Report())): [
@@ -633,7 +618,6 @@ REFUSED = {
     lambda text: list(read_xnli(lines(text), "x", "de", Report())): [
         (XNLI_HEADER + "de\tneutral\ta\n", "x, line 2: 3 fields where the header has 6: "),
         ("language\tsentence1\n", "x, line 1: no column pairID; the header has 'language sentence1'"),
-        ("", "x, line 1: no column language"),
         (XNLI_HEADER + "de\tEntailment\ta\tb\t1\t2\n", "x, line 2: label 'Entailment'"),
     ],
     lambda text: list(read_questions(io.StringIO(text), "f.json")): [
@@ -643,11 +627,9 @@ REFUSED = {
         ('{"data": [{"paragraphs": [{"qas": []}]}]}', "f.json: data[0].paragraphs[0] has no 'context'"),
         (squad(qa(None)).getvalue(), "f.json: data[0].paragraphs[0].qas[0] has no 'id'"),
         (squad(qa("a", ("x", "0"))).getvalue(), "qas[0] has no 'answer_start'"),
-        (squad({"id": "a", "answers": []}).getvalue(), "qas[0] has no 'question'"),
     ],
     lambda text: list(read_scored(lines(text), "w")): [
         ("1.1\ta\tb\n1.2\ta\n", "w, line 2: 2 fields instead of score, English, other: '1.2\\ta'"),
-        ("x\ta\tb\n", "w, line 1: score 'x' is not a number"),
         ("nan\ta\tb\n", "w, line 1: score 'nan' is not a number"),
     ],
     lambda text: list(read_rows(text.splitlines(keepends=True), "g")): [

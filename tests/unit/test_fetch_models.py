@@ -106,16 +106,13 @@ def test_other_revision_replaces_the_files_and_removes_leftovers(web, place):
     assert not mark.exists()
 
 
-def test_cut_weights_are_continued_and_kept_over_a_failure(web, place):
+def test_cut_weights_are_asked_for_again(web, place):
     web.publish("models", HUB, ONE, FILES)
     path = f"/{HUB}/resolve/{ONE}/model.safetensors"
-    web.resources[path].cuts = [120_000, 0, 0]
-    with pytest.raises(UserError, match="cannot get models/mbert/model.safetensors.*cut after 120000 of 200000"):
-        obtain_model("mbert", HUB, ONE, place)
-    assert "complete.json" not in names(place)
+    web.resources[path].cuts = [120_000]
     obtain_model("mbert", HUB, ONE, place)
-    assert web.ranges(path)[-1] == "bytes=120000-"
-    assert len(web.gets(f"/{HUB}/resolve/{ONE}/config.json")) == 1
+    assert len(web.gets(path)) == 2
+    assert names(place) == sorted([*TAKEN, "complete.json"])
 
 
 def test_hub_trouble(web, place):
@@ -164,7 +161,7 @@ def test_token_goes_to_the_hub_only(web, place, monkeypatch):
     # localhost and 127.0.0.1 are different hosts to a client.
     web.resources[path].redirect = web.url.replace("127.0.0.1", "localhost") + "/cdn"
     obtain_model("mbert", HUB, ONE, place)
-    assert web.gets(path)[0].headers["authorization"] == "Bearer hf_secret"
+    assert {asked.headers["authorization"] for asked in web.asked if asked.path == path} == {"Bearer hf_secret"}
     assert "authorization" not in web.gets("/cdn")[0].headers
 
 
@@ -201,10 +198,6 @@ def test_offline_accepts_what_is_locked_and_in_place(web, place):
     web.asked.clear()
     offline = replace(place, offline=True)
     assert obtain_model("mbert", HUB, "main", offline).read_bytes() == before
-    # Without the lock, the list beside the files will do.
-    assert (
-        obtain_model("mbert", HUB, "main", replace(offline, lock=place.lock.with_name("none"))).read_bytes() == before
-    )
     (mark.parent / "vocab.txt").write_bytes(b"changed")
     with pytest.raises(UserError, match="vocab.txt: wrong checksum"):
         obtain_model("mbert", HUB, "main", offline)

@@ -220,14 +220,14 @@ def test_hub_data_set(web, place, monkeypatch):
     web.resources[f"/datasets/own/repo/resolve/{COMMIT}/data/x.parquet"].cuts = [150_000]
     target = obtain(row("hub://datasets/own/repo/data/x.parquet", version="main"), place)
     assert target.read_bytes() == CONTENT
-    assert web.ranges(f"/datasets/own/repo/resolve/{COMMIT}/data/x.parquet") == [None, "bytes=150000-"]
+    assert len(web.gets(f"/datasets/own/repo/resolve/{COMMIT}/data/x.parquet")) == 2
     assert read_lock(place.lock)[PATH].version == "main"
     assert obtain(row("hub://datasets/own/repo/small.txt", version=COMMIT, path="s"), place).read_bytes() == b"text"
     assert [path.name for path in place.downloads.iterdir() if path.name.startswith(".")] == []
     web.resources[f"/datasets/own/repo/resolve/{COMMIT}/data/x.parquet"].content = CONTENT[::-1]
     with pytest.raises(UserError, match=f"wrong checksum: expected sha256:{SHA256}"):
         obtain(row("hub://datasets/own/repo/data/x.parquet", version=COMMIT, path="x"), place)
-    with pytest.raises(UserError, match="y.parquet in dataset own/repo"):
+    with pytest.raises(UserError, match="y.parquet: dataset own/repo at revision .* has no such file"):
         obtain(row("hub://datasets/own/repo/y.parquet", version=COMMIT, path="y"), place)
 
 

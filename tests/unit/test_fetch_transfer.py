@@ -1,19 +1,17 @@
 """Transfers from a server that cuts, lies, stalls and redirects."""
 
 import hashlib
-import io
 import random
 from pathlib import Path
 
 import pytest
 import requests
 
-from crossalign.fetch import transfer
 from crossalign.fetch.checksums import Expected, WrongContent
 from crossalign.fetch.listing import size
 from crossalign.fetch.part import claim, part_path
 from crossalign.fetch.retry import RetryPolicy, SourceError
-from crossalign.fetch.transfer import Progress, Session, download
+from crossalign.fetch.transfer import Session, download
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
@@ -44,15 +42,11 @@ def fetch(url: str, target: Path, expected: Expected = KNOWN, policy: RetryPolic
     return target.read_bytes()
 
 
-def test_whole_file(web, tmp_path):
-    assert fetch(web.serve("/a", CONTENT), tmp_path / "deep" / "a") == CONTENT
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["a"]
-    assert web.gets()[0].headers["accept-encoding"] == "identity"
-
-
 def test_cut_transfers_resume_where_they_ended(web, tmp_path, waits):
     url = web.serve("/a", CONTENT, cuts=[100_000, 50_000])
-    assert fetch(url, tmp_path / "a", KNOWN, waits.policy()) == CONTENT
+    assert fetch(url, tmp_path / "deep" / "a", KNOWN, waits.policy()) == CONTENT
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["a"]
+    assert web.gets()[0].headers["accept-encoding"] == "identity"
     assert web.ranges() == [None, "bytes=100000-", "bytes=150000-"]
     assert [asked.headers.get("if-range") for asked in web.gets()] == [None, '"one"', '"one"']
     # No byte travelled twice.
@@ -106,7 +100,7 @@ def test_complete_part_whose_process_died_is_only_verified(web, tmp_path):
         download(url, part, KNOWN, "file", ONCE)
     assert part_path(tmp_path / "a").exists()
     assert fetch(url, tmp_path / "a") == CONTENT
-    assert len(web.gets()) == 1
+    assert [asked.sent for asked in web.gets()] == [len(CONTENT), 0]
 
 
 def test_wrong_bytes_name_both_checksums_and_leave_nothing(web, tmp_path):
@@ -145,10 +139,9 @@ def test_odd_answers_that_are_the_file(web, tmp_path):
     assert fetch(url, tmp_path / "b.tsv.gz") == CONTENT
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_refusals_are_final(web, tmp_path, waits, status):
-    url = web.serve("/a", CONTENT, statuses=[status])
-    with pytest.raises(SourceError, match=f"HTTP {status}"):
+def test_refusals_are_final(web, tmp_path, waits):
+    url = web.serve("/a", CONTENT, statuses=[403])
+    with pytest.raises(SourceError, match="HTTP 403"):
         fetch(url, tmp_path / "a", KNOWN, waits.policy())
     assert len(web.gets()) == 1
     assert list(tmp_path.iterdir()) == []
@@ -157,7 +150,7 @@ def test_refusals_are_final(web, tmp_path, waits, status):
 @pytest.mark.parametrize(
     ("statuses", "headers", "expected"),
     [
-        *(([status] * 3, {}, [1, 2, 4]) for status in (408, 429, 500, 502, 503)),
+        ([408, 429, 500], {}, [1, 2, 4]),
         ([503, 429], {"Retry-After": "7"}, [7, 7]),
         ([503, 503], {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}, [60, 60]),
         ([503], {"Retry-After": "soon"}, [1]),
@@ -189,14 +182,6 @@ def test_server_that_always_starts_over_and_cuts_is_given_up(web, tmp_path, wait
     assert len(web.gets()) == 3
 
 
-def test_slow_drip_is_cut_off_and_resumed(web, tmp_path, waits):
-    url = web.serve("/a", CONTENT, drip=(100, 0.05), drips=1)
-    assert fetch(url, tmp_path / "a", KNOWN, waits.policy(window=0.3, slowest=10_000)) == CONTENT
-    _, second = web.gets()
-    assert second.headers["range"].startswith("bytes=")
-    assert second.sent < len(CONTENT)
-
-
 def test_silence_times_out(web, tmp_path, waits):
     url = web.serve("/a", CONTENT, drip=(100, 30))
     with pytest.raises(SourceError, match="no answer in time"):
@@ -222,8 +207,6 @@ def test_redirections_are_followed_with_the_range(web, tmp_path):
     [
         ("/a", "infinite loop"),
         ("file:///etc/passwd", "refused"),
-        ("ftp://127.0.0.1/a", "refused"),
-        ("data:,x", "refused"),
     ],
 )
 def test_redirections_that_are_not_followed(web, tmp_path, waits, target, message):
@@ -232,23 +215,12 @@ def test_redirections_that_are_not_followed(web, tmp_path, waits, target, messag
     assert waits == []
 
 
-def test_redirection_from_https_to_http_is_refused_and_tokens_stay_with_their_host(monkeypatch, tmp_path):
-    (tmp_path / "netrc").write_text("machine example.com login me password secret")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    session, answer = Session(), requests.Response()
+def test_redirection_from_https_to_http_is_refused():
+    answer = requests.Response()
     answer.url, answer.status_code = "https://example.org/a", 302
-    answer.request = session.prepare_request(requests.Request("GET", answer.url, headers={"Authorization": "token"}))
-    assert answer.request.headers["Authorization"] == "token"
     answer.headers["Location"] = "http://example.org/a"
     with pytest.raises(SourceError, match="not https"):
-        session.get_redirect_target(answer)
-    for url, kept in (("https://example.org/b", "token"), ("https://example.com/b", None)):
-        following = answer.request.copy()
-        following.url = url
-        session.rebuild_auth(following, answer)
-        assert following.headers.get("Authorization") == kept
-    # Nor does a file of passwords replace our own token.
-    assert "Authorization" not in session.prepare_request(requests.Request("GET", "https://example.com/")).headers
+        Session().get_redirect_target(answer)
 
 
 def test_proxies_are_honoured(web, tmp_path, monkeypatch):
@@ -262,36 +234,10 @@ def test_proxies_are_honoured(web, tmp_path, monkeypatch):
     assert fetch(web.url + "/data/a", tmp_path / "b") == CONTENT
 
 
-def test_full_disk_is_told_before_the_transfer(web, tmp_path, monkeypatch):
-    monkeypatch.setattr(transfer.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000}))
-    with pytest.raises(UserError, match=r"300.0 kB are needed, but only 1.0 kB are free"):
-        fetch(web.serve("/a", CONTENT), tmp_path / "a")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_unwritable_folder(web, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match="cannot write"):
         fetch(web.serve("/a", CONTENT), tmp_path / "file" / "a")
-
-
-def test_progress_is_rare_in_a_log_and_renews_its_line_on_a_terminal():
-    def shown(stream: io.StringIO, start: int, total: int | None) -> str:
-        now = [0.0]
-        progress = Progress("file", start, total, stream, lambda: now[0])
-        for second in range(1, 21):
-            now[0] = second
-            progress.update(100_000 * second)
-        progress.close()
-        return stream.getvalue()
-
-    log = shown(io.StringIO(), 0, 2_000_000)
-    assert log.splitlines() == ["file:  50 % of 2.0 MB, 0.1 MB/s", "file: 100 % of 2.0 MB, 0.1 MB/s"]
-    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda self: True})
-    screen = shown(terminal(), 500_000, None)
-    assert screen.count("\r") == 11
-    assert "\n" not in screen
-    assert "file: 1.0 MB, 0.1 MB/s" in screen
 
 
 @pytest.mark.parametrize(("count", "text"), [(999, "999 B"), (1000, "1.0 kB"), (2.5e9, "2.5 GB"), (3e15, "3000.0 TB")])

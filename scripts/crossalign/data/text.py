@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 import unicodedata
-from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -99,41 +98,6 @@ def _is_end(paragraph: str, start: int, match: re.Match[str]) -> bool:
     return not (initial or ordinal or word.lower() in ABBREVIATIONS)
 
 
-class SeenTexts:
-    """Remembers texts by a 64-bit digest in a flat table of eight bytes a place; a Python set takes seventy or more.
-
-    Among 50 million lines, two different texts share a digest with a probability below 1 in 10,000.
-    """
-
-    def __init__(self) -> None:
-        self._table = array("Q", bytes(8 << 12))
-        self._used = 0
-
-    def add(self, text: str) -> bool:
-        """Remember `text`; say whether it is new."""
-        # Zero marks a free place.
-        digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) or 1
-        if not self._place(self._table, digest):
-            return False
-        self._used += 1
-        if 2 * self._used > len(self._table):
-            larger = array("Q", bytes(16 * len(self._table)))
-            for old in self._table:
-                if old:
-                    self._place(larger, old)
-            self._table = larger
-        return True
-
-    @staticmethod
-    def _place(table: array, digest: int) -> bool:
-        mask = len(table) - 1
-        place = digest & mask
-        while (held := table[place]) and held != digest:
-            place = (place + 1) & mask
-        table[place] = digest
-        return not held
-
-
 @cache
 def _invisible() -> dict[int, None]:
     """Characters that carry nothing: control characters, direction marks, byte-order marks, soft hyphens.
@@ -204,13 +168,16 @@ def clean_sentences(
     sentences: Iterable[str], rules: Cleaning, report: Report, apart: Apart | None = None
 ) -> Iterator[str]:
     """The sentences that are worth keeping, white space squeezed. Stops reading at `max_sentences`."""
-    seen = SeenTexts()
+    # Digests of 64 bits: among 50 million lines, two share one with a probability below 1 in 10,000.
+    seen: set[bytes] = set()
     for sentence in sentences:
         report.read += 1
         sentence = squeeze(sentence.translate(_invisible()))
         reason = _fault(sentence, rules)
-        if not reason and not seen.add(sentence):
-            reason = "duplicate"
+        if not reason:
+            digest = hashlib.blake2b(sentence.encode(), digest_size=8).digest()
+            reason = "duplicate" if digest in seen else None
+            seen.add(digest)
         if not reason and apart and apart.shares(sentence):
             reason = "in an evaluation set"
         if reason:

@@ -1,14 +1,13 @@
-"""Ask the model hub what a repository holds at a revision, and where its files are.
+"""Ask the model hub what a repository holds at a revision, and fetch its files: all by the library huggingface_hub.
 
-The library huggingface_hub answers the questions; the bytes go through our own transfer, because the library (1.33)
-throws an unfinished file away when its process ends, and because it never needs its global cache that way.
 HF_ENDPOINT names another hub, and the library's usual ways of giving a token work.
 """
 
 import os
 import re
+import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from crossalign.fetch.checksums import Expected
@@ -19,36 +18,14 @@ Answer = TypeVar("Answer")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file somewhere: where it is and what it must be."""
-
-    name: str
-    url: str
-    expected: Expected
-
-
 def is_commit(revision: str) -> bool:
     """Whether a revision can never move."""
     return re.fullmatch(r"[0-9a-f]{40}", revision) is not None
 
 
-def repository_file(kind: str, repository: str, name: str, revision: str, policy: RetryPolicy) -> RemoteFile:
-    """Look up one file of a `dataset` or `model` repository at a revision."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
-    url = hf_hub_url(repository, name, repo_type=kind, revision=revision, endpoint=_endpoint())
-    what = f"{name} in {kind} {repository} at revision {revision}"
-    metadata = _ask(lambda: get_hf_file_metadata(url, timeout=policy.timeout), what, policy)
-    if metadata.commit_hash:
-        # The commit from here on, so that a moving branch cannot change between two pieces of the file.
-        url = hf_hub_url(repository, name, repo_type=kind, revision=metadata.commit_hash, endpoint=_endpoint())
-    return RemoteFile(name, url, _expected(metadata.size, metadata.etag))
-
-
-def repository_files(kind: str, repository: str, revision: str, policy: RetryPolicy) -> tuple[str, list[RemoteFile]]:
-    """The commit that a revision of a `dataset` or `model` repository is now, and all its files sorted by name."""
-    from huggingface_hub import HfApi, hf_hub_url
+def repository_files(kind: str, repository: str, revision: str, policy: RetryPolicy) -> tuple[str, dict[str, Expected]]:
+    """The commit that a revision of a `dataset` or `model` repository is now, and what each of its files must be."""
+    from huggingface_hub import HfApi
 
     api = HfApi(endpoint=_endpoint())
     info = _ask(
@@ -60,23 +37,25 @@ def repository_files(kind: str, repository: str, revision: str, policy: RetryPol
     )
     if not info.sha or info.siblings is None:
         raise SourceError(f"the hub's answer about {repository} names no commit or no files")
-    files = [
-        RemoteFile(
-            file.rfilename,
-            hf_hub_url(repository, file.rfilename, repo_type=kind, revision=info.sha, endpoint=_endpoint()),
-            _expected(file.size, file.lfs.sha256 if file.lfs else file.blob_id),
-        )
+    # Large files are identified by sha256 and the others by git blob id.
+    identities = {
+        file.rfilename: (file.size, f"sha256:{file.lfs.sha256}" if file.lfs else f"git:{file.blob_id}")
         for file in info.siblings
-    ]
-    return info.sha, sorted(files, key=lambda file: file.name)
+    }
+    return info.sha, {name: Expected(size, (checksum,)) for name, (size, checksum) in sorted(identities.items())}
 
 
-def authorisation() -> dict[str, str]:
-    """The header that carries the user's token, if there is one. Only for addresses on the hub itself."""
-    from huggingface_hub.utils import build_hf_headers
+def fetch(kind: str, repository: str, name: str, commit: str, place: Path, policy: RetryPolicy) -> None:
+    """Put one file of a repository in a place."""
+    from huggingface_hub import hf_hub_download
 
-    headers = build_hf_headers()
-    return {"Authorization": headers["authorization"]} if "authorization" in headers else {}
+    folder = place.with_name(f"{place.name}.folder")  # where the library keeps notes of its own
+    what = f"{name} in {kind} {repository} at revision {commit}"
+    options = {"repo_type": kind, "revision": commit, "local_dir": folder, "endpoint": _endpoint()}
+    try:
+        Path(_ask(lambda: hf_hub_download(repository, name, **options), what, policy)).replace(place)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _endpoint() -> str | None:
@@ -84,44 +63,34 @@ def _endpoint() -> str | None:
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or None
 
 
-def _expected(length: int | None, identity: str | None) -> Expected:
-    """The hub identifies large files by sha256 and the others by git blob id."""
-    kinds = {64: "sha256", 40: "git"}
-    identity = (identity or "").strip('"').removeprefix("W/").strip('"').lower()
-    if re.fullmatch(r"[0-9a-f]+", identity) and len(identity) in kinds:
-        return Expected(length, (f"{kinds[len(identity)]}:{identity}",))
-    return Expected(length)
-
-
 def _ask(question: Callable[[], Answer], what: str, policy: RetryPolicy) -> Answer:
     import httpx
     from huggingface_hub import errors
 
     permanent = {
+        errors.GatedRepoError: "its owner asks for consent first",  # a kind of RepositoryNotFoundError
         errors.RepositoryNotFoundError: "the hub knows no such repository (or it is private)",
         errors.RevisionNotFoundError: "the repository has no such revision",
         errors.EntryNotFoundError: "the repository has no such file at that revision",
+        errors.OfflineModeIsEnabled: "HF_HUB_OFFLINE is set",
+        errors.HFValidationError: "this is no name of a repository",
     }
 
     def action() -> Answer:
         try:
             return question()
-        except errors.GatedRepoError as error:  # a kind of RepositoryNotFoundError
-            raise SourceError(f"{what}: its owner asks for consent first: {error}") from error
+        except errors.LocalEntryNotFoundError as error:  # what the library makes of a connection that fails
+            raise TransientError(f"{what}: {error}") from error
         except tuple(permanent) as error:
             told = next(text for kind, text in permanent.items() if isinstance(error, kind))
             raise SourceError(f"{what}: {told}") from error
-        except errors.OfflineModeIsEnabled as error:
-            raise SourceError(f"{what}: HF_HUB_OFFLINE is set") from error
-        except errors.HFValidationError as error:
-            raise SourceError(f"{what}: {error}") from error
         except errors.HfHubHTTPError as error:
             status = error.response.status_code
             if status == 404:
                 raise SourceError(f"{what}: the hub knows no such repository or revision (HTTP 404)") from error
             kind = TransientError if status >= 500 or status in (408, 429) else SourceError
             raise kind(f"{what}: HTTP {status} from the hub") from error
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, OSError) as error:
             raise TransientError(f"{what}: {error or type(error).__name__}") from error
 
     return retry(action, what, policy)

@@ -75,7 +75,7 @@ def obtain_split(asked: HubSplit, settings: Settings) -> Path:
 
     repository = Repository("dataset", f"{asked.name}/{asked.split}", asked.hub, asked.revision, wanted)
     offer = find_offer(repository, settings)
-    if not offer.items:
+    if not offer.files:
         _refuse(asked, names)
     return mark_complete(repository, offer, obtain_files(repository, offer, settings), settings)
 

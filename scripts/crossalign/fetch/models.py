@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from crossalign.fetch.checksums import Expected
-from crossalign.fetch.hub import RemoteFile
 from crossalign.fetch.repositories import Offer, Repository, find_offer, mark_complete, obtain_files
 from crossalign.fetch.sources import Settings
 from crossalign.runtime.errors import UserError
@@ -42,7 +41,7 @@ def _brought(model: Repository, settings: Settings) -> Offer:
     """A model that no program may or can fetch: take what a person has put in its place."""
     folder = settings.downloads / model.path
     names = wanted_names([file.name for file in folder.iterdir()]) if folder.is_dir() else []
-    offer = Offer(model.revision, None, [RemoteFile(file, "", Expected()) for file in names], can_fetch=False)
+    offer = Offer(model.revision, None, dict.fromkeys(names, Expected()))
     absent = sorted(set(model.locked_files(offer, settings)) - set(names))
     if absent or "config.json" not in names or not _has_weights(names):
         needed = ", ".join(absent) or "config.json, tokeniser files and *.safetensors"
@@ -62,7 +61,7 @@ def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path
     model = _repository(name, hub, revision)
     folder = settings.downloads / model.path
     offer = find_offer(model, settings)
-    names = [item.name for item in offer.items]
+    names = list(offer.files)
     _check_names(name, hub, revision, names)
     rows = obtain_files(model, offer, settings)
     _check_index(folder, names)
@@ -74,9 +73,9 @@ def look_at(name: str, hub: str, revision: str, settings: Settings) -> tuple[str
     """Fetch a model's config.json alone; return the commit that its revision is, and the names of its files."""
     model = _repository(name, hub, revision)
     offer = find_offer(model, settings)
-    names = [item.name for item in offer.items]
+    names = list(offer.files)
     _check_names(name, hub, revision, names)
-    obtain_files(model, replace(offer, items=[item for item in offer.items if item.name == "config.json"]), settings)
+    obtain_files(model, replace(offer, files={"config.json": offer.files["config.json"]}), settings)
     return offer.commit or revision, names
 
 

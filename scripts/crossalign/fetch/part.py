@@ -1,37 +1,14 @@
-"""The unfinished file beside its final place, `<file>.part`, and what is known about where it came from."""
+"""The unfinished file beside its final place, `<file>.part`, and beside it where its bytes came from."""
 
 import contextlib
-import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure
 from crossalign.fetch.lock import exclusive, is_same_file
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where the bytes of a part came from: enough to ask the same server for the rest of the same file."""
-
-    url: str
-    etag: str | None = None
-    modified: str | None = None
-    total: int | None = None
-
-    @classmethod
-    def of(cls, url: str, headers: Mapping[str, str], total: int | None) -> "Origin":
-        """The origin that the headers of an answer describe."""
-        return cls(url, headers.get("ETag"), headers.get("Last-Modified"), total)
-
-    @property
-    def validator(self) -> str | None:
-        """What to send as If-Range. A weak entity tag may not be used for that."""
-        return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
 
 class Part:
@@ -46,7 +23,7 @@ class Part:
         self.resumed = False
         self._content = self.path
         self._stream = stream
-        self._origin_path = self.path.with_name(self.path.name + ".json")
+        self._origin_path = self.path.with_name(self.path.name + ".from")
 
     @property
     def size(self) -> int:
@@ -54,14 +31,11 @@ class Part:
         return self._stream.tell()
 
     @property
-    def origin(self) -> Origin | None:
-        """Where the bytes so far came from, if that is known."""
-        try:
-            return Origin(**json.loads(self._origin_path.read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError, TypeError):
-            return None
+    def origin(self) -> str:
+        """Address and version that the bytes so far came from, as `restart` was told; empty if that is not known."""
+        return self._origin_path.read_text(encoding="utf-8") if self._origin_path.exists() else ""
 
-    def restart(self, origin: Origin | None = None) -> None:
+    def restart(self, origin: str = "") -> None:
         """Forget all bytes; those to come are from `origin`."""
         # Emptied, not removed: a new file of this name would not be locked.
         self._stream.truncate(0)
@@ -72,19 +46,7 @@ class Part:
         self.resumed = False
         self._origin_path.unlink(missing_ok=True)
         if origin:
-            with write_atomic(self._origin_path) as stream:
-                json.dump(asdict(origin), stream)
-
-    def link(self, source: Path) -> bool:
-        """Take a file of the same disk as it is, without a copy; whether that is possible."""
-        name = self.path.with_name(f"{self.path.name}.link")
-        name.unlink(missing_ok=True)
-        try:
-            name.hardlink_to(source.resolve())
-        except OSError:
-            return False
-        self._content = name
-        return True
+            self._origin_path.write_text(origin, encoding="utf-8")
 
     def append(self, data: bytes) -> None:
         """Add bytes at the end."""
@@ -93,9 +55,15 @@ class Part:
             while rest:  # an unbuffered stream may take less than it is given
                 rest = rest[self._stream.write(rest) :]
 
+    def take(self, file: Path) -> None:
+        """Be a file of the same disk."""
+        self.restart()
+        self._content = file
+
     def verify(self, expected: Expected) -> Measured:
         """Measure the bytes so far; wrong ones are forgotten and raise WrongContent."""
-        self._flush()
+        with self._told():
+            os.fsync(self._stream.fileno())
         measured = measure(self._content, expected.needs_git)
         try:
             check(measured, expected)
@@ -106,14 +74,8 @@ class Part:
 
     def finish(self) -> None:
         """Give the complete and verified file its name."""
-        self._flush()
         self._content.replace(self.target)
         self._origin_path.unlink(missing_ok=True)
-
-    def _flush(self) -> None:
-        """Make the bytes so far survive a crash of the machine."""
-        with self._told():
-            os.fsync(self._stream.fileno())
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

@@ -3,14 +3,14 @@
 A source (the mirror, the hub, or a person) makes an offer: which files it has, and at which commit.
 """
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure, parse_checksum
-from crossalign.fetch.hub import RemoteFile, is_commit, repository_files
+from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure
+from crossalign.fetch.hub import is_commit, repository_files
 from crossalign.fetch.listing import COMPLETE, size
 from crossalign.fetch.lock import Locked, how_to_accept, read_lock, record
 from crossalign.fetch.part import claim
@@ -26,9 +26,8 @@ class Offer:
 
     version: str
     commit: str | None
-    items: list[RemoteFile]
-    on_hub: bool = False
-    can_fetch: bool = True
+    files: dict[str, Expected]
+    source: Literal["mirror", "hub", ""] = ""  # empty where the files that are in place are all there is
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,9 @@ def find_offer(repository: Repository, settings: Settings) -> Offer:
     commit = repository.locked_commit(settings)
     if settings.mirror and (settings.mirror.is_local or not settings.offline):
         try:
-            items = _on_mirror(repository, settings)
             # A mirror cannot prove which commit it holds, but if a commit is asked for, this is what it says it is.
-            return Offer(repository.revision if is_commit(repository.revision) else "", commit, items)
+            version = repository.revision if is_commit(repository.revision) else ""
+            return Offer(version, commit, _on_mirror(repository, settings), "mirror")
         except SourceError as error:
             problems.append(f"mirror {settings.mirror.base}: {error}")
     if not settings.only_mirror:
@@ -102,9 +101,8 @@ def find_offer(repository: Repository, settings: Settings) -> Offer:
             try:
                 revision = commit or repository.revision
                 current, files = repository_files(repository.kind, repository.hub, revision, settings.policy)
-                keep = repository.wanted([file.name for file in files])
-                items = [file for file in files if file.name in keep]
-                return Offer(repository.version(current), current, items, on_hub=True)
+                chosen = {name: files[name] for name in repository.wanted(list(files))}
+                return Offer(repository.version(current), current, chosen, "hub")
             except SourceError as error:
                 problems.append(str(error))
     place = settings.downloads / repository.path
@@ -117,52 +115,40 @@ def find_offer(repository: Repository, settings: Settings) -> Offer:
     raise UserError((" " if len(problems) == 1 else "\n  ").join([text, *problems]))
 
 
-def _on_mirror(repository: Repository, settings: Settings) -> list[RemoteFile]:
+def _on_mirror(repository: Repository, settings: Settings) -> dict[str, Expected]:
     prefix = f"{repository.path}/"
     sums = settings.mirror.sums(settings.policy)
     names = repository.wanted([path.removeprefix(prefix) for path in sums if path.startswith(prefix)])
     if not names:
         raise SourceError(f"its {SUMS} lists nothing under {prefix}")
-    return [
-        RemoteFile(file, settings.mirror.address(prefix + file), Expected(checksums=(f"sha256:{sums[prefix + file]}",)))
-        for file in names
-    ]
+    return {name: Expected(checksums=(f"sha256:{sums[prefix + name]}",)) for name in names}
 
 
 def _in_place(repository: Repository, commit: str | None, settings: Settings) -> Offer | None:
-    """Offline, the files in place will do if something says what they must be: the lock, or an earlier mark."""
-    folder = settings.downloads / repository.path
-    mark = folder / COMPLETE
-    items = [
-        RemoteFile(file, row.url, row.expected)
-        for file, row in repository.locked_rows(settings).items()
-        if commit and row.version == repository.version(commit)
-    ]
-    if not items and mark.exists():
-        try:
-            content = json.loads(mark.read_text(encoding="utf-8"))
-            if content["revision"] == repository.revision:
-                commit = content["commit"]
-                for file in content["files"]:
-                    checksum = parse_checksum(f"sha256:{file['sha256']}")
-                    items.append(RemoteFile(file["file"], "", Expected(file["bytes"], (checksum,))))
-        except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{mark}: not a list of files ({error}); delete it") from error
-    if not items or not all((folder / item.name).exists() for item in items):
-        return None
-    return Offer("", commit, items, can_fetch=False)
+    """Offline, the files in place will do if the lock says what they must be."""
+    rows = repository.locked_rows(settings).items()
+    files = {name: row.expected for name, row in rows if commit and row.version == repository.version(commit)}
+    there = all((settings.downloads / repository.path / name).exists() for name in files)
+    return Offer("", commit, files) if files and there else None
 
 
 def obtain_files(repository: Repository, offer: Offer, settings: Settings) -> list[Locked]:
     """Make sure that the offered files are in the repository's folder; return their rows for the lock file."""
-    folder = settings.downloads / repository.path
     locked = {} if settings.only_mirror else repository.locked_files(offer, settings)
     rows = []
-    for item in offer.items:
-        path = f"{repository.path}/{item.name}"
-        row = locked.get(item.name)
-        measured = _get(item, path, folder / item.name, row.expected if row else Expected(), offer, settings)
-        origin = repository.hub if repository.brought else f"hub://{repository.kind}s/{repository.hub}/{item.name}"
+    for name, expected in offer.files.items():
+        path = f"{repository.path}/{name}"
+        row = locked.get(name)
+        on_hub = f"hub://{repository.kind}s/{repository.hub}/{name}"
+        match offer.source:
+            case "hub":
+                address = f"{on_hub}@{offer.commit}"
+            case "mirror":
+                address = settings.mirror.address(path)
+            case _:
+                address = ""
+        measured = _get(address, path, expected, row.expected if row else Expected(), settings)
+        origin = repository.hub if repository.brought else on_hub
         rows.append(Locked(path, offer.version, measured.bytes, measured.sha256, origin))
     return rows
 
@@ -171,8 +157,9 @@ def mark_complete(repository: Repository, offer: Offer, rows: list[Locked], sett
     """Lock the files and write `complete.json`, which lists them; it comes last."""
     if offer.version and not settings.only_mirror:
         record(settings.lock, rows)
-    names = [item.name for item in offer.items]
-    files = [{"file": file, "bytes": row.bytes, "sha256": row.sha256} for file, row in zip(names, rows, strict=True)]
+    files = [
+        {"file": file, "bytes": row.bytes, "sha256": row.sha256} for file, row in zip(offer.files, rows, strict=True)
+    ]
     content = {"name": repository.name, "hub": repository.hub, "revision": repository.revision, "commit": offer.commit}
     mark = settings.downloads / repository.path / COMPLETE
     write_json(mark, content | {"files": files})
@@ -180,8 +167,8 @@ def mark_complete(repository: Repository, offer: Offer, rows: list[Locked], sett
     return mark
 
 
-def _get(item: RemoteFile, path: str, target: Path, lock: Expected, offer: Offer, settings: Settings) -> Measured:
-    expected = item.expected.also(lock)
+def _get(address: str, path: str, expected: Expected, lock: Expected, settings: Settings) -> Measured:
+    target, expected = settings.downloads / path, expected.also(lock)
     advice = f". {how_to_accept(path, settings.lock)}" if lock.checksums else ""
 
     def present() -> Measured | None:
@@ -192,7 +179,7 @@ def _get(item: RemoteFile, path: str, target: Path, lock: Expected, offer: Offer
             check(measured, expected)
             return measured
         except WrongContent as error:
-            if not offer.can_fetch:
+            if not address:
                 raise UserError(f"{target}: {error}{advice}") from error
             # Another revision's, or damaged: the source has just said what it must be.
             print(f"{path}: {error}; fetching it again", file=sys.stderr, flush=True)
@@ -205,9 +192,8 @@ def _get(item: RemoteFile, path: str, target: Path, lock: Expected, offer: Offer
             part.restart()
             return measured
         try:
-            only = settings.only_mirror
-            measured = fill(part, item.url, expected, path, settings.policy, token=offer.on_hub, link=only)
+            measured = fill(part, address, expected, path, settings)
         except (SourceError, WrongContent) as error:
-            raise UserError(f"cannot get {path} (its place: {target}): {item.url}: {error}{advice}") from error
+            raise UserError(f"cannot get {path} (its place: {target}): {address}: {error}{advice}") from error
         part.finish()
         return measured

@@ -17,8 +17,6 @@ class RetryPolicy:
     timeout: float = 60.0  # seconds of silence
     first_wait: float = 1.0  # doubled after each failure
     longest_wait: float = 60.0
-    window: float = 30.0  # seconds over which the speed is measured
-    slowest: float = 1024.0  # bytes per second; less counts as stalled
     real_progress: int = 1 << 20  # bytes that reset the count of failures
     sleep: Callable[[float], None] = time.sleep
 

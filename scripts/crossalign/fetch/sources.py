@@ -1,6 +1,7 @@
 """Get one file of the register: from the mirror, its address, or its second address, verified or locked."""
 
 import argparse
+import contextlib
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,29 +131,41 @@ def obtain(row: Dataset, settings: Settings) -> Path:
     return target
 
 
-def fill(
-    part: Part, url: str, expected: Expected, label: str, policy: RetryPolicy, token: bool = False, link: bool = False
-) -> Measured:
-    """Fill a part from one `file:` or web address; `link`: large files need not be copied.
-
-    Raises SourceError or WrongContent.
-    """
+def fill(part: Part, url: str, expected: Expected, label: str, settings: Settings) -> Measured:
+    """Fill a part from one `file:` or web address, or `hub://…@<commit>`. Raises SourceError or WrongContent."""
     source = local_path(url)
-    if source is None:
-        from crossalign.fetch.hub import authorisation
+    if url.startswith("hub:"):
+        from crossalign.fetch.hub import fetch
+
+        address, _, commit = url.rpartition("@")
+        place = part.path.with_name(f"{part.path.name}.hub")
+        fetch(*split_hub(address), commit, place, settings.policy)
+        part.take(place)
+    elif source is None:
         from crossalign.fetch.transfer import download
 
-        return download(url, part, expected, label, policy, authorisation() if token else None)
-    try:
-        with source.open("rb") as stream:
-            part.restart()
-            if link and source.stat().st_size >= LARGE and part.link(source):
-                return part.verify(expected)
-            while block := stream.read(1 << 20):
-                part.append(block)
-    except OSError as error:
-        raise SourceError(f"{source}: {error.strerror}") from error
+        return download(url, part, expected, label, settings.policy)
+    else:
+        try:
+            _copy(source, part, settings.only_mirror)
+        except OSError as error:
+            raise SourceError(f"{source}: {error.strerror}") from error
     return part.verify(expected)
+
+
+def _copy(source: Path, part: Part, link: bool) -> None:
+    """Fill a part from a file; `link`: a large one of the same disk need not be copied."""
+    with source.open("rb") as stream:
+        part.restart()
+        if link and source.stat().st_size >= LARGE:
+            name = part.path.with_name(f"{part.path.name}.link")
+            name.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                name.hardlink_to(source.resolve())
+                part.take(name)
+                return
+        while block := stream.read(1 << 20):
+            part.append(block)
 
 
 def _expectations(row: Dataset, settings: Settings) -> tuple[Expected, bool]:
@@ -234,14 +247,15 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
 def _from_source(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
     if address.startswith(SCHEME):
         return _from_archives(row, part, address, expected, settings)
-    if not address.startswith("hub:"):
-        return fill(part, address, expected, row.path, settings.policy, link=settings.only_mirror)
-    from crossalign.fetch.hub import repository_file
+    if address.startswith("hub:"):
+        from crossalign.fetch.hub import repository_files
 
-    file = repository_file(*split_hub(address), row.version, settings.policy)
-    if expected.bytes is not None and file.expected.bytes not in (None, expected.bytes):
-        raise WrongContent(f"wrong length: expected {expected.bytes} bytes, the hub has {file.expected.bytes}")
-    return fill(part, file.url, expected.also(file.expected), row.path, settings.policy, token=True)
+        kind, repository, name = split_hub(address)
+        commit, files = repository_files(kind, repository, row.version, settings.policy)
+        if name not in files:
+            raise SourceError(f"{kind} {repository} at revision {row.version} has no such file")
+        expected, address = expected.also(files[name]), f"{address}@{commit}"
+    return fill(part, address, expected, row.path, settings)
 
 
 def _from_archives(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
