@@ -49,11 +49,6 @@ log = logging.getLogger(__name__)
 
 # All may add files, and with the sticky bit remove only their own: as in the folder for temporary files.
 SHARED = 0o1777
-RENAMED = {
-    "CROSSALIGN_CARDS": "CROSSALIGN_GPUS",
-    "CROSSALIGN_CARD_SHARE": "CROSSALIGN_GPU_SHARE",
-    "CROSSALIGN_CARD_LOCKS": "CROSSALIGN_GPU_LOCKS",
-}
 OTHER_FOLDER = "CROSSALIGN_GPU_LOCKS names another folder for locks"
 RECORDS = "CROSSALIGN_GPU_RECORDS"
 # Set when a program starts itself again because its neighbours left it too little memory.
@@ -71,8 +66,6 @@ def claim_gpus(count: int = 1, kind: str = "", pause: float = 0.5) -> list[str]:
     Must come before anything that looks for GPUs: what CUDA has seen once stays as it was. `kind` names jobs that take
     about the same.
     """
-    if old := [name for name in RENAMED if name in os.environ]:
-        raise UserError(f"{old[0]} is called {RENAMED[old[0]]} now")
     names = choices(os.environ)
     if not names or Claim.mine:
         return []
