@@ -32,6 +32,13 @@ rule boil:
         "results/toy/logs/boil/{{n}}.log",
     shell:
         "{command}"
+
+
+rule page:
+    output:
+        "results/toy/report/index.html",
+    shell:
+        "echo page > {{output}}"
 """
 WRITES = "echo boiling {wildcards.n} > {log}; echo {wildcards.n} > {output}"
 # Until somebody says so, but not for ever.
@@ -121,13 +128,15 @@ def test_a_run_that_succeeds_without_a_terminal(toy):
     status, text = run(folder)
     assert status == 0
     assert re.search(r"^\d of 4 jobs.*: (all|boil)$", text, flags=re.MULTILINE)
-    assert re.fullmatch(r"Done in \d+ seconds?: 4 jobs\.", text.splitlines()[-1])
+    assert re.fullmatch(r"Done in \d+ seconds?: 4 of 4 jobs\.", text.splitlines()[-1])
     assert "rule boil:" not in text and "\x1b" not in text and "\r" not in text
     # Snakemake's own log has the rest.
     assert "4 of 4 steps (100%) done" in next((folder / ".snakemake" / "log").iterdir()).read_text(encoding="utf-8")
     # Once more: all is there. And a plan is Snakemake's own, however it is asked for.
     status, text = run(folder)
     assert status == 0 and "Nothing to be done" in text and "Done" not in text
+    page = folder / "results" / "toy" / "report" / "index.html"
+    assert run(folder, str(page.relative_to(folder)))[1].endswith(f"1 of 1 jobs. The page: {page.as_uri()}\n")
     status, text = run(folder, "--forceall", "-np")
     assert status == 0 and "rule boil:" in text and "echo boiling 1" in text and "of 4 jobs" not in text
 

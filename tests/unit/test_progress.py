@@ -49,6 +49,9 @@ def test_jobs_side_by_side_share_the_time_and_what_they_have_behind_them_is_not_
     assert jobs.told(14.0) == "2 of 4 jobs, about 60 seconds left: finetune"
     # One that takes longer than its rule's others is as good as done, not more.
     assert jobs.left(1000.0) == 0.0
+    for job in (3, 4):
+        jobs.finish(job, 20.0)
+    assert jobs.told(20.0) == "4 of 4 jobs"
 
 
 def test_rules_count_by_their_own_seconds_and_unseen_ones_by_the_mean():

@@ -84,8 +84,7 @@ class LogHandler(LogHandlerBase):
             case None if record.levelno >= WARNING or not self.tally.total:
                 if not (self.interrupted or ((self.failed or self.errors) and record.levelno >= ERROR)):
                     self.screen.say(str(record.msg))
-        if not self.ended.is_set():
-            self._show()
+        self._show()
 
     def _fail(self, job: int, rule: str, outputs: Iterable[str], logs: Iterable[str]) -> None:
         self.tally.running.pop(job, None)  # it may come again
@@ -114,19 +113,22 @@ class LogHandler(LogHandlerBase):
     def _tick(self) -> None:
         while not self.ended.wait(TICK):
             with self.lock, contextlib.suppress(Exception):  # as above
-                self._show()
+                if not self.ended.is_set():
+                    self._show()
 
     def close(self) -> None:
         """Snakemake closes its loggers last of all, however a run ends; Python does so once more when it exits."""
-        if not self.ended.is_set() and self.tally.total and not self.common_settings.dryrun:
+        with self.lock:
+            first = not self.ended.is_set()
+            self.ended.set()  # the line is not drawn again
+        if first and self.tally.total and not self.common_settings.dryrun:
             done, total, took = self.tally.done, self.tally.total, duration(time.monotonic() - self.started)
             if done < total:
                 how = "Failed" if self.failed or self.errors else "Stopped"
                 self.screen.say(f"{how} after {took}: {done} of {total} jobs are done and stay done.")
             else:
                 page = f" The page: {self.page.as_uri()}" if self.page and self.page.is_file() else ""
-                self.screen.say(f"Done in {took}: {total} jobs.{page}")
-        self.ended.set()
+                self.screen.say(f"Done in {took}: {done} of {total} jobs.{page}")
         super().close()
 
 

@@ -64,7 +64,7 @@ class Tally:
     def told(self, now: float) -> str:
         """`312 of 890 jobs, about 4 minutes left: evaluate, finetune`"""
         left = self.left(now)
-        words = "" if left is None else f", about {duration(max(left, MINUTE))} left"
+        words = "" if left is None or self.done == self.total else f", about {duration(max(left, MINUTE))} left"
         rules = sorted({rule for rule, _ in self.running.values()})
         return f"{self.done} of {self.total} jobs{words}" + (f": {', '.join(rules)}" if rules else "")
 
