@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from crossalign.runtime.sharing import job_kind
 
 from crossalign.analysis.bootstrap import standard_errors
 from crossalign.analysis.indexes import CCA, CONTROLLED, INDEXES, PAIRWISE
@@ -28,7 +29,6 @@ from crossalign.analysis.similarity import Options, Similarity, compare
 from crossalign.engine.device import choose_device
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
-from crossalign.runtime.sharing import job_kind
 
 # Multiplications that one core does while PyTorch finds a GPU: less work waits for none.
 SMALL = 2e10

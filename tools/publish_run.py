@@ -8,67 +8,40 @@ Example:
     python tools/publish_run.py --results results/demo --out published
 """
 
-import csv
-import io
 import shutil
 import sys
 import tempfile
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import pandas as pd
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json
 
 FOLDERS = ("report", "tables", "figures")  # side by side as in the run, so that the page's links work
+FILES = ("claims.csv", "scores.parquet", "coverage.csv")
 MARK = "published.txt"  # only a folder that this program wrote is replaced
-FIELDS = (
-    "model",
-    "objective",
-    "parameters",
-    "steps",
-    "tokens_seen",
-    "dev_loss",
-    "seconds",
-    "device",
-    "recipe",
-    "sha256",
-)
+FIELDS = ["model", "objective", "parameters", "steps", "tokens_seen", "dev_loss", "seconds", "device", "recipe"]
+FIELDS += ["sha256"]
 
 
-def parse_args() -> Namespace:
-    """The command line."""
-    args = ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=RawDescriptionHelpFormatter,
-        epilog=__doc__[__doc__.find("Example:") :],
-    )
-    args.add_argument("--results", type=Path, required=True, help="results/<run>, finished or not")
-    args.add_argument("--out", type=Path, required=True, help="the folder to write: docs/notes/small-run/outcome")
-    return args.parse_args()
-
-
-def models(results: Path) -> str:
-    """One CSV row for each language model that was pretrained in this run."""
-    table = io.StringIO()
-    rows = csv.DictWriter(table, FIELDS, extrasaction="ignore", restval="", lineterminator="\n")
-    rows.writeheader()
-    for file in sorted(results.glob("models/*/training.json")):
-        facts = read_json(file)
-        dev = facts.get("dev") or [{}]
-        rows.writerow(
-            facts
-            | {"model": file.parent.name, "steps": facts["settings"]["steps"], "dev_loss": dev[-1].get("loss", "")}
-        )
-    return table.getvalue()
+def models(results: Path) -> pd.DataFrame:
+    """A row for each language model that was pretrained in this run."""
+    found = {file.parent.name: read_json(file) for file in sorted(results.glob("models/*/training.json"))}
+    rows = [
+        each
+        | {"model": name, "steps": each["settings"]["steps"], "dev_loss": (each.get("dev") or [{}])[-1].get("loss")}
+        for name, each in found.items()
+    ]
+    return pd.DataFrame(rows, columns=FIELDS, dtype=object)  # so that whole numbers stay whole
 
 
 def gather(results: Path, out: Path) -> int:
     """Copy and write everything into an empty folder; says how many items there are."""
-    shutil.copyfile(results / "claims.csv", out / "claims.csv")
-    for name in ("scores.parquet", "coverage.csv"):
+    for name in FILES:
         if (results / name).exists():
             shutil.copyfile(results / name, out / name)
     for name in FOLDERS:
@@ -76,16 +49,19 @@ def gather(results: Path, out: Path) -> int:
             # The page holds what tables have as JSON.
             page_only = shutil.ignore_patterns("table*.json")
             shutil.copytree(results / name, out / name, copy_function=shutil.copyfile, ignore=page_only)
-    (out / "models.csv").write_text(models(results), encoding="utf-8")
+    models(results).to_csv(out / "models.csv", index=False)
     (out / MARK).write_text(
-        "Written by tools/publish_run.py; replaced as a whole when it runs again.\n", encoding="utf-8"
+        "Written by tools/publish_run.py, which replaces this folder as a whole.\n", encoding="utf-8"
     )
     return len({file.with_suffix("") for name in FOLDERS[1:] for file in (out / name).rglob("*.csv")})
 
 
 def main() -> None:
     """Write beside the old folder, then take its place."""
-    args = parse_args()
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, required=True, help="results/<run>, finished or not")
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write: docs/results/<run>")
+    args = parser.parse_args()
     page = args.results / "report/index.html"
     if not page.exists():
         raise UserError(f"{page} is not there; make report makes it, also of a run that is not finished")

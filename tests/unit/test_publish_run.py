@@ -56,13 +56,10 @@ def test_only_what_people_read_is_published_and_an_old_folder_is_replaced(root, 
     assert "2 tables and figures" in done.stdout
 
 
-def test_what_others_wrote_is_left_alone(root, results, tmp_path):
+def test_what_others_wrote_is_left_alone_and_a_run_without_a_page_is_told(root, results, tmp_path):
     (tmp_path / "mine").mkdir()
     done = publish(root, results, tmp_path / "mine")
     assert done.returncode == 1 and "did not write" in done.stderr
-
-
-def test_a_run_without_a_page_says_what_makes_it(root, results, tmp_path):
     (results / "report/index.html").unlink()
     done = publish(root, results, tmp_path / "out")
     assert done.returncode == 1 and "make report" in done.stderr and not (tmp_path / "out").exists()
