@@ -14,7 +14,6 @@ from pathlib import Path
 
 import yaml
 
-from crossalign.catalog.layers import bases
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.holders import TOKEN, enter
 
@@ -54,12 +53,8 @@ def results_folder(arguments: list[str]) -> Path:
     given, _ = parser.parse_known_args(arguments)
     profile = read_yaml(Path(given.profile) / "config.yaml") if given.profile else {}
     named = given.configfile or profile.get("configfile") or []
-    named = [Path(file) for file in ([named] if isinstance(named, str) else named)]
-    try:
-        files = [Path("config.yaml"), *bases(named), *named]
-    except UserError:
-        files = [Path("config.yaml"), *named]
-    names = ["unnamed", *(read_yaml(file).get("run") for file in files)]
+    files = ["config.yaml", *([named] if isinstance(named, str) else named)]
+    names = ["unnamed", *(read_yaml(Path(file)).get("run") for file in files)]
     names += [value.partition("=")[2] for value in given.config if value.startswith("run=")]
     return Path(given.directory, "results", [str(name) for name in names if name][-1])
 
