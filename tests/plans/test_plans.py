@@ -9,7 +9,7 @@ from tests.workflow import planned, snakemake
 
 from crossalign.papers.all_items import catalog_of
 
-TARGETS = ["all", "align_predict", "anc", "adjust", "talk", "download"]
+TARGETS = ["all", "align_predict", "download"]
 
 
 @pytest.mark.parametrize("target", TARGETS)

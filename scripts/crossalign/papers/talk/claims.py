@@ -44,6 +44,9 @@ REPEATED = {"en": "en-en-parse", "ru": "ru-parse", "ar": "ar-parse"}
 RELATED = ("fo", "pcm")
 # Written in the script of relatives that mBERT has seen: Georgian and Russian.
 OWN_SCRIPT = ("xmf", "mhr", "bxr")
+# Languages that mBERT has seen in another script than Latin.
+SEEN = ("ar", "ru", "ja")
+SHOWN = "shows the languages of talk.profile_languages and talk.transliterated_seen alone"
 
 
 @quantity
@@ -125,17 +128,24 @@ def category_claim(lang: str, *order: str) -> Claim:
     )
 
 
-def needs_all(evidence: Evidence) -> None:
+def needs_all(evidence: Evidence, item: str) -> None:
     """The slides show few languages; the whole study is a setting."""
-    ours, theirs = evidence.config[PAPER]["profile_languages"], papers_config()[PAPER]["languages"]
+    ours, theirs = evidence.config[PAPER]["languages"], papers_config()[PAPER]["languages"]
     if left_out := [lang for lang in theirs if lang not in ours]:
-        raise Outside(f"{len(left_out)} of the {len(theirs)} unseen languages are not among talk.profile_languages")
+        raise Outside(f"{len(left_out)} of the {len(theirs)} unseen languages are not part of this run")
+    needs_some(evidence, item, set(ours) <= set(evidence.config[PAPER]["profile_languages"]))
+
+
+def needs_some(evidence: Evidence, item: str, there: object) -> None:
+    """What the slides do not show is a setting, too."""
+    if not there:
+        raise evidence.absent(item, SHOWN)
 
 
 @quantity
 def margins(evidence: Evidence) -> Group:
     """By how much mBERT beats the baseline on every unseen language."""
-    needs_all(evidence)
+    needs_all(evidence, F2)
     return Group({language(lang): margin(lang)(evidence) for lang in evidence.config[PAPER]["profile_languages"]})
 
 
@@ -155,16 +165,18 @@ def best_scores(evidence: Evidence, task: str) -> Group:
 @quantity
 def over_related(evidence: Evidence, member: Callable[[str], Quantity]) -> Group:
     """A quantity of each related language that this run has."""
-    langs = [lang for lang in RELATED if lang in evidence.config[PAPER]["profile_languages"]]
+    study = evidence.config[PAPER]
+    langs = [lang for lang in RELATED if lang in study["languages"]]
     if not langs:
         raise Outside(f"neither {' nor '.join(map(language, RELATED))} is among the languages of this run")
+    needs_some(evidence, F2, langs := [lang for lang in langs if lang in study["profile_languages"]])
     return Group({language(lang): member(lang)(evidence) for lang in langs})
 
 
 @quantity
 def transliterated(evidence: Evidence, key: str) -> Number:
     """How many languages of a list were tried in Latin script."""
-    needs_all(evidence)
+    needs_all(evidence, F3)
     there = {row["panel"].partition(",")[0] for row in evidence.rows(F3) if row["y"]}
     return Number(sum(language(lang) in there for lang in evidence.config[PAPER][key]), "count")
 
@@ -187,10 +199,12 @@ def best_in(evidence: Evidence, panel: str) -> Number:
 
 def panels(evidence: Evidence, langs: Sequence[str], only: str = "") -> list[str]:
     """Those of figure 3 on some languages (and one task); seen languages have NER alone."""
-    known = in_latin(evidence.config) | {lang: ["ner"] for lang in evidence.config[PAPER]["transliterated_seen"]}
-    pairs = [(lang, task) for lang in langs for task in known.get(lang, ()) if only in ("", task)]
-    if not pairs:
+    study = evidence.config[PAPER]
+    if not (there := [lang for lang in langs if lang in (*study["languages"], *SEEN)]):
         raise Outside(f"{', '.join(map(language, langs))}: not transliterated in this run")
+    known = in_latin(evidence.config) | {lang: ["ner"] for lang in study["transliterated_seen"]}
+    pairs = [(lang, task) for lang in there for task in known.get(lang, ()) if only in ("", task)]
+    needs_some(evidence, F3, pairs)
     return [f"{language(lang)}, {ALL_TASKS[task]}" for lang, task in pairs]
 
 
@@ -256,7 +270,7 @@ CLAIMS = {
     ),
     "translit-sorani": script_claim(["ckb"], ["ner"], positive, "mbert", "mlm"),
     "translit-relatives": script_claim(OWN_SCRIPT, ["parsing", "pos", "ner"], negative, "mbert", "mlm"),
-    "translit-seen-effect": script_claim(["ar", "ru", "ja"], ["ner"], negative, "mbert"),
+    "translit-seen-effect": script_claim(SEEN, ["ner"], negative, "mbert"),
     "related-script": claim(
         F2,
         "{base}, adapted or not, beats the BiLSTM by: {margins:+} points",
