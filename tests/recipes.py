@@ -47,7 +47,6 @@ class Block:
 
 def recipes_of(root: Path) -> dict[str, list[Block]]:
     """The recipes of a repository; what goes before them all is under 'Try it on a small run first'."""
-    # Those of claims have another form (test_verdicts_recipes.py).
     names = ("README", "language", "data-set", "model", "task", "table", "paper")
     return recipes("".join((root / f"docs/extend/{name}.md").read_text(encoding="utf-8") for name in names))
 

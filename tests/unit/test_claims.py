@@ -4,8 +4,6 @@ import csv
 import json
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 from tests.unit.claim_mutants import DECLARED, Edited, same
@@ -254,19 +252,6 @@ def test_a_claim_without_a_declaration_is_told(tmp_path):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(UserError, match=message):
             declared("talk", CLAIMS["talk"], tmp_path)
-
-
-def test_the_program_writes_all_three_files(root, paper, tmp_path):
-    config, folder = paper
-    (tmp_path / "merged.json").write_text(json.dumps(config), encoding="utf-8")
-    command = [sys.executable, str(root / "scripts/make_verdicts.py"), "--config", str(tmp_path / "merged.json")]
-    command += ["--results", str(folder), "--out", str(tmp_path / "out/verdicts.csv")]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["claims.csv", "claims.json", "verdicts.csv"]
-    assert "claims holds: 149\nclaims does not hold: 5\nclaims unclear: 14\nclaims not run: 0\n" in done.stdout
-    done = subprocess.run([*command, "--claims", str(tmp_path / "c.json")], capture_output=True, text=True)
-    assert done.returncode == 1 and "a name of its own is needed" in done.stderr
 
 
 def test_every_claim_finds_its_numbers_in_a_finished_run(root, tmp_path):

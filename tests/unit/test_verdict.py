@@ -15,7 +15,6 @@ from crossalign.results.verdict import (
     REPRODUCED,
     SHARE,
     Judge,
-    not_made,
 )
 
 
@@ -121,14 +120,3 @@ def test_a_mean_that_its_rows_do_not_give_is_judged_by_the_nearer_reading():
 
 def test_partial_runs_say_so():
     assert "2 of 5 runs" in Judge("adjust").number(Printed("70"), ours(70.0, n=2)).reason
-
-
-def test_a_table_that_was_not_made_counts_as_many_facts_as_one_that_was():
-    rows = list(not_made("talk/table3"))
-    assert len(rows) == 3 * 15 and {(row["kind"], row["verdict"]) for row in rows} == {("fact", NOT_RUN)}
-    wolof = {row["cell"]: row["printed"] for row in rows if "Wolof" in row["cell"]}
-    assert list(wolof) == [f"language=Wolof; field={field}" for field in ("script", "family", "raw_sentences")]
-    assert wolof["language=Wolof; field=script"] == "Latin" and all(wolof.values())
-    # Any other table has a number in each row.
-    numbers = list(not_made("align-predict/table1"))
-    assert {row["kind"] for row in numbers} == {"number"} and all("field=" not in row["cell"] for row in numbers)
