@@ -26,13 +26,13 @@ sys.stdin.read()
 """
 
 
-def claim_of(folder, names, share=1, count=1):
-    return Claim(folder, names, count, wish({"CROSSALIGN_GPU_SHARE": str(share)}, count, ""))
+def claim_of(folder, names, share=1):
+    return Claim(folder, names, wish({"CROSSALIGN_GPU_SHARE": str(share)}, ""))
 
 
-def try_gpus(folder, names, share=1, count=1):
-    """GPUs and the open files that hold them, or none while fewer are free."""
-    claim = claim_of(folder, names, share, count)
+def try_gpus(folder, names, share=1):
+    """A GPU and the open file that holds it, or none while none is free."""
+    claim = claim_of(folder, names, share)
     if claim.attempt():
         claim._write(Note(claim.use))
     for lock in claim.reserved.values():
@@ -85,16 +85,6 @@ def test_empty_gpu_come_first(tmp_path):
     assert [list(taken) for taken in order] == [["0"], ["1"], ["0"], ["1"], []]
     os.close(order[1]["1"])
     assert list(try_gpus(tmp_path, ["0", "1"], share=2)) == ["1"]
-
-
-def test_several_gpu_are_different_and_all_or_none(tmp_path):
-    first = try_gpus(tmp_path, ["0", "1", "2"], share=2, count=2)
-    assert list(first) == ["0", "1"]
-    assert list(try_gpus(tmp_path, ["0", "1", "2"], count=2)) == []
-    # What was not enough was given back.
-    assert list(try_gpus(tmp_path, ["0", "1", "2"], count=1)) == ["2"]
-    with pytest.raises(UserError, match=r"3 GPUs are needed, and this machine has 2 \(0, 1\)"):
-        claim_of(tmp_path, ["0", "1"], count=3)
 
 
 def test_who_needs_whole_gpu_is_not_kept_waiting_by_those_who_share(tmp_path):
@@ -195,43 +185,6 @@ def test_what_lies_in_place_of_a_lock_is_named_and_not_followed(tmp_path, make, 
         try_gpus(tmp_path, ["0"])
     assert mode(tmp_path / "there") == 0o600
     assert not (tmp_path / "not-there").exists()
-
-
-def with_gpus(folder, *words):
-    environment = {**clean(), "CROSSALIGN_GPUS": "4,5", "CROSSALIGN_GPU_LOCKS": str(folder)}
-    command = [sys.executable, str(SCRIPTS / "with_gpus.py"), *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
-
-
-def test_a_command_on_several_gpu_holds_them_with_all_that_it_starts(tmp_path):
-    # The command ends and leaves a process behind, which still works on the GPUs.
-    done = with_gpus(
-        tmp_path, "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 60 > /dev/null 2>&1 & echo $!; exit 3"
-    )
-    assert done.returncode == 3
-    shown, left = done.stdout.split()
-    assert shown == "4,5"
-    assert try_gpus(tmp_path, ["4"]) == {}
-    os.kill(int(left), signal.SIGKILL)
-    claim = claim_of(tmp_path, ["4", "5"], count=2)
-    claim.wait(0.02)
-    assert list(claim.held) == ["4", "5"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "a number of GPUs and a command were expected"),
-        (["0", "true"], "a number of GPUs and a command were expected"),
-        (["2"], "a number of GPUs and a command were expected"),
-        (["1", "no-such-command"], "no-such-command: no such command"),
-        (["3", "true"], "3 GPUs are needed, and this machine has 2"),
-    ],
-)
-def test_wrong_words_are_named(tmp_path, words, message):
-    done = with_gpus(tmp_path, *words)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {message}")
 
 
 @pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"])

@@ -18,7 +18,7 @@ PROGRAMS = sorted(
     if "run_main(main)" in (text := file.read_text(encoding="utf-8")) or "\n    main()\n" in text
 )
 # They pass a command on and have no options of their own.
-WITHOUT_OPTIONS = {"tools/warm.py", "tools/slurm_here.py", "scripts/with_gpus.py"}
+WITHOUT_OPTIONS = {"tools/warm.py", "tools/slurm_here.py"}
 
 
 class Parsed(Exception):

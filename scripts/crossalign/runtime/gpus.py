@@ -60,8 +60,8 @@ NOT_SHARED = "taken, or wanted by a job that has it to itself"
 WAITED = "waited %.1f s for a GPU"
 
 
-def claim_gpus(count: int = 1, kind: str = "", pause: float = 0.5) -> list[str]:
-    """Choose GPUs for this program by CUDA_VISIBLE_DEVICES and wait for them; none where there is nothing to choose.
+def claim_gpus(kind: str = "", pause: float = 0.5) -> list[str]:
+    """Choose a GPU for this program by CUDA_VISIBLE_DEVICES and wait for it; none where there is nothing to choose.
 
     Must come before anything that looks for GPUs: what CUDA has seen once stays as it was. `kind` names jobs that take
     about the same.
@@ -69,18 +69,11 @@ def claim_gpus(count: int = 1, kind: str = "", pause: float = 0.5) -> list[str]:
     names = choices(os.environ)
     if not names or Claim.mine:
         return []
-    claim = Claim(lock_folder(os.environ), names, count, wish(os.environ, count, kind), kind)
+    claim = Claim(lock_folder(os.environ), names, wish(os.environ, kind), kind)
     claim.wait(pause)
     claim.settle_in()
     Claim.mine = claim
     return list(claim.held)
-
-
-def hand_on() -> None:
-    """Let a program that takes this one's place, and all that it starts, hold the GPUs until the last of them ends."""
-    os.environ.pop(RECORDS, None)
-    for lock in Claim.mine.held.values() if Claim.mine else ():
-        os.set_inheritable(lock, True)
 
 
 def keep_mps() -> None:
@@ -126,9 +119,9 @@ def jobs_per_gpu(environment: Mapping[str, str]) -> int:
     return int(text)
 
 
-def wish(environment: Mapping[str, str], count: int, kind: str) -> Callable[[], Use | None]:
+def wish(environment: Mapping[str, str], kind: str) -> Callable[[], Use | None]:
     """What a program will take of a GPU, as far as it is known now; None asks for a whole GPU."""
-    if count == 1 and ALONE not in environment:
+    if ALONE not in environment:
         if "CROSSALIGN_GPU_SHARE" in environment:
             share = jobs_per_gpu(environment)
             return lambda: Use(0.0, 1 / share) if share > 1 else None
@@ -190,17 +183,13 @@ class Note:
 
 
 class Claim:
-    """A program's claim to GPUs, from its first look to its end."""
+    """A program's claim to a GPU, from its first look to its end."""
 
     mine: "Claim | None" = None
 
-    def __init__(
-        self, folder: Path, names: Sequence[str], count: int, wish: Callable[[], Use | None], kind: str = ""
-    ) -> None:
-        if count > len(names):
-            raise UserError(f"{count} GPUs are needed, and this machine has {len(names)} ({', '.join(names)})")
-        self.folder, self.names, self.count, self.wish, self.kind = folder, names, count, wish, kind
-        # Held open until the program ends; closing one frees its GPU.
+    def __init__(self, folder: Path, names: Sequence[str], wish: Callable[[], Use | None], kind: str = "") -> None:
+        self.folder, self.names, self.wish, self.kind = folder, names, wish, kind
+        # By GPU, and held open until the program ends; closing it frees the GPU.
         self.held: dict[str, int] = {}
         self.reserved: dict[str, int] = {}
         self.others: list[Note] = []
@@ -211,7 +200,7 @@ class Claim:
         self.mps = False
 
     def wait(self, pause: float = 0.5) -> None:
-        """Until the GPUs are this program's, or places on them."""
+        """Until a GPU is this program's, or a place on one."""
         began = None
         while not self.attempt():
             if began is None:
@@ -229,14 +218,12 @@ class Claim:
             # Who wants a whole GPU reserves it, else small jobs would come and go on it for ever.
             open_to_me = [name for name in self.names if name in self.reserved or not self._is_held(f"{name}.next")]
             order = sorted(open_to_me, key=lambda name: len(present[name]))
-            free = [name for name in order if not self._obstacle(name, present)][: self.count]
-            if len(free) == self.count:
-                self.others = present[free[0]]
-                self.held = {name: self._take(name) for name in free}
-            elif self.use is None and len(self.reserved) < self.count <= len(order):
-                # All or nothing: two programs that each keep a part of what both need would wait for each other.
-                for name in order[: self.count]:
-                    self.reserved[name] = self._lock(f"{name}.next")
+            free = next((name for name in order if not self._obstacle(name, present)), None)
+            if free is not None:
+                self.others = present[free]
+                self.held = {free: self._take(free)}
+            elif self.use is None and order and not self.reserved:
+                self.reserved = {order[0]: self._lock(f"{order[0]}.next")}
             if self.held or self.use is not None:
                 for lock in self.reserved.values():
                     os.close(lock)
@@ -268,22 +255,21 @@ class Claim:
 
     def settle_in(self) -> None:
         """Join MPS, tell the neighbours what this program takes, and measure it if nobody knows."""
-        name, *more = self.held
+        (name,) = self.held
         gpu = None
         measured = self.kind and RECORDS in os.environ and "CROSSALIGN_GPU_SHARE" not in os.environ
-        if not more and (self.use is not None or measured):
+        if self.use is not None or measured:
             gpu = look_at(name)
         if gpu and mps_installed():
             self._join_mps(name, gpu)
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu.uuid if gpu and self.served else ",".join(self.held)
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu.uuid if gpu and self.served else name
         if gpu is None and self.use and self.use.memory:
             self.use = None  # nobody knows what is free
         self.note = Note(self.use, self._memory(gpu), self.mps)
         self._write(self.note)
         beside = f", beside {len(self.others)} other{'s' * (len(self.others) > 1)}" if self.others else ""
-        log.info("working on GPU %s%s%s", ", ".join(self.held), beside, " through MPS" * self.mps)
-        if not more:
-            sys.excepthook = _hook(sys.excepthook)
+        log.info("working on GPU %s%s%s", name, beside, " through MPS" * self.mps)
+        sys.excepthook = _hook(sys.excepthook)
         if gpu and self.use is None:
             self.watch = Watch(name, then=self._measured).__enter__()
             AT_GOOD_END.append(self._end_watch)
