@@ -33,6 +33,8 @@ def test_kills_at_random_moments_change_nothing(root, project, tmp_path):
             if not run.wait(lambda run=run, n=count: run.touched("logs") + run.touched("checkpoints") >= n):
                 break
             time.sleep(random.uniform(0, random.choice((0.3, 1, 4))))
+            if way in ("job", "stop", "stop and kill") and not run.wait(run.jobs):
+                break
             done[run.strike(way, random)] += 1
             run.started = time.time()
         if run.end() == 0 and done.total() < ROUNDS:
