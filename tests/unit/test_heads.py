@@ -16,7 +16,9 @@ from crossalign.engine.heads import (
     Crf,
     CrfHead,
     Perceptron,
+    SequenceHead,
     TaggingHead,
+    fit_family,
     iob_constraints,
     mean_cross_entropy,
 )
@@ -134,6 +136,32 @@ def test_mean_cross_entropy():
     assert torch.allclose(mean_cross_entropy(scores, targets), expected)
     # Nothing to learn from is zero, not NaN.
     assert mean_cross_entropy(scores, torch.full((2, 5), -100)).item() == 0.0
+
+
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
+def test_the_classifier_of_sequences_is_the_librarys_with_its_dropout(family):
+    names = {"bert": "BertForSequenceClassification", "xlm-roberta": "XLMRobertaForSequenceClassification"}
+    import transformers
+
+    config = transformers.AutoConfig.for_model(
+        family, vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
+        num_labels=3, hidden_dropout_prob=0.5,
+    )  # fmt: skip
+    theirs = getattr(transformers, names[family])(config).train()
+    dense, out = (theirs.bert.pooler.dense, theirs.classifier) if family == "bert" else (
+        theirs.classifier.dense, theirs.classifier.out_proj
+    )  # fmt: skip
+    head = SequenceHead(16, 3, 0.5).train()
+    fit_family(head, family, {"pooler.dense.weight": dense.weight, "pooler.dense.bias": dense.bias})
+    assert torch.equal(head.pooler.weight, dense.weight) == (family == "bert")
+    head.pooler.load_state_dict(dense.state_dict())
+    head.classifier.load_state_dict(out.state_dict())
+    states = torch.randn(4, 5, 16, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(2)
+    got = head(states)
+    torch.manual_seed(2)
+    want = theirs.classifier(theirs.dropout(theirs.bert.pooler(states)) if family == "bert" else states)
+    torch.testing.assert_close(got, want)
 
 
 @pytest.mark.parametrize(("width", "deviation"), [(768, 0.02), (1024, 0.02), (192, 0.04), (48, 0.08)])

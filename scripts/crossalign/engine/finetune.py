@@ -16,7 +16,7 @@ from crossalign.engine.batches import Stream
 from crossalign.engine.checkpoints import Checkpoints, Saver, Saving, check_losses
 from crossalign.engine.encoder import BaseEncoder, slice_vocabulary
 from crossalign.engine.epochs import EpochTraining, History
-from crossalign.engine.heads import adopt_pooler
+from crossalign.engine.heads import fit_family
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Loss, Part
@@ -67,8 +67,7 @@ class FineTuning(EpochTraining):
         random_init(encoder, init, settings.seed)
         with torch_seeded(settings.seed, "head"):
             head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
-        if init != ALL:
-            adopt_pooler(head, encoder.pretrained)
+        fit_family(head, encoder.config.family, {} if init == ALL else encoder.pretrained)
         length = min(settings.max_length, encoder.config.max_length)
         examples = encode("train", task, train, tokenizer, length, True)
         self.train_store = store = make_store(encoder, examples, task.fields)

@@ -17,7 +17,7 @@ from crossalign.engine import library_heads
 from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
 from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, empty_library_encoder, load_library_encoder
 from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead, fresh_head
-from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
+from crossalign.engine.shape import ROBERTAS, XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
 from crossalign.engine.weights import Shards, audit, read_config
 from crossalign.runtime.errors import UserError
@@ -70,11 +70,10 @@ _BERT_HEAD = {
 _ROBERTA_HEAD = {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"}
 _PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": "", XGLM: "model."}
 # Names by which weights give their family away. Without prefix and head BERT and RoBERTa have the same ones.
-_ROBERTAS = ("xlm-roberta", "roberta", "camembert", "roberta-prelayernorm", XLMR_XL, "normformer")
 _SIGNS = {
     **dict.fromkeys(("bert.", "cls."), ("bert",)),
-    "roberta": _ROBERTAS,
-    "lm_head.": (*_ROBERTAS, XGLM),
+    "roberta": ROBERTAS,
+    "lm_head.": (*ROBERTAS, XGLM),
     "model.": (XGLM,),
 }
 _ARCHITECTURE = {

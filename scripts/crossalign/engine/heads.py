@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from crossalign.engine.shape import ROBERTAS
+
 # Standard deviation of the initialiser of BERT and XLM-R, and the width of the narrowest of them.
 STD, WIDTH = 0.02, 768
 
@@ -61,8 +63,7 @@ class SequenceHead(nn.Module):
     """A classifier of whole sequences on the first or the last token: a tanh layer, dropout, one linear layer.
 
     The last one is for decoders, as in the library: no other token has seen the whole sequence. BERT brings the tanh
-    layer (`pooler`) with it, pretrained; whoever loads the encoder may copy it here. Models without one train it from
-    scratch, as the library does for XLM-R.
+    layer (`pooler`) with it, pretrained; others train it from scratch. See `fit_family`.
     """
 
     def __init__(self, hidden: int, labels: int, dropout: float) -> None:
@@ -70,6 +71,7 @@ class SequenceHead(nn.Module):
         self.pooler = linear(hidden, hidden)
         self.dropout = nn.Dropout(dropout)
         self.classifier = linear(hidden, labels)
+        self.early_dropout = False
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Scores, batch x labels; with a mask of the last token."""
@@ -78,12 +80,21 @@ class SequenceHead(nn.Module):
                 token = hidden_states[:, 0]
             else:
                 token = pick(hidden_states, attention_mask.sum(1, keepdim=True).clamp(min=1) - 1)[:, 0]
-            return self.classifier(self.dropout(torch.tanh(self.pooler(token.to(self.pooler.weight.dtype)))))
+            token = token.to(self.pooler.weight.dtype)
+            token = self.dropout(token) if self.early_dropout else token
+            return self.classifier(self.dropout(torch.tanh(self.pooler(token))))
 
 
-def adopt_pooler(head: nn.Module, pretrained: dict[str, Tensor]) -> None:
-    """Start a head's `pooler` from the model folder's tensors, as the library's sequence classifiers do."""
-    if isinstance(getattr(head, "pooler", None), nn.Linear) and pretrained:
+def fit_family(head: nn.Module, family: str, pretrained: dict[str, Tensor]) -> None:
+    """Let a classifier of sequences begin as the library's for models of this family.
+
+    RoBERTa's is new and drops neurons before its tanh layer too; BERT's has the `pretrained` tanh layer.
+    """
+    if not isinstance(head, SequenceHead):
+        return
+    if family in ROBERTAS:
+        head.early_dropout = True
+    elif pretrained:
         head.pooler.load_state_dict({name.rpartition(".")[2]: value for name, value in pretrained.items()})
 
 

@@ -11,15 +11,15 @@ from crossalign.runtime.errors import UserError
 Norm = Literal["post", "pre", "normformer"]
 
 XGLM, XLMR_XL = "xglm", "xlm-roberta-xl"
-# Families whose positions start behind the padding index.
-_OFFSET_FAMILIES = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer", XLMR_XL}
-_FAMILIES = {"bert", *_OFFSET_FAMILIES, XGLM}
+# Families that are RoBERTa in this: positions start behind the padding index.
+ROBERTAS = ("xlm-roberta", "roberta", "camembert", "roberta-prelayernorm", XLMR_XL, "normformer")
+_FAMILIES = {"bert", *ROBERTAS, XGLM}
 _NORMS: dict[str, Norm] = {"roberta-prelayernorm": "pre", XLMR_XL: "pre", XGLM: "pre", "normformer": "normformer"}
 # The families that compute as the library's classes of each name do.
-_ROBERTAS = {"roberta", "xlm-roberta", "camembert"}
+_POST_ROBERTAS = {"roberta", "xlm-roberta", "camembert"}
 _ARCHITECTURES = {
     "Bert": {"bert"},
-    **dict.fromkeys(("Roberta", "XLMRoberta", "Camembert"), _ROBERTAS),
+    **dict.fromkeys(("Roberta", "XLMRoberta", "Camembert"), _POST_ROBERTAS),
     "RobertaPreLayerNorm": {"roberta-prelayernorm", "normformer"},
     "XLMRobertaXL": {XLMR_XL},
     "XGLM": {XGLM},
@@ -72,7 +72,7 @@ def check_architecture(raw: dict[str, Any], where: str) -> None:
     kind = re.sub(r"(For|Model|LMHead).*", "", told)
     if kind in _ARCHITECTURES and family not in _ARCHITECTURES[kind]:
         raise UserError(f"{where}: architectures names {told}, but model_type '{family}'; one of them is wrong")
-    if family == "bert" or family in _ROBERTAS:
+    if family == "bert" or family in _POST_ROBERTAS:
         given = {key: raw[key] for key in _VALUES if isinstance(raw.get(key), int)}
         other = [given[key] % 8 == _VALUES[key][family == "bert"] for key in given]
         if len(other) > 1 and all(other):
@@ -149,7 +149,7 @@ class EncoderConfig:
         if family == XGLM:
             positions = values.get("positions", 2048) + _XGLM_OFFSET
             values |= {"positions": positions, "position_offset": _XGLM_OFFSET, "types": 0, "eps": 1e-5}
-        elif family in _OFFSET_FAMILIES:
+        elif family in ROBERTAS:
             values["position_offset"] = pad + 1
         if family == XLMR_XL:
             values.setdefault("eps", 1e-5)
