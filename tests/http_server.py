@@ -38,7 +38,6 @@ class Resource:
     close_delimited: bool = False
     redirect: str | None = None
     drip: tuple[int, float] | None = None  # bytes at a time, seconds between
-    drips: int = 1 << 30  # how many answers drip
     range_status: int = 206
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -182,8 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
         cut = resource.cuts.pop(0) if resource.cuts else None
         pieces = [body if cut is None else body[:cut]]
         pause = 0.0
-        if resource.drip and resource.drips > 0:
-            resource.drips -= 1
+        if resource.drip:
             step, pause = resource.drip
             pieces = [pieces[0][at : at + step] for at in range(0, len(pieces[0]), step)]
         try:
