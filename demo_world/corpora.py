@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demo_world.dice import between, dice, pick
-from demo_world.meanings import Node, Sentence, number_nodes
+from demo_world.meanings import Node, Sentence, nodes, number_nodes
 from demo_world.render import Renderer, Word, text, tokens
 from demo_world.sentences import Grammar
 
@@ -87,12 +87,8 @@ def entity_sentence(rng: random.Random, grammar: Grammar) -> Sentence:
     """A sentence with at least one name."""
     while True:
         sentence = grammar.sentence(rng)
-        stack = [sentence.root]
-        while stack:
-            node = stack.pop()
-            if node.name is not None:
-                return sentence
-            stack.extend(node.kids)
+        if any(node.name is not None for node in nodes(sentence.root)):
+            return sentence
 
 
 def news_sentence(rng: random.Random, grammar: Grammar, share: float = 0.4) -> Sentence:
@@ -116,25 +112,16 @@ def heading(rng: random.Random, grammar: Grammar) -> Node:
     return number_nodes(Node("", "PROPN", "root", [], "person", name=name))
 
 
-def _bare(words: list[Word], split: bool) -> list[tuple[str, tuple[str, int] | None]]:
-    """Tokens with entities; languages written without spaces are split into characters, as WikiANN does."""
-    out: list[tuple[str, tuple[str, int] | None]] = []
-    for token in tokens(words):
-        entity = token.words[-1].entity
-        out.extend((part, entity) for part in (token.form if split else [token.form]))
-    return out
-
-
-def iob2(words: list[Word], split: bool, kinds: tuple[str, ...] = ("PER", "ORG", "LOC")) -> Tagged:
-    """Tokens with B- and I- tags."""
+def iob2(words: list[Word], split: bool) -> Tagged:
+    """Tokens with B- and I- tags; languages written without spaces are split into characters, as WikiANN does."""
     out: Tagged = []
     before = None
-    for form, entity in _bare(words, split):
-        if entity is None or entity[0] not in kinds:
-            out.append((form, "O"))
-        else:
-            out.append((form, ("I-" if entity == before else "B-") + entity[0]))
-        before = entity
+    for token in tokens(words):
+        entity = token.words[-1].entity
+        for form in token.form if split else [token.form]:
+            inside = entity is not None and entity[0] in ("PER", "ORG", "LOC")
+            out.append((form, ("I-" if entity == before else "B-") + entity[0] if inside else "O"))
+            before = entity
     return out
 
 

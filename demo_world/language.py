@@ -1,5 +1,6 @@
 """One language: its lexicon, its endings and its spelling, giving the written form of any word in any function."""
 
+from functools import cache
 from typing import Any
 
 from crossalign.runtime.errors import UserError
@@ -57,8 +58,11 @@ class Language:
         self.stems = lexicons.words(code)
         self.spaced = self.script not in ("Han", "Kana")
         self.cased = self.script in CASED
-        self._forms: dict[tuple[Any, ...], str] = {}
+        self._names: dict[tuple[Any, ...], str] = {}
         self._endings = {key: str(value).split() for key, value in self.grammar["verb"].items()}
+        # A form is made once.
+        for name in ("plain", "noun", "adjective", "article", "verb"):
+            setattr(self, name, cache(getattr(self, name)))
 
     def mark(self, sign: str) -> str:
         """A punctuation mark as this script writes it."""
@@ -104,15 +108,12 @@ class Language:
 
     def plain(self, concept: str) -> str:
         """The bare form, as in a dictionary (verbs: infinitive)."""
-        key = ("plain", concept)
-        if key not in self._forms:
-            stem = self.stems[concept]
-            if self.concepts[concept].pos == "VERB":
-                stem = self.attach(stem, self._ending("inf", 0))
-            elif self.concepts[concept].pos == "ADV" and self.concepts[concept].root_of:
-                stem = self.attach(stem, self.grammar["adverb_ending"])
-            self._forms[key] = self._cased(self.spell(stem), self.concepts[concept])
-        return self._forms[key]
+        stem = self.stems[concept]
+        if self.concepts[concept].pos == "VERB":
+            stem = self.attach(stem, self._ending("inf", 0))
+        elif self.concepts[concept].pos == "ADV" and self.concepts[concept].root_of:
+            stem = self.attach(stem, self.grammar["adverb_ending"])
+        return self._cased(self.spell(stem), self.concepts[concept])
 
     def _cased(self, form: str, concept: Concept) -> str:
         noun = self.grammar["capital_nouns"] and concept.pos == "NOUN"
@@ -130,15 +131,11 @@ class Language:
 
     def noun(self, concept: str, plural: bool, definite: bool, role: str) -> str:
         """A noun with its number, definiteness and case."""
-        key = (concept, plural, definite, role)
-        if key not in self._forms:
-            stem = self.attach(self.stems[concept], self.grammar["plural"]) if plural else self.stems[concept]
-            if definite and "suffix" in self.grammar["articles"]:
-                ending = self.grammar["definite"]
-                stem = self._prefix(ending[:-1], stem) if ending.endswith("-") else self.attach(stem, ending)
-            form = self.spell(self.attach(stem, self.case_ending(role)))
-            self._forms[key] = self._cased(form, self.concepts[concept])
-        return self._forms[key]
+        stem = self.attach(self.stems[concept], self.grammar["plural"]) if plural else self.stems[concept]
+        if definite and "suffix" in self.grammar["articles"]:
+            ending = self.grammar["definite"]
+            stem = self._prefix(ending[:-1], stem) if ending.endswith("-") else self.attach(stem, ending)
+        return self._cased(self.spell(self.attach(stem, self.case_ending(role))), self.concepts[concept])
 
     def case_ending(self, role: str) -> str:
         """The ending of a role; a role told by an adposition takes the general oblique case."""
@@ -149,45 +146,32 @@ class Language:
 
     def adjective(self, concept: str, gender: str, plural: bool, definite: bool) -> str:
         """An adjective that agrees with its noun as far as the language cares."""
-        endings = self.grammar["adjective_endings"]
-        key = (concept, gender if endings else "", plural, definite and self.grammar["agree_definite"])
-        if key not in self._forms:
-            ending = endings.get("plural" if plural else gender, endings.get("m", ""))
-            stem = self.attach(self.stems[concept], ending)
-            article = self.grammar["definite"]
-            if key[3] and article.endswith("-"):
-                stem = self._prefix(article[:-1], stem)
-            self._forms[key] = self.spell(stem)
-        return self._forms[key]
+        endings, article = self.grammar["adjective_endings"], self.grammar["definite"]
+        stem = self.attach(self.stems[concept], endings.get("plural" if plural else gender, endings.get("m", "")))
+        if definite and self.grammar["agree_definite"] and article.endswith("-"):
+            stem = self._prefix(article[:-1], stem)
+        return self.spell(stem)
 
     def article(self, concept: str, gender: str, plural: bool) -> str:
         """A determiner."""
-        endings = self.grammar["article_endings"]
-        key = (concept, gender, plural)
-        if key not in self._forms:
-            ending = endings.get("plural" if plural else gender, "") if endings else ""
-            self._forms[key] = self.spell(self.attach(self.stems[concept], ending))
-        return self._forms[key]
+        ending = self.grammar["article_endings"].get("plural" if plural else gender, "")
+        return self.spell(self.attach(self.stems[concept], ending))
 
     def verb(self, concept: str, tense: str, person: int, negated: bool, passive: bool) -> str:
         """A verb form; tense is inf, pres, past, fut, part or rel."""
-        key = (concept, tense, person, negated, passive)
-        if key not in self._forms:
-            stem = self.stems[concept]
-            if passive and self.grammar["passive"] == "suffix":
-                stem = self.attach(stem, self._ending("pass", 0))
-            elif passive and self.grammar["passive"] == "prefix":
-                stem = self._prefix(self._ending("pass", 0), stem)
-            if negated and self.grammar["negation"] == "suffix":
-                stem = self.attach(stem, self._ending("neg", 0))
-            ending = "" if self.has_auxiliary(tense) else self._ending(tense, person)
-            self._forms[key] = self.spell(self.attach(stem, ending))
-        return self._forms[key]
+        stem = self.stems[concept]
+        if passive and self.grammar["passive"] == "suffix":
+            stem = self.attach(stem, self._ending("pass", 0))
+        elif passive and self.grammar["passive"] == "prefix":
+            stem = self._prefix(self._ending("pass", 0), stem)
+        if negated and self.grammar["negation"] == "suffix":
+            stem = self.attach(stem, self._ending("neg", 0))
+        return self.spell(self.attach(stem, "" if self.has_auxiliary(tense) else self._ending(tense, person)))
 
     def name_stem(self, name: Name, part: str, role: str = "") -> str:
         """One part of a proper name: nearly the same string in all Latin scripts, transcribed in the others."""
-        key = ("name", part, name.country, name.letters, role)
-        if key not in self._forms:
+        key = (part, name.country, name.letters, role)
+        if key not in self._names:
             stem = part.lower() + (self.grammar["place_ending"] if name.country else "")
             full = self.attach(stem, self.case_ending(role), whole=True)
             if name.letters and self.script != "Cyrillic":
@@ -200,5 +184,5 @@ class Language:
             else:
                 form = self.spell("~" + full)
                 form = form.capitalize() if self.cased else form
-            self._forms[key] = form
-        return self._forms[key]
+            self._names[key] = form
+        return self._names[key]

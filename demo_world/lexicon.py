@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from crossalign.runtime.errors import UserError
@@ -83,24 +84,14 @@ class Lexicons:
             for donor in branch.loans:
                 if donor not in settings["languages"]:
                     raise UserError(f"{name}: loans: {donor!r} is not a language")
-        self._check_donors()
+        # Words come from parents and donors; a circle would have no first word.
+        sources = {name: [*each.loans, *each.lineage()[1:2]] for name, each in self.branches.items()}
+        try:
+            TopologicalSorter(sources).prepare()
+        except CycleError as error:
+            circle = " <- ".join(reversed(error.args[1]))
+            raise UserError(f"loans: words go round in a circle: {circle}; leave one of these loans out") from None
         self._roots: dict[tuple[str, str], str] = {}
-
-    def _check_donors(self) -> None:
-        """Words come from parents and donors; a circle would have no first word."""
-        done: set[str] = set()
-
-        def visit(name: str, path: tuple[str, ...]) -> None:
-            if name in path:
-                circle = " <- ".join([*path[path.index(name) :], name])
-                raise UserError(f"loans: words go round in a circle: {circle}; leave one of these loans out")
-            branch = self.branches[name]
-            for source in [*branch.loans, *([branch.parent.name] if branch.parent else [])] if name not in done else ():
-                visit(source, (*path, name))
-            done.add(name)
-
-        for name in self.branches:
-            visit(name, ())
 
     def coin(self, branch: Branch, concept: Concept, salt: int = 0) -> str:
         """A new root in the sound pattern of a branch."""

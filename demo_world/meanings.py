@@ -1,6 +1,7 @@
 """The meanings that all languages share: concepts, proper names, and abstract sentences as trees over them."""
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -275,11 +276,15 @@ class Sentence:
     mark: str = "."
 
 
+def nodes(root: Node) -> Iterator[Node]:
+    """The nodes below one and itself, parents before children."""
+    yield root
+    for kid in root.kids:
+        yield from nodes(kid)
+
+
 def number_nodes(root: Node) -> Node:
-    """Give the nodes their numbers, parents before children: the identity that translations share."""
-    stack, count = [root], 0
-    while stack:
-        node = stack.pop()
-        node.id, count = count, count + 1
-        stack.extend(reversed(node.kids))
+    """Give the nodes their numbers: the identity that translations share."""
+    for number, node in enumerate(nodes(root)):
+        node.id = number
     return root

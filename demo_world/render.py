@@ -236,7 +236,7 @@ class Renderer:
         predicate = bool(node.tense) or node.pos == "VERB"
         subordinate = node.rel in ("ccomp", "xcomp", "advcl", "acl:relcl")
         order = self.orders[subordinate]
-        passive = node.passive and self.g["passive"] != "none"
+        passive = self._passive(node)
         subject = next((kid for kid in node.kids if kid.rel == ("obj" if passive else "nsubj")), None)
         if node.pos in ("NOUN", "PRON", "NUM", "DET"):
             self._noun_words(node, word, role, pieces, order, predicate)
@@ -245,7 +245,7 @@ class Renderer:
         elif node.pos == "ADV":
             word.form = word.lemma = self.language.plain(node.concept)
         if predicate:
-            self._predicate_words(node, word, subject, parent, pieces, order, passive)
+            self._predicate_words(node, word, subject, parent, pieces, order)
         if node.rel == "conj":
             pieces.append((order.conjunction, [self._word(node.link, "CCONJ", "cc", word, "cc")]))
         for kid in node.kids:
@@ -261,13 +261,16 @@ class Renderer:
         pieces.sort(key=lambda piece: piece[0])
         return [item for _, part in pieces for item in part]
 
+    def _passive(self, node: Node) -> bool:
+        return node.passive and self.g["passive"] != "none"
+
     def _role(self, node: Node, parent: Node | None) -> str:
         if node.rel == "obj":
-            return "nom" if parent.passive and self.g["passive"] != "none" else "acc"
+            return "nom" if self._passive(parent) else "acc"
         if node.rel == "iobj":
             return "dat" if self.g["ditransitive"] == "iobj" else "to"
         if node.rel == "nsubj":
-            return "by" if parent is not None and parent.passive and self.g["passive"] != "none" else "nom"
+            return "by" if parent is not None and self._passive(parent) else "nom"
         return node.link if node.rel in ("obl", "nmod") else ""
 
     def _relate(self, words: list[Word], head: Word, kid: Node, passive: bool) -> None:
@@ -333,21 +336,13 @@ class Renderer:
         word.form = self.language.adjective(node.concept, gender, plural, definite)
         word.lemma = self.language.plain(node.concept)
         if self.g["adjective_endings"]:
-            word.feats = (
-                f"Gender={ {'m': 'Masc', 'f': 'Fem', 'n': 'Neut'}[gender] }|Number={'Plur' if plural else 'Sing'}"
-            )
+            gender_name = {"m": "Masc", "f": "Fem", "n": "Neut"}[gender]
+            word.feats = f"Gender={gender_name}|Number={'Plur' if plural else 'Sing'}"
 
     def _predicate_words(
-        self,
-        node: Node,
-        word: Word,
-        subject: Node | None,
-        parent: Node | None,
-        pieces: list,
-        order: Order,
-        passive: bool,
+        self, node: Node, word: Word, subject: Node | None, parent: Node | None, pieces: list, order: Order
     ) -> None:
-        g, lang = self.g, self.language
+        g, lang, passive = self.g, self.language, self._passive(node)
         if subject is None and node.gap:
             subject = parent
         person = PERSON.get(subject.concept, 2) if subject is not None and subject.pos == "PRON" else 2
@@ -380,11 +375,8 @@ class Renderer:
             form = lang.verb(auxiliary, "pres", person, node.negated, False) if g["negation"] == "suffix" else None
             pieces.append((order.auxiliary, [self._word(auxiliary, "AUX", "aux", word, "aux", form)]))
         if node.negated and (g["negation"] != "suffix" or (node.pos != "VERB" and not copula)):
-            verbal = g["negation_pos"] == "AUX"
-            rel = "aux" if verbal else "advmod"
-            pieces.append(
-                (order.negation, [self._word("not-aux" if verbal else "not", g["negation_pos"], rel, word, "neg")])
-            )
+            concept, rel = ("not-aux", "aux") if g["negation_pos"] == "AUX" else ("not", "advmod")
+            pieces.append((order.negation, [self._word(concept, g["negation_pos"], rel, word, "neg")]))
         self._clause_words(node, word, pieces, order)
 
     def _clause_words(self, node: Node, word: Word, pieces: list, order: Order) -> None:

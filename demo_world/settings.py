@@ -1,5 +1,6 @@
 """Reading and checking the settings of the world: unknown keys, wrong types and impossible values are errors."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,18 @@ import yaml
 from crossalign.runtime.errors import UserError
 
 SIZE, SHARE, CODES, NAME, RANGE, ANY = "size", "share", "codes", "name", "range", "any"
+KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    SIZE: (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more"),
+    SHARE: (lambda value: type(value) in (int, float) and 0 <= value <= 1, "a number from 0 to 1"),
+    NAME: (lambda value: isinstance(value, str), "a name"),
+    RANGE: (lambda value: isinstance(value, list) and len(value) == 2 and 0 < value[0] <= value[1], "[least, most]"),
+    CODES: (lambda value: isinstance(value, list), "a list of languages"),
+    ANY: (lambda value: True, ""),
+}
 BRANCH = {"parent": NAME, "keep": SHARE, "changes": ANY, "loans": ANY, "phonology": ANY, "grammar": ANY}
 BRANCH |= {"spelling": NAME}
 # What the premise of an inference may change of its hypothesis.
-CHANGES = ("negate", "add", "drop", "verb", "object", "detail", "subject")
+CHANGES = {"negate", "add", "drop", "verb", "object", "detail", "subject"}
 SPLITS = {"train": SIZE, "dev": SIZE, "test": SIZE}
 DOMAIN_SHARES = [
     "names", "pronouns", "adjectives", "numbers", "relatives", "phrases", "coordination", "clauses", "copular", "modal",
@@ -93,78 +102,52 @@ def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def check_settings(settings: dict[str, Any]) -> None:
     """Raise a UserError that names the first key at fault."""
-    _check(settings, SCHEMA, "", set(settings.get("languages") or {}))
-    for where in ("pud", "wikiann", "conll2003", "bitext", "text"):
-        _check_domain(settings, where, settings[where]["domain"])
-    for name, spec in settings["treebanks"].items():
-        _check_domain(settings, f"treebanks: {name}", spec["domain"])
-        code = name.split("_")[0]
-        if code not in settings["languages"]:
+    _check(settings, SCHEMA, "", list(settings.get("languages") or {}))
+    domains = {where: settings[where]["domain"] for where in ("pud", "wikiann", "conll2003", "bitext", "text")}
+    domains |= {f"treebanks: {name}": spec["domain"] for name, spec in settings["treebanks"].items()}
+    for where, domain in domains.items():
+        if domain not in settings["domains"]:
+            raise UserError(f"{where}: unknown domain {domain!r}; known: {', '.join(settings['domains'])}")
+    for name in settings["treebanks"]:
+        if (code := name.split("_")[0]) not in settings["languages"]:
             raise UserError(f"treebanks: {name}: the language {code!r} is not among the languages")
     for key in ("seen", "unseen"):
         if not settings[key]:
             raise UserError(f"{key}: at least one language is needed")
-    changes = settings["nli"]["changes"]
-    if not (isinstance(changes, list) and "negate" in changes and set(changes) & {"add", "drop"}):
-        raise UserError("nli: changes: a list with negate and with add or drop is needed, or some label never comes")
-    if unknown := [change for change in changes if change not in CHANGES]:
-        raise UserError(f"nli: changes: {unknown[0]!r} is not one of {', '.join(CHANGES)}")
-    classes = set(settings["concepts"]["nouns"])
-    for index, spec in enumerate(settings["concepts"]["verbs"] + settings["concepts"]["adjectives"]):
+    changes = set(settings["nli"]["changes"])
+    if not (changes <= CHANGES and "negate" in changes and changes & {"add", "drop"}):
+        raise UserError(f"nli: changes: {', '.join(sorted(CHANGES))} are known; negate is needed, and add or drop")
+    nouns = settings["concepts"]["nouns"]
+    for number, spec in enumerate(settings["concepts"]["verbs"] + settings["concepts"]["adjectives"], 1):
         for name in [*spec.get("subject", []), *spec.get("object", []), *spec.get("of", [])]:
-            if name not in classes:
-                raise UserError(f"concepts: entry {index + 1} of verbs and adjectives: {name!r} is no noun class")
+            if name not in nouns:
+                raise UserError(f"concepts: entry {number} of verbs and adjectives: {name!r} is no noun class")
         if spec.get("size", 0) < 2 or spec["size"] % 2:
             raise UserError(f"concepts: {spec}: size must be even (words come in opposites) and at least 2")
-    for name, size in settings["concepts"]["nouns"].items():
+    for name, size in nouns.items():
         if size < 3:
             raise UserError(
-                f"concepts: nouns: {name} is {size}; a class needs its general term and two kinds, so at least 3"
+                f"concepts: nouns: {name} is {size}; a general term and two kinds are needed, so at least 3"
             )
 
 
-def _check_domain(settings: dict[str, Any], where: str, domain: str) -> None:
-    if domain not in settings["domains"]:
-        raise UserError(f"{where}: unknown domain {domain!r}; known: {', '.join(settings['domains'])}")
-
-
-def _is_range(value: Any) -> bool:
-    whole = isinstance(value, list) and len(value) == 2 and all(isinstance(number, int) for number in value)
-    return whole and 0 < value[0] <= value[1]
-
-
-def _check(value: Any, rule: Any, where: str, languages: set[str]) -> None:
-    if isinstance(rule, dict):
-        if not isinstance(value, dict):
-            raise UserError(f"{where or 'settings'}: a mapping is expected, not {value!r}")
-        for key in value:
-            if key not in rule and "*" not in rule:
-                raise UserError(f"{where}{': ' if where else ''}unknown key {key!r}; known: {', '.join(rule)}")
-        for key, below in rule.items():
-            names = value if key == "*" else [key]
-            for name in names:
-                if name not in value:
-                    if name in OPTIONAL:
-                        continue
-                    raise UserError(f"{where}{': ' if where else ''}the key {name!r} is missing")
-                _check(value[name], below, f"{where}: {name}" if where else str(name), languages)
+def _check(value: Any, rule: Any, where: str, languages: list[str]) -> None:
+    if isinstance(rule, str):
+        good, expected = KINDS[rule]
+        if not good(value):
+            raise UserError(f"{where}: {value!r} is not right; {expected} is expected")
+        for code in value if rule == CODES else ():
+            if code not in languages:
+                raise UserError(f"{where}: unknown language {code!r}; known: {', '.join(sorted(languages))}")
         return
-    good = {
-        SIZE: lambda: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
-        SHARE: lambda: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1,
-        NAME: lambda: isinstance(value, str),
-        RANGE: lambda: _is_range(value),
-        CODES: lambda: isinstance(value, list),
-        ANY: lambda: True,
-    }[rule]()  # fmt: skip
-    expected = {
-        SIZE: "a whole number, 0 or more",
-        SHARE: "a number from 0 to 1",
-        NAME: "a name",
-        RANGE: "[least, most]",
-    }
-    if not good:
-        raise UserError(f"{where}: {value!r} is not right; {expected.get(rule, 'a list of languages')} is expected")
-    for code in value if rule == CODES else ():
-        if code not in languages:
-            raise UserError(f"{where}: unknown language {code!r}; known: {', '.join(sorted(languages))}")
+    if not isinstance(value, dict):
+        raise UserError(f"{where or 'settings'}: a mapping is expected, not {value!r}")
+    before = f"{where}: " if where else ""
+    rules = dict.fromkeys(value, rule["*"]) if "*" in rule else rule
+    if unknown := [key for key in value if key not in rules]:
+        raise UserError(f"{before}unknown key {unknown[0]!r}; known: {', '.join(rule)}")
+    if missing := [key for key in rules if key not in value and key not in OPTIONAL]:
+        raise UserError(f"{before}the key {missing[0]!r} is missing")
+    for key, below in rules.items():
+        if key in value:
+            _check(value[key], below, f"{before}{key}", languages)

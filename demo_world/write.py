@@ -2,7 +2,6 @@
 
 import hashlib
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,42 +61,28 @@ def write_world(
     parts = list(dict.fromkeys(part for file in files for _, part in file.parts))
     if jobs == 1:
         _start(settings, scale)
-        sums = _write(files, _Results(parts, map(_make, parts)), out)
+        sums = _write(files, zip(parts, map(_make, parts), strict=True), out)
     else:
         with multiprocessing.get_context("spawn").Pool(jobs, _start, (settings, scale)) as pool:
-            sums = _write(files, _Results(parts, pool.imap(_make, parts)), out)
+            sums = _write(files, zip(parts, pool.imap(_make, parts), strict=True), out)
     with write_atomic(out / "SHA256SUMS") as stream:
         stream.writelines(f"{digest}  {path}\n" for path, digest in sorted(sums))
     return [file.path for file in files]
 
 
-class _Results:
-    """Finished parts in the order of their making, each kept until the last file that needs it."""
-
-    def __init__(self, parts: list[Part], made: Iterator[Any]) -> None:
-        self.order, self.made = iter(parts), made
-        self.ready: dict[Part, Any] = {}
-
-    def get(self, part: Part) -> Any:
-        while part not in self.ready:
-            self.ready[next(self.order)] = next(self.made)
-        return self.ready[part]
-
-
-def _write(files: list[WorldFile], results: _Results, out: Path) -> list[tuple[str, str]]:
+def _write(files: list[WorldFile], made: Iterator[tuple[Part, Any]], out: Path) -> list[tuple[str, str]]:
+    """Finished parts come in the order of their need; each is kept until the last file that needs it."""
+    ready: dict[Part, Any] = {}
     sums = []
     last = {part: file.path for file in files for _, part in file.parts}
     for file in files:
-        data = _pack(file.container, [(name, results.get(part)) for name, part in file.parts])
+        while any(part not in ready for _, part in file.parts):
+            ready.update([next(made)])
+        data = _pack(file.container, [(name, ready[part]) for name, part in file.parts])
         for _, part in file.parts:
             if last[part] == file.path:
-                results.ready.pop(part, None)
+                ready.pop(part, None)
         with write_atomic(out / file.path, "wb") as stream:
             stream.write(data)
         sums.append((file.path, hashlib.sha256(data).hexdigest()))
     return sums
-
-
-def default_jobs() -> int:
-    """As many processes as there are cores, at most two: the world is small."""
-    return min(2, os.cpu_count() or 1)

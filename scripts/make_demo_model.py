@@ -39,7 +39,7 @@ from crossalign.engine.tokenizer import train_vocabulary
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json, write_atomic, write_json
 from demo_world.settings import load_settings
-from demo_world.write import default_jobs, write_world
+from demo_world.write import write_world
 
 # Standard deviation of the noise on copied positions, relative to theirs.
 NOISE = 0.25
@@ -73,7 +73,7 @@ def write_texts(settings: dict[str, Any], texts: dict[str, Any], work: Path) -> 
     }
     if not all((work / "world" / path).exists() for path in raw.values()):
         logging.info("making the text of the demo world")
-        write_world(settings, work / "world", list(raw.values()), default_jobs(), "pretraining")
+        write_world(settings, work / "world", list(raw.values()), 2, "pretraining")
     files: Texts = {}
     for (kind, lang), path in raw.items():
         source, report = work / "world" / path, Report()

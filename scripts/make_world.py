@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from crossalign.runtime.errors import run_main
 from demo_world.settings import load_settings
-from demo_world.write import default_jobs, write_world
+from demo_world.write import write_world
 
 
 def parse_args() -> argparse.Namespace:
@@ -24,7 +24,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--settings", type=Path, required=True, help="settings file (resources/demo/world.yaml)")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--only", nargs="+", metavar="PREFIX", help="only files whose path starts so, e.g. ud/en_")
-    parser.add_argument("--jobs", type=int, default=default_jobs(), help="processes (the result does not depend on it)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (the result does not depend on it)")
     parser.add_argument("--scale", choices=["demo", "pretraining"], default="demo", help="amount of running text")
     return parser.parse_args()
 

@@ -2,19 +2,16 @@
 
 Data come from the demo's world in the published numbers, models are written from published configurations with random
 weights. Models above rehearsal.max_parameters are left out. OUT.yaml is the config that goes with the mirror. What is
-complete already is kept, so the command may be interrupted; it says first how much disk is needed.
+complete already is kept, so the command may be interrupted.
 
 Example:
     python tools/make_rehearsal.py config.rehearsal.yaml --out results/rehearsal/mirror
 """
 
 import argparse
-import errno
 import os
-import shutil
 import sys
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +27,7 @@ from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.fetch.sources import SUMS
 from crossalign.papers.all_items import catalog_of
-from crossalign.plan.work import published_sizes, readable
+from crossalign.plan.work import published_sizes
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json, sha256, write_atomic, write_json
 from demo_world.settings import load_settings
@@ -55,12 +52,6 @@ TINY_CONFIG: dict[str, Any] = {
     },
     "bilstm": {"layers": 1, "hidden": 16, "characters": 8, "words": 8},
 }
-# Models that are written at the same time; each takes the memory of its largest file.
-WRITERS = 4
-# Bytes of all data of the papers, uncompressed; about.
-DATA = 2_500_000_000
-# What results take beside the mirror: prepared data, vectors of the largest model, models in training.
-BESIDE = 25 * 10**9
 
 
 def parse_args() -> argparse.Namespace:
@@ -136,18 +127,6 @@ def at_most(counts: Any, most: int) -> Any:
     )
 
 
-def check_room(folder: Path, needed: int) -> None:
-    """Say what the disk has to hold, and refuse if it cannot."""
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    print(f"disk: {readable(needed)} are needed, results included; {readable(free)} are free in {folder}", flush=True)
-    if free < needed:
-        raise UserError(
-            f"{folder}: the disk has {readable(free)} free, and {readable(needed)} are needed; make room, or set "
-            "rehearsal.max_parameters to a smaller number"
-        )
-
-
 def check_stamp(out: Path, about: dict[str, Any]) -> None:
     """Refuse to mix stand-ins of two sizes."""
     stamp = out / "settings.json"
@@ -173,24 +152,16 @@ def pieces_of(settings: dict[str, Any], size: int, lines: int) -> list[str]:
     return [piece for piece in sorted(found, key=found.get) if piece not in SPECIALS["bert"]]
 
 
-def write_models(names: Iterable[str], out: Path, settings: dict[str, Any], tiny: bool, jobs: int) -> None:
-    """The folders of models that are not complete yet, the largest first."""
-    from tools.stand_ins import model_bytes, published, write_model
+def write_models(names: list[str], out: Path, settings: dict[str, Any], tiny: bool) -> None:
+    """The folders of models that are not complete yet."""
+    from tools.stand_ins import published, write_model
 
     left = [name for name in names if not (out / "models" / name / SUMS).exists()]
-    if not left:
-        return
-    pieces = pieces_of(settings, TINY_PIECES, 20) if tiny else pieces_of(settings, PIECES, 500)
-    layouts = {name: published(name, len(pieces), tiny) for name in left}
-
-    def write(name: str) -> None:
+    pieces = pieces_of(settings, TINY_PIECES if tiny else PIECES, 20 if tiny else 500) if left else []
+    for name in left:
         print(f"model {name}", flush=True)
-        write_model(out / "models" / name, layouts[name], pieces, sum(name.encode()))
-
-    # Copying, writing and summing leave the interpreter to other threads.
-    with ThreadPoolExecutor(min(jobs, WRITERS)) as writers:
-        for _ in writers.map(write, sorted(left, key=lambda name: -model_bytes(layouts[name]))):
-            pass
+        layout = published(name).tiny(len(pieces)) if tiny else published(name)
+        write_model(out / "models" / name, layout, pieces, sum(name.encode()))
 
 
 def write_sums(out: Path, paths: list[str], models: list[str]) -> None:
@@ -206,7 +177,7 @@ def write_sums(out: Path, paths: list[str], models: list[str]) -> None:
 
 
 def main() -> None:
-    """Say what is needed, write what is missing."""
+    """Write what is missing."""
     args = parse_args()
     config = load(args.configs)
     if not config.get("rehearsal"):
@@ -229,32 +200,13 @@ def main() -> None:
 def write_mirror(
     out: Path, paths: list[str], models: list[str], settings: dict[str, Any], tiny: bool, jobs: int
 ) -> None:
-    """All stand-ins; a full disk costs nothing that is complete."""
-    absent = [path for path in paths if not (out / path).exists()]
-    unwritten = [name for name in models if not (out / "models" / name / SUMS).exists()]
-    if absent or unwritten:
-        # The library is slow to start, and not needed where nothing is to be written.
-        from tools.stand_ins import model_bytes, published
-
-        size = sum(model_bytes(published(name, TINY_PIECES, tiny)) for name in unwritten)
-        # Of data the downloads are copies, large files of models are links.
-        check_room(out, size + (0 if tiny else BESIDE + 2 * DATA * bool(absent)))
+    """All stand-ins that are not there yet."""
     check_stamp(out, {"world": settings, "tiny": tiny})
-    try:
-        with ThreadPoolExecutor(1) as aside:
-            written = aside.submit(write_models, models, out, settings, tiny, jobs)
-            if absent:
-                print(f"data: {len(absent)} files", flush=True)
-                write_world(settings, out, absent, jobs)
-            written.result()
-        write_sums(out, paths, models)
-    except Exception as error:
-        if getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error):
-            raise UserError(
-                f"{out}: the disk is full; what is complete stays. Make room and give the same command again, or set "
-                "rehearsal.max_parameters to a smaller number"
-            ) from error
-        raise
+    if absent := [path for path in paths if not (out / path).exists()]:
+        print(f"data: {len(absent)} files", flush=True)
+        write_world(settings, out, absent, jobs)
+    write_models(models, out, settings, tiny)
+    write_sums(out, paths, models)
 
 
 if __name__ == "__main__":

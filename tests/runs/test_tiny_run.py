@@ -4,8 +4,8 @@ import json
 import shutil
 
 import pytest
+from tests.prepared import validate
 from tests.workflow import copy_project, planned, run_project
-from tools.validate_data import validate
 
 from crossalign.catalog.config import load
 from crossalign.papers.all_items import catalog_of

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tools.validate_data import validate
+from tests.prepared import validate
 
 from crossalign.data.conllu import read_sentences, write_sentences
 from crossalign.data.lines import write_rows
