@@ -16,12 +16,13 @@ from crossalign.engine.batches import Stream
 from crossalign.engine.checkpoints import Checkpoints, Saver, Saving, check_losses
 from crossalign.engine.encoder import BaseEncoder, slice_vocabulary
 from crossalign.engine.epochs import EpochTraining, History
-from crossalign.engine.heads import adopt_pooler
+from crossalign.engine.heads import SequenceHead, adopt_pooler
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Loss, Part
 from crossalign.engine.random_init import ALL, random_init
 from crossalign.engine.seeds import derive, torch_seeded
+from crossalign.engine.shape import LIKE_ROBERTA
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import TaskModel, make_store, predict_all
 from crossalign.runtime.errors import UserError
@@ -67,6 +68,8 @@ class FineTuning(EpochTraining):
         random_init(encoder, init, settings.seed)
         with torch_seeded(settings.seed, "head"):
             head = task.make_head(encoder.config.hidden, encoder.config.hidden_dropout)
+        if isinstance(head, SequenceHead):
+            head.drop_first = encoder.config.family in LIKE_ROBERTA
         if init != ALL:
             adopt_pooler(head, encoder.pretrained)
         length = min(settings.max_length, encoder.config.max_length)

@@ -64,8 +64,10 @@ class SequenceHead(nn.Module):
 
     The last one is for decoders, as in the library: no other token has seen the whole sequence. BERT brings the tanh
     layer (`pooler`) with it, pretrained; whoever loads the encoder may copy it here. Models without one train it from
-    scratch, as the library does for XLM-R.
+    scratch, as the library does for XLM-R. RoBERTa and its kin also have a dropout before it (`drop_first`).
     """
+
+    drop_first = False
 
     def __init__(self, hidden: int, labels: int, dropout: float) -> None:
         super().__init__()
@@ -80,7 +82,9 @@ class SequenceHead(nn.Module):
                 token = hidden_states[:, 0]
             else:
                 token = pick(hidden_states, attention_mask.sum(1, keepdim=True).clamp(min=1) - 1)[:, 0]
-            return self.classifier(self.dropout(torch.tanh(self.pooler(token.to(self.pooler.weight.dtype)))))
+            token = token.to(self.pooler.weight.dtype)
+            token = self.dropout(token) if self.drop_first else token
+            return self.classifier(self.dropout(torch.tanh(self.pooler(token))))
 
 
 def adopt_pooler(head: nn.Module, pretrained: dict[str, Tensor]) -> None:

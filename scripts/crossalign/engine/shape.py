@@ -12,8 +12,8 @@ Norm = Literal["post", "pre", "normformer"]
 
 XGLM, XLMR_XL = "xglm", "xlm-roberta-xl"
 # Families whose positions start behind the padding index.
-_OFFSET_FAMILIES = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer", XLMR_XL}
-_FAMILIES = {"bert", *_OFFSET_FAMILIES, XGLM}
+LIKE_ROBERTA = {"roberta", "xlm-roberta", "camembert", "roberta-prelayernorm", "normformer", XLMR_XL}
+_FAMILIES = {"bert", *LIKE_ROBERTA, XGLM}
 _NORMS: dict[str, Norm] = {"roberta-prelayernorm": "pre", XLMR_XL: "pre", XGLM: "pre", "normformer": "normformer"}
 # The families that compute as the library's classes of each name do.
 _ROBERTAS = {"roberta", "xlm-roberta", "camembert"}
@@ -149,7 +149,7 @@ class EncoderConfig:
         if family == XGLM:
             positions = values.get("positions", 2048) + _XGLM_OFFSET
             values |= {"positions": positions, "position_offset": _XGLM_OFFSET, "types": 0, "eps": 1e-5}
-        elif family in _OFFSET_FAMILIES:
+        elif family in LIKE_ROBERTA:
             values["position_offset"] = pad + 1
         if family == XLMR_XL:
             values.setdefault("eps", 1e-5)
