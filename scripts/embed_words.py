@@ -51,7 +51,8 @@ def main() -> None:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
 
     from crossalign.embedding.model import load_model
-    from crossalign.embedding.words import embed_pairs, sample_pairs, write_array
+    from crossalign.embedding.states import write_array
+    from crossalign.embedding.words import embed_pairs, sample_pairs
     from crossalign.engine.device import choose_device
     from crossalign.runtime.sharing import job_kind
 
