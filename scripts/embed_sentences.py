@@ -12,7 +12,6 @@ Example:
 
 import argparse
 import logging
-import os
 from pathlib import Path
 
 from crossalign.engine.programs import add_backend
@@ -63,9 +62,6 @@ def main() -> None:
     files = named_files(args.text)
     if args.token_budget is not None and args.token_budget < 1:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
-
-    # Every batch has a size of its own, and PyTorch's CPU library would keep a kernel for each of the last 1024 sizes.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
     from crossalign.embedding.model import is_large, load_model
     from crossalign.embedding.sentences import Options, embed_files

@@ -51,7 +51,8 @@ def main() -> None:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
 
     from crossalign.embedding.model import is_large, load_model
-    from crossalign.embedding.words import embed_pairs, sample_pairs, write_array
+    from crossalign.embedding.states import write_array
+    from crossalign.embedding.words import embed_pairs, sample_pairs
     from crossalign.engine.device import choose_device
 
     device = choose_device(args.device, alone=is_large(args.model))

@@ -1,8 +1,9 @@
-"""Make a model folder in the published layout (config.json, safetensors, tokenizer.json) from a GGUF file of Gemma 3.
+"""Make a model folder in the published layout (config.json, safetensors, tokenizer.json) from a GGUF file.
 
-Quantised weights become bf16. The tokenizer is built from the file's own pieces and scores. Several pieces of a split
-file are joined in the order given. Tested on Gemma 3 270M (Q4_K_M), token by token against sentencepiece; other sizes
-of Gemma 3 have the same parts, other families are refused. Needs the package gguf.
+The library reads weights and configuration; quantised weights become bf16. Gemma 3's tokenizer is built here from the
+file's own pieces and scores, token by token that of sentencepiece: the library makes a Unigram one of them. Several
+pieces of a split file are joined in the order given. Tested on Gemma 3 270M (Q4_K_M) and in the shape of Qwen 2.5.
+Needs the package gguf.
 
 Example:
     python tools/gguf_model.py gemma-3-270m-q4_k_m.gguf --out results/models/gemma-3-270m
@@ -18,27 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.runtime.errors import UserError, run_main
-from crossalign.runtime.files import write_json
 
-# The library's names of GGUF's tensors, outside and inside the layers.
-OUTSIDE = {"token_embd": "embed_tokens", "output_norm": "norm"}
-INSIDE = {
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "attn_q_norm": "self_attn.q_norm",
-    "attn_k_norm": "self_attn.k_norm",
-    "attn_norm": "input_layernorm",
-    "post_attention_norm": "post_attention_layernorm",
-    "ffn_norm": "pre_feedforward_layernorm",
-    "post_ffw_norm": "post_feedforward_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
-# What the format leaves to the family: every sixth layer sees all tokens, the others turn by a smaller base.
-PATTERN, LOCAL_THETA = 6, 10_000.0
 # Kinds of pieces, as sentencepiece numbers them.
 UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
 
@@ -51,81 +32,40 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-class Gguf:
-    """The values and tensors of one file."""
-
-    def __init__(self, path: Path) -> None:
-        try:
-            from gguf import GGUFReader
-        except ImportError:
-            raise UserError("the package gguf is not installed: pip install gguf") from None
-        try:
-            self.reader = GGUFReader(path)
-        except (ValueError, OSError, IndexError) as error:
-            raise UserError(f"{path} is not a whole GGUF file: {error}") from None
-        self.path = path
-        if (family := self.value("general.architecture")) != "gemma3":
-            raise UserError(f"{path} holds a model of the family '{family}'; only 'gemma3' can be converted")
-
-    def value(self, key: str) -> Any:
-        """The value of a key, or of a key of the family where it begins with a dot."""
-        key = f"gemma3{key}" if key.startswith(".") else key
-        if key not in self.reader.fields:
-            raise UserError(f"{self.path} has no '{key}'")
-        return self.reader.fields[key].contents()
-
-
-def config_of(gguf: Gguf) -> dict[str, Any]:
-    """The model's config.json."""
-    from transformers import Gemma3TextConfig
-
-    layers, size = gguf.value(".block_count"), gguf.value(".attention.key_length")
-    kinds = ["sliding_attention" if (layer + 1) % PATTERN else "full_attention" for layer in range(layers)]
-    config = Gemma3TextConfig(
-        vocab_size=len(gguf.value("tokenizer.ggml.tokens")),
-        hidden_size=gguf.value(".embedding_length"),
-        intermediate_size=gguf.value(".feed_forward_length"),
-        num_hidden_layers=layers,
-        num_attention_heads=gguf.value(".attention.head_count"),
-        num_key_value_heads=gguf.value(".attention.head_count_kv"),
-        head_dim=size,
-        query_pre_attn_scalar=size,
-        max_position_embeddings=gguf.value(".context_length"),
-        rms_norm_eps=round(gguf.value(".attention.layer_norm_rms_epsilon"), 12),
-        sliding_window=gguf.value(".attention.sliding_window"),
-        layer_types=kinds,
-        rope_parameters={
-            "full_attention": {"rope_type": "default", "rope_theta": gguf.value(".rope.freq_base")},
-            "sliding_attention": {"rope_type": "default", "rope_theta": LOCAL_THETA},
-        },
-        **{f"{name}_token_id": gguf.value(f"tokenizer.ggml.{long}_token_id") for name, long in SPECIAL.items()},
-    )
-    config.architectures, config.dtype = ["Gemma3ForCausalLM"], "bfloat16"
-    return config.to_diff_dict()
-
-
-SPECIAL = {"pad": "padding", "bos": "bos", "eos": "eos"}
-
-
-def weights_of(gguf: Gguf) -> dict[str, Any]:
-    """The tensors by the library's names. GGUF has added 1 to the weights of norms, which the library adds itself."""
+def read_model(path: Path) -> Any:
+    """The model of a file, as the library reads it."""
     import torch
-    from gguf.quants import dequantize
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-    tensors = {}
-    for tensor in gguf.reader.tensors:
-        part, kind = tensor.name.rsplit(".", 1)
-        layer, inside = part.removeprefix("blk.").split(".") if part.startswith("blk.") else ("", part)
-        name = (INSIDE if layer else OUTSIDE).get(inside)
-        if name is None or kind != "weight":
-            raise UserError(f"{gguf.path}: the tensor '{tensor.name}' has no place in Gemma 3")
-        values = torch.tensor(dequantize(tensor.data, tensor.tensor_type))
-        full = f"model.layers.{layer}.{name}.weight" if layer else f"model.{name}.weight"
-        tensors[full] = (values - 1 if name.endswith("norm") else values).bfloat16()
-    return tensors
+    place = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    try:
+        config = AutoConfig.from_pretrained(**place)
+        # The file has a float of 32 bits.
+        config.rms_norm_eps = round(config.rms_norm_eps, 12)
+        if config.model_type == "gemma3_text":
+            config.query_pre_attn_scalar = config.head_dim
+        model, told = AutoModelForCausalLM.from_pretrained(
+            **place, config=config, dtype=torch.bfloat16, output_loading_info=True
+        )
+    except ImportError:
+        raise UserError("the package gguf is not installed: pip install gguf") from None
+    except (ValueError, OSError, IndexError, KeyError, AttributeError) as error:
+        raise UserError(f"{path} is no whole GGUF file of a model that the library knows: {error}") from None
+    if lacking := sorted(told["missing_keys"]):
+        raise UserError(f"{path} has no {', '.join(lacking[:3])}")
+    return model
 
 
-def tokenizer_of(tokens: list[str], scores: list[float], kinds: list[int], special: dict[str, int]) -> Any:
+def gemma_tokenizer(path: Path) -> Any:
+    """The tokenizer that the pieces of a file of Gemma 3 make."""
+    from gguf import GGUFReader
+
+    fields = GGUFReader(path).fields
+    pieces = [fields[f"tokenizer.ggml.{key}"].contents() for key in ("tokens", "scores", "token_type")]
+    return tokenizer_of(*pieces, *(fields[f"tokenizer.ggml.{name}_token_id"].contents() for name in ("unknown", "bos")))
+
+
+def tokenizer_of(tokens: list[str], scores: list[float], kinds: list[int], unknown: int, first: int) -> Any:
     """Sentencepiece's BPE as a fast tokenizer: of two neighbours those join first whose piece scores highest.
 
     A piece may have been made of several pairs of pieces: all are merges, in the order of the piece's score.
@@ -142,13 +82,12 @@ def tokenizer_of(tokens: list[str], scores: list[float], kinds: list[int], speci
         piece = tokens[index]
         pairs = [(piece[:cut], piece[cut:]) for cut in range(1, len(piece))]
         merges += sorted((p for p in pairs if joinable.issuperset(p)), key=lambda p: (number[p[0]], number[p[1]]))
-    unknown = tokens[special["unknown"]]
-    tokenizer = Tokenizer(models.BPE(number, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
+    tokenizer = Tokenizer(models.BPE(number, merges, unk_token=tokens[unknown], fuse_unk=True, byte_fallback=True))
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    bos = tokens[special["bos"]]
+    bos = tokens[first]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{bos} $A", pair=f"{bos} $A {bos} $B", special_tokens=[(bos, special["bos"])]
+        single=f"{bos} $A", pair=f"{bos} $A {bos} $B", special_tokens=[(bos, first)]
     )
     controls = [token for token, kind in zip(tokens, kinds, strict=True) if kind in (UNKNOWN, CONTROL)]
     tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in controls])
@@ -160,26 +99,20 @@ def tokenizer_of(tokens: list[str], scores: list[float], kinds: list[int], speci
 
 def convert(path: Path, out: Path) -> None:
     """Write the folder."""
-    from safetensors.torch import save_file
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
 
-    gguf = Gguf(path)
-    config, tensors = config_of(gguf), weights_of(gguf)
-    metadata = [gguf.value(f"tokenizer.ggml.{key}") for key in ("tokens", "scores", "token_type")]
-    special = {long: gguf.value(f"tokenizer.ggml.{long}_token_id") for long in (*SPECIAL.values(), "unknown")}
-    tokenizer = tokenizer_of(*metadata, special)
-    out.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, out / "model.safetensors", metadata={"format": "pt"})
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    model = read_model(path)
+    if model.config.model_type == "gemma3_text":
+        tokenizer = gemma_tokenizer(path)
+    else:
+        tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).backend_tokenizer
+    model.save_pretrained(out)
     tokenizer.save(str(out / "tokenizer.json"), pretty=False)
-    names = {name: metadata[0][special[long]] for name, long in {**SPECIAL, "unk": "unknown"}.items()}
-    settings = {f"{name}_token": token for name, token in names.items()}
-    write_json(
-        out / "tokenizer_config.json",
-        settings | {"add_bos_token": True, "tokenizer_class": "PreTrainedTokenizerFast"},
-        sort_keys=True,
-    )
-    write_json(out / "config.json", config, sort_keys=True)
-    count = sum(tensor.numel() for tensor in tensors.values())
-    print(f"{out}: {len(tensors)} tensors, {count / 1e6:.0f} million parameters, {len(metadata[0])} pieces")
+    count = f"{model.num_parameters() / 1e6:.0f} million parameters, {tokenizer.get_vocab_size()} pieces"
+    print(f"{out}: {model.config.model_type}, {count}")
 
 
 def main() -> None:

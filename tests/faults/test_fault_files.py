@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 
-from crossalign.embedding.arrays import ArrayWriter
+from crossalign.embedding.states import write_array
 from crossalign.engine.checkpoints import Checkpoints
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.tasks.predictions import write_predictions
@@ -172,15 +173,9 @@ def test_no_room_for_predictions_and_embeddings(tmp_path, no_room):
     random = Random(1)
     rows = {"nli/xnli_en/test": [{"id": str(random.random()), "label": 1, "right": 1} for _ in range(9000)]}
 
-    def embed(path):
-        with ArrayWriter() as writer:
-            writer.begin("en", path, (3, 4000, 16))
-            for _ in range(4):
-                writer.add(torch.zeros(3, 1000, 16))
-
     for name, write in (
         ("predictions.jsonl.gz", lambda path: write_predictions(path, "nli", ["a", "b"], rows)),
-        ("en.npy", embed),
+        ("en.npy", lambda path: write_array(path, np.zeros((3, 4000, 16)))),
     ):
         path = tmp_path / name / name
         with no_room(path.parent, 20_000) as words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from crossalign.embedding.model import Loaded
 from crossalign.engine.batches import Store, by_length
 from crossalign.engine.parts import batch_inputs
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 from crossalign.runtime.gpus import restart_if_crowded
 
 
@@ -87,3 +89,11 @@ def embed(
             f"a batch of {model.budget} tokens does not fit beside the weights; use a smaller --token-budget"
         ) from None
     return out.cpu().numpy()
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """A .npy file, complete or not at all."""
+    with write_atomic(path, "wb") as stream:
+        # What `np.save` writes; its own errors do not tell a full disk from others.
+        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+        stream.write(np.ascontiguousarray(array))

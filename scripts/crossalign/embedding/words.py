@@ -20,7 +20,6 @@ from crossalign.engine.pairs import Row, Sample, parse_links, read_lines, sample
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import Frame, word_pieces
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic
 from crossalign.runtime.meter import meter
 
 log = logging.getLogger("embed")
@@ -159,9 +158,3 @@ def _encode(
         ids += word
     room = max_length - len(frame.after)
     return None if stop > room else ([*ids[:room], *frame.after], (start, stop))
-
-
-def write_array(path: Path, array: np.ndarray) -> None:
-    """A .npy file in little-endian fp32."""
-    with write_atomic(path, "wb") as stream:
-        np.save(stream, np.ascontiguousarray(array, dtype="<f4"), allow_pickle=False)
