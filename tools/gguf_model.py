@@ -19,6 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.files import write_json
 
 # Kinds of pieces, as sentencepiece numbers them.
 UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
@@ -99,6 +100,7 @@ def tokenizer_of(tokens: list[str], scores: list[float], kinds: list[int], unkno
 
 def convert(path: Path, out: Path) -> None:
     """Write the folder."""
+    from safetensors.torch import save_file
     from transformers import AutoTokenizer
     from transformers.utils import logging
 
@@ -109,7 +111,13 @@ def convert(path: Path, out: Path) -> None:
         tokenizer = gemma_tokenizer(path)
     else:
         tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).backend_tokenizer
-    model.save_pretrained(out)
+    out.mkdir(parents=True, exist_ok=True)
+    # The library does not write what it has read from such a file.
+    tensors = {name: parameter.data for name, parameter in model.named_parameters()}
+    save_file(tensors, out / "model.safetensors", metadata={"format": "pt"})
+    config = model.config.to_diff_dict() | {"architectures": [type(model).__name__], "dtype": "bfloat16"}
+    config.pop("quantization_config", None)
+    write_json(out / "config.json", config, sort_keys=True)
     tokenizer.save(str(out / "tokenizer.json"), pretty=False)
     count = f"{model.num_parameters() / 1e6:.0f} million parameters, {tokenizer.get_vocab_size()} pieces"
     print(f"{out}: {model.config.model_type}, {count}")
