@@ -86,5 +86,5 @@ if DELETED := deleted_models(config):
             folder=lambda wildcards, output: parent(output.training),
             work=f"{RESULTS}/checkpoints/demo-models",
         shell:
-            "exec {params.program} --model {wildcards.model} --settings {params.settings:q} --out {params.folder:q}"
+            "exec {params.program} --model {wildcards.model:q} --settings {params.settings:q} --out {params.folder:q}"
             " --work {params.work:q} > {log:q} 2>&1"

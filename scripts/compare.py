@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from crossalign.runtime.sharing import job_kind
 
 from crossalign.analysis.bootstrap import standard_errors
 from crossalign.analysis.indexes import CCA, CONTROLLED, INDEXES, PAIRWISE
@@ -69,8 +68,7 @@ def main() -> None:
         lengths = {lang: Lengths(read[lang]) for lang in everyone}
     if args.device == "auto" and multiplications(arrays, args.reference, options) < SMALL:
         args.device = "cpu"
-    _, sentences, neurons = arrays[args.reference].shape
-    device = choose_device(args.device, job_kind("compare", f"{sentences}x{neurons}"))
+    device = choose_device(args.device)
     layers = []
     for layer in range(len(arrays[args.reference])):
         chosen = (args.reference, *languages)

@@ -46,7 +46,7 @@ def read_model(path: Path) -> Any:
         if config.model_type == "gemma3_text":
             config.query_pre_attn_scalar = config.head_dim
         model, told = AutoModelForCausalLM.from_pretrained(
-            **place, config=config, dtype=torch.bfloat16, output_loading_info=True
+            **place, config=config, dtype=torch.bfloat16, output_loading_info=True, use_safetensors=True
         )
     except ImportError:
         raise UserError("the package gguf is not installed: pip install gguf") from None

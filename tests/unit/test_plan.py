@@ -457,7 +457,7 @@ def test_the_plan_says_whose_times_it_takes(root, tmp_path, monkeypatch, gpu, wo
     monkeypatch.delenv("CROSSALIGN_GPU_SHARE")
     chosen = run_plan(root, tmp_path, "--targets", "anc/figure4", "--hardware", "t4").stdout
     assert "Times of" not in chosen.split("\n\n")[0] and "1 x T4" in chosen
-    assert "with 6 jobs on each" in chosen  # profiles/gpu
+    assert "with 4 jobs on each" in chosen  # profiles/gpu
 
 
 def test_a_closed_pipe_is_no_fault(root, tmp_path):

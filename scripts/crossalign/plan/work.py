@@ -178,7 +178,7 @@ class Works:
                 else:
                     tokens = values["steps"] * values["batch"] * values["block"]
                 share = 1 if values["objective"] == "clm" else values["masking"]
-                return self._language_model(job, tokens / values["gpus"], share)
+                return self._language_model(job, tokens, share)
             case "embed_sentences" | "compare_languages":
                 return self._vectors(job)
             case "embed_words":
