@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from crossalign.engine import kernels, ops
-from crossalign.engine.layout import Layout
+from crossalign.engine.layout import Gather, Layout
 
 # The kernel for short sequences: how long they may be (for longer ones the general kernels are better), sizes of heads.
 _SHORT, _SHORT_SIZES = 128, (16, 32, 64, 128)
@@ -33,18 +33,25 @@ def _grid_attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, cau
     if layout.groups:
         parts = zip(qkv.split(layout.sizes), layout.groups, strict=True)
         return torch.cat([_grid_attention(part, group, heads, dropout, causal) for part, group in parts])
+    if not qkv.is_cuda:
+        return _short_grids(qkv, layout, heads, dropout, causal)
     grid = layout.to_grid(qkv).view(layout.batch, layout.length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    if qkv.is_cuda:
-        # Causal: the filling stands where no token looks, so that no other mask is needed.
-        keys = None if causal else layout.keys()
-        out = functional.scaled_dot_product_attention(*grid, attn_mask=keys, dropout_p=dropout, is_causal=causal)
-    else:
-        # On a CPU PyTorch's own has a set-up cost that short sentences never earn back.
-        q, k, v = grid.flatten(1, 2)
-        bias = layout.bias(heads, causal).to(q.dtype)
-        weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
-        out = (ops.drop(weights, dropout) @ v).unflatten(0, (layout.batch, heads))
+    # Causal: the filling stands where no token looks, so that no other mask is needed.
+    keys = None if causal else layout.keys()
+    out = functional.scaled_dot_product_attention(*grid, attn_mask=keys, dropout_p=dropout, is_causal=causal)
     return layout.from_grid(out.transpose(1, 2)).view(qkv.shape[0], heads, -1)
+
+
+def _short_grids(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
+    """On a CPU PyTorch's own attention has a set-up cost that short sentences never earn back."""
+    size = qkv.shape[1] // (3 * heads)
+    to_grid, to_packed, from_grid, from_packed, filling, real = layout.places(heads)
+    grid = Gather.apply(qkv.reshape(-1, size), to_grid, to_packed, filling)
+    q, k, v = grid.view(3, layout.batch * heads, layout.length, size)
+    bias = layout.bias(heads, causal).to(q.dtype)
+    weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=size**-0.5).softmax(-1)
+    out = ops.drop(weights, dropout) @ v
+    return Gather.apply(out.reshape(-1, size), from_grid, from_packed, real).view(qkv.shape[0], heads, size)
 
 
 def _long(qkv: Tensor, bounds: Tensor, longest: int, heads: int, dropout: float, causal: bool = False) -> Tensor:

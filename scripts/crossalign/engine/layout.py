@@ -38,6 +38,7 @@ class Layout:
         self._real: Tensor | None = None
         self._seed: Tensor | None = None
         self._used = 0
+        self._places: dict[int, tuple] = {}
         # Runs of neighbouring sequences of like length, each with its own grid, and their numbers of tokens.
         self.groups: list[Layout] = []
         self.sizes: list[int] = []
@@ -126,36 +127,55 @@ class Layout:
 
     def to_grid(self, packed: Tensor) -> Tensor:
         """(tokens, n) to (batch, length, n); cells without a token hold some other token's values."""
-        grid = packed if self.cells is None else _ToGrid.apply(packed, self)
-        return grid.view(self.batch, self.length, -1)
+        if self.cells is not None:
+            real = self.real(packed.shape[0]) if self.filled else None
+            packed = Gather.apply(packed, self.cells, self.rows, real)
+        return packed.view(self.batch, self.length, -1)
 
     def from_grid(self, grid: Tensor) -> Tensor:
         """(batch, length, n) to (tokens, n)."""
         flat = grid.reshape(self.batch * self.length, -1)
-        return flat if self.cells is None else _FromGrid.apply(flat, self)
+        return flat if self.cells is None else Gather.apply(flat, self.rows, self.cells, self.mask.view(-1, 1))
+
+    def places(self, heads: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+        """For attention on a CPU: where queries, keys and values of all heads lie, and where the packed tokens do.
+
+        A row is one head of one token. From packed (token, part, head) to (part, sequence, head, position) and back;
+        from (sequence, head, position) to (token, head) and back; which of the first, and of the second, hold a token
+        (None: all).
+        """
+        if heads not in self._places:
+            every = torch.arange(self.batch * self.length)
+            cells = (every if self.cells is None else self.cells).view(self.batch, 1, self.length)
+            rows = (every if self.rows is None else self.rows)[:, None]
+            head, part = torch.arange(heads), torch.arange(3)
+            sequence, position = rows // self.length, rows % self.length
+            inner = (part[:, None] * self.batch + sequence[:, None]) * heads + head
+            real = (
+                None if self.cells is None else self.mask.view(self.batch, 1, -1).expand(-1, heads, -1).reshape(-1, 1)
+            )
+            filling = self.real(len(rows)).repeat_interleave(3 * heads, 0) if self.filled else None
+            self._places[heads] = (
+                ((cells * 3 + part.view(3, 1, 1, 1)) * heads + head[:, None]).reshape(-1),
+                (inner * self.length + position[:, None]).reshape(-1),
+                ((sequence * heads + head) * self.length + position).reshape(-1),
+                (cells * heads + head[:, None]).reshape(-1),
+                filling,
+                real,
+            )
+        return self._places[heads]
 
 
-class _ToGrid(torch.autograd.Function):
-    """Gather whose backward is a gather too: each token has one cell, so nothing needs to be summed."""
+class Gather(torch.autograd.Function):
+    """Choose rows. The backward pass is a gather too: each row that counts is chosen once, so nothing is summed."""
 
     @staticmethod
-    def forward(ctx, packed: Tensor, layout: Layout) -> Tensor:
-        ctx.layout = layout
-        ctx.tokens = packed.shape[0]
-        return packed.index_select(0, layout.cells)
+    def forward(ctx, x: Tensor, index: Tensor, inverse: Tensor, real: Tensor | None) -> Tensor:
+        """`inverse` leads back; `real` tells which rows of x were chosen, None if all were."""
+        ctx.inverse, ctx.real = inverse, real
+        return x.index_select(0, index)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        packed = grad.index_select(0, ctx.layout.rows)
-        return (packed * ctx.layout.real(ctx.tokens) if ctx.layout.filled else packed), None
-
-
-class _FromGrid(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, grid: Tensor, layout: Layout) -> Tensor:
-        ctx.layout = layout
-        return grid.index_select(0, layout.rows)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        return grad.index_select(0, ctx.layout.cells) * ctx.layout.mask.view(-1, 1), None
+        back = grad.index_select(0, ctx.inverse)
+        return back if ctx.real is None else back * ctx.real, None, None, None
