@@ -170,7 +170,7 @@ def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, die
     assert (resumed.history.loss, resumed.history.dev) == (whole.history.loss, whole.history.dev)
     # Another seed does not go on from it.
     other = training(world, task, folder=tmp_path, seed=9)
-    assert other.checkpoints.load() is None
+    assert other.checkpoints.resume() is None
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_the_training(world):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from crossalign.engine.batches import Stream, by_length
-from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saving, check_losses, loss_curve
 from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.folders import load_weights
@@ -181,9 +181,9 @@ class Adjusting:
         self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
-        self.checkpoints = Checkpoints(
-            checkpoints, fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
-        )
+        self.progress = Progress()
+        identity = fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
+        self.checkpoints = Checkpoints(checkpoints, identity, saving, self.progress)
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
         self._full = encoder.word.weight.data
         used = torch.from_numpy(np.unique(self.store.ids))
@@ -196,28 +196,24 @@ class Adjusting:
         rates = learning_rates(settings.learning_rate, self.steps, settings.warmup, "constant")
         part = Part(self.store, PullLoss(self.frozen), settings.batch)
         self.engine = Engine(encoder, {}, [part], rates, AdamW.of(settings), settings.precision)
-        self.progress = Progress()
-        self.saver = Saver(self.checkpoints, saving, self.progress)
 
     def run(self) -> BaseEncoder:
         """Train, or go on from a checkpoint; the encoder ends on the CPU, in fp32 and with its whole vocabulary."""
-        progress, saver = self.progress, self.saver
-        with saver.running():
+        progress, checkpoints = self.progress, self.checkpoints
+        with checkpoints.running():
             self.engine.seed_dropout(derive(self.settings.seed, "dropout"))
-            tensors = saver.resume()
+            tensors = checkpoints.resume()
             if tensors is not None:
                 self.engine.load_state(tensors)
                 log.info("going on at step %d", progress.step + 1)
-            for step in metered(saver.steps(self.steps)):
+            for step in metered(checkpoints.steps(self.steps)):
                 self.step(step)
                 progress.step = step + 1
-                if progress.step < self.steps and saver.due():
-                    self._check()
-                    saver.save(self.engine.state())
-                    saver.stop_if_asked()
+                if progress.step < self.steps:
+                    checkpoints.after_step(self.state)
             self._check()
-            if saver.cut:
-                saver.rehearse(self.steps, self.step, lambda: None, 0)
+            if checkpoints.cut:
+                checkpoints.rehearse(self.steps, self.step, lambda: None, 0)
         self.engine.arena.detach()
         restore_vocabulary(self.encoder, self._full)
         return self.encoder.cpu().eval()
@@ -225,6 +221,11 @@ class Adjusting:
     def step(self, number: int) -> None:
         """Train on one batch."""
         self.engine.step(self.stream.at(number))
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how training goes on."""
+        self._check()
+        return self.engine.state()
 
     def curve(self) -> list[list[float]]:
         """The loss: [step, mean since the point before]."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, Stream, by_length
 from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
-from crossalign.engine.checkpoints import Checkpoints, Saver, Saving
+from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.hyperparameters import Settings, fingerprint
 from crossalign.engine.optimiser import learning_rates
@@ -123,22 +123,22 @@ class WordTraining(EpochTraining):
         words = [lexicon.words, lexicon.characters, lexicon.forms]
         known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
         arrays = [array for each in (store, self.dev_store) for array in each.contents()]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
+        self.history = History()
+        identity = fingerprint(code_hash, settings, known, *arrays)
+        self.checkpoints = Checkpoints(checkpoints, identity, saving, self.history)
         steps = settings.epochs * self.epoch_steps
         self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), betas=settings.betas, eps=settings.epsilon,
             weight_decay=settings.weight_decay,
         )  # fmt: skip
-        self.history = History()
-        self.saver = Saver(self.checkpoints, saving, self.history)
         self.losses: list[Tensor] = []
         self.best: dict[str, Tensor] = {}
 
     def run(self) -> WordModel:
         """Train, or go on from a checkpoint; the model ends in the selected state."""
         gpus = [self.device] if self.device.type == "cuda" else []
-        with self.saver.running(), torch.random.fork_rng(devices=gpus):
+        with self.checkpoints.running(), torch.random.fork_rng(devices=gpus):
             self.train()
         if self.best:
             self.model.load_state_dict(self.best)

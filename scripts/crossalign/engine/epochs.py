@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossalign.engine.checkpoints import Progress, Saver
+from crossalign.engine.checkpoints import Checkpoints, Progress
 from crossalign.engine.hyperparameters import Settings
 from crossalign.runtime.meter import metered
 
@@ -53,7 +53,7 @@ class EpochTraining:
     task: Any
     settings: Settings
     history: History
-    saver: Saver
+    checkpoints: Checkpoints
     epoch_steps: int
     dev_records: Any
     dev_examples: Any
@@ -61,13 +61,13 @@ class EpochTraining:
     def train(self) -> None:
         """Train, or go on from a checkpoint, to the last epoch or until patience runs out."""
         settings, history = self.settings, self.history
-        tensors = self.saver.resume()
+        tensors = self.checkpoints.resume()
         if tensors is not None:
             self.load_state(tensors)
             epoch, index = divmod(history.step, self.epoch_steps)
             log.info("going on at epoch %d, batch %d", epoch + 1, index + 1)
         total = settings.epochs * self.epoch_steps
-        for step in metered(self.saver.steps(total)):
+        for step in metered(self.checkpoints.steps(total)):
             epoch, index = divmod(step, self.epoch_steps)
             if index == 0 and history.out_of_patience(settings.patience):
                 log.info("no better dev score for %d epochs: stopping", settings.patience)
@@ -76,16 +76,14 @@ class EpochTraining:
             history.step = step + 1
             if index + 1 == self.epoch_steps:
                 self._end_epoch(epoch)
-            if self.saver.due():
-                self.saver.save(self.state())
-                self.saver.stop_if_asked()
+            self.checkpoints.after_step(self.state)
 
-        if self.saver.cut:
+        if self.checkpoints.cut:
             epoch, index = divmod(history.step, self.epoch_steps)
             if index:
                 self._end_epoch(epoch)
             score = self._dev_scores if self.dev_records else lambda: None
-            self.saver.rehearse(total, self.step, score, settings.epochs - len(history.dev))
+            self.checkpoints.rehearse(total, self.step, score, settings.epochs - len(history.dev))
 
     def _end_epoch(self, epoch: int) -> None:
         self.history.loss.append(self.epoch_loss(epoch))

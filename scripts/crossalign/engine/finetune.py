@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from crossalign.engine.batches import Stream
-from crossalign.engine.checkpoints import Checkpoints, Saver, Saving, check_losses
+from crossalign.engine.checkpoints import Checkpoints, Saving, check_losses
 from crossalign.engine.encoder import BaseEncoder, slice_vocabulary
 from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.heads import fit_family
@@ -78,14 +78,14 @@ class FineTuning(EpochTraining):
         settings.check_dev(len(self.dev_store))
         known = [init, task.name, list(task.labels), identity, encoder.backend]
         arrays = [array for each in (store, self.dev_store) for array in each.contents()]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
+        self.history = History()
+        identity = fingerprint(code_hash, settings, known, *arrays)
+        self.checkpoints = Checkpoints(checkpoints, identity, saving, self.history)
         self._slice(encoder)
         self.model = TaskModel(encoder, head).to(self.device).train()
         self.stream = Stream(store, settings.batch, settings.seed)
         self.epoch_steps = len(self.stream)
         self.engine = self._make_engine(capture)
-        self.history = History()
-        self.saver = Saver(self.checkpoints, saving, self.history)
         self.best: Tensor | None = None
 
     def _slice(self, encoder: BaseEncoder) -> None:
@@ -120,11 +120,11 @@ class FineTuning(EpochTraining):
 
     def run(self) -> TaskModel:
         """Train, or go on from a checkpoint; the model ends in the selected state, in fp32 and with its rows sliced."""
-        with self.saver.running():
+        with self.checkpoints.running():
             self.train()
             if self.failed:
                 # A job that is killed in a later attempt does not have to find this out again.
-                self.saver.save(self.state())
+                self.checkpoints.save(self.state())
         if self.settings.selection == "best" and self.best is not None:
             self.engine.arena.master.copy_(self.best)
         self.engine.arena.detach()
@@ -142,7 +142,7 @@ class FineTuning(EpochTraining):
         Its end tells, not its best epoch: a training may collapse after it has learnt something.
         """
         floor = self.settings.restart_below
-        return floor is not None and not self.saver.cut and self.last_score < floor
+        return floor is not None and not self.checkpoints.cut and self.last_score < floor
 
     def step(self, number: int) -> None:
         more = [] if self.auxiliary is None else [self.auxiliary.batches.at(number)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saving, check_losses, loss_curve
 from crossalign.engine.corpus import Blocks, Corpus, block_maker, corpus_maker
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import fingerprint
@@ -131,9 +131,8 @@ class Pretraining:
         corpus = self.corpus
         texts = {name: [files[name].name, int(n)] for name, n in zip(corpus.names, corpus.counts, strict=True)}
         about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about))
         self.progress = PretrainProgress()
-        self.saver = Saver(self.checkpoints, saving, self.progress)
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about), saving, self.progress)
         self._best: torch.Tensor | None = None
 
     def _set_dropout(self) -> None:
@@ -168,7 +167,7 @@ class Pretraining:
 
     def run(self) -> None:
         """Train, or go on from a checkpoint. Afterwards encoder and head hold the result in fp32."""
-        with self.saver.running():
+        with self.checkpoints.running():
             self._resume()
             self._steps()
         if self._best is not None:
@@ -182,7 +181,7 @@ class Pretraining:
         dev_every = settings.dev_every or report_every
         if not progress.dev:
             self._measure_dev()
-        left = self.saver.steps(settings.steps)
+        left = self.checkpoints.steps(settings.steps)
         for step in metered(left):
             self.step(step)
             progress.step = step + 1
@@ -192,14 +191,13 @@ class Pretraining:
                 log.info("step %d of %d: loss %.4f", progress.step, settings.steps, float(losses.mean()))
             if self.dev and (progress.step % dev_every == 0 or progress.step == left.stop):
                 self._measure_dev()
-            if progress.step < settings.steps and self.saver.due():
-                self.saver.save(self._state())
-                self.saver.stop_if_asked()
+            if progress.step < settings.steps:
+                self.checkpoints.after_step(self._state)
         self._check(0)
-        if self.saver.cut:
+        if self.checkpoints.cut:
             # Scored are the start, every so many steps, and the end, which the cut stands for.
             left = settings.steps // dev_every - 1 if self.dev else 0
-            self.saver.rehearse(settings.steps, self.step, lambda: self.dev(self.engine, self.head), left)
+            self.checkpoints.rehearse(settings.steps, self.step, lambda: self.dev(self.engine, self.head), left)
 
     def step(self, number: int) -> None:
         """Train on one batch."""
@@ -236,7 +234,7 @@ class Pretraining:
         return self.engine.state() | ({} if self._best is None else {"best": self._best})
 
     def _resume(self) -> None:
-        tensors = self.saver.resume()
+        tensors = self.checkpoints.resume()
         if tensors is None:
             return
         self._best = tensors.pop("best").to(self.device) if "best" in tensors else None
