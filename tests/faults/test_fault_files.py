@@ -16,7 +16,7 @@ import torch
 
 from crossalign.embedding.states import write_array
 from crossalign.engine.checkpoints import Checkpoints
-from crossalign.engine.epochs import History
+from crossalign.engine.loop import History
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.tasks.predictions import write_predictions
 

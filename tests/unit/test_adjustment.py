@@ -123,7 +123,7 @@ def state(encoder):
 
 def test_one_epoch_by_default_in_the_authors_optimiser(sample, tokenizer):
     run = Adjusting(toy_model(), tokenizer, sample, AdjustmentSettings(), CPU)
-    assert run.steps == 2
+    assert run.total == 2
     settings = run.engine.arena.settings
     assert (settings.betas, settings.eps, settings.weight_decay, settings.clip) == ((0.9, 0.98), 1e-9, 0.0, 0.0)
     longer = adjusting(sample, tokenizer, epochs=4)

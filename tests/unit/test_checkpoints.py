@@ -13,10 +13,10 @@ from tests.engine_toys import ToyTask, all_values, die_at, same, toy_encoder, to
 
 from crossalign.engine.batches import Store, Stream
 from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Progress, Saving
-from crossalign.engine.epochs import History
 from crossalign.engine.finetune import Auxiliary, FineTuning
 from crossalign.engine.folders import save_encoder
 from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.loop import History
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import load_tuned_model, predict_all, read_info
@@ -132,9 +132,9 @@ def test_any_interruption_ends_with_the_same_bits(tmp_path, auxiliary):
             tuning(folder, Dying(at), 2, auxiliary).run()
         again = tuning(folder, ToyTask(), 2, auxiliary)
         again.run()
-        assert again.history.resumed == (at > 1)
-        assert again.history.loss == whole.history.loss
-        assert again.history.dev == whole.history.dev
+        assert again.progress.resumed == (at > 1)
+        assert again.progress.loss == whole.progress.loss
+        assert again.progress.dev == whole.progress.dev
         assert same(all_values(again.model), all_values(whole.model)), at
 
 
@@ -159,7 +159,7 @@ def test_a_batch_that_was_split_for_memory_stays_split(tmp_path, monkeypatch):
     die_at(hungry(tmp_path), 6)
     again = tuning(tmp_path, ToyTask(), 1)
     again.run()
-    assert again.history.resumed == 1 and again.engine.micro == whole.engine.micro == 2
+    assert again.progress.resumed == 1 and again.engine.micro == whole.engine.micro == 2
     assert same(all_values(again.model), all_values(whole.model))
 
 
@@ -175,7 +175,7 @@ def test_a_corrected_dev_set_does_not_continue(tmp_path):
 
     other = tuning(tmp_path, Corrected(), 1)
     other.run()
-    assert other.history.resumed == 0
+    assert other.progress.resumed == 0
 
 
 def test_other_settings_do_not_continue(tmp_path, caplog):
@@ -183,7 +183,7 @@ def test_other_settings_do_not_continue(tmp_path, caplog):
         tuning(tmp_path, Dying(10), 1).run()
     other = tuning(tmp_path, ToyTask(), 1, clip=0.3)
     other.run()
-    assert other.history.resumed == 0
+    assert other.progress.resumed == 0
     assert "not used, training starts over" in caplog.text
 
 
@@ -304,7 +304,7 @@ def test_a_training_that_collapses_after_its_best_epoch_starts_again(world, tmp_
     from crossalign.engine.finetune import FineTuning
 
     scores = iter([80.0, 1.0, 60.0, 70.0])
-    monkeypatch.setattr(FineTuning, "_dev_scores", lambda self: {self.task.metric: next(scores)})
+    monkeypatch.setattr(FineTuning, "score", lambda self: {self.task.metric: next(scores)})
     report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 16, "--epochs", 2)
     assert steps == 60 and [one["dev"] for one in report["restarts"]] == [1.0]
     assert [one["accuracy"] for one in report["dev"]] == [60.0, 70.0]

@@ -239,9 +239,9 @@ def test_a_dev_loss_that_is_no_number_is_not_the_best(folder, texts, dev, tmp_pa
     kept, plain = [], Pretraining._measure_dev
 
     def noting(self):
-        before = self._best
+        before = self.best
         plain(self)
-        kept.append(self._best is not before)
+        kept.append(self.best is not before)
 
     monkeypatch.setattr(Pretraining, "_measure_dev", noting)
     run(folder, texts, tmp_path / "m", places={"dev": dev}, steps=3, dev_every=1, selection="best")

@@ -237,8 +237,8 @@ def test_a_rehearsal_that_was_killed_goes_on_and_ends_like_a_whole_one(tmp_path)
         tuning(Lost(), saving).run()
     again = tuning(ToyTask(), saving)
     again.run()
-    note = again.history.rehearsal
-    assert (again.history.resumed, again.history.step) == (1, 5)
+    note = again.progress.rehearsal
+    assert (again.progress.resumed, again.progress.step) == (1, 5)
     # 7 steps an epoch. The cut ends the first one, which is scored; of the two others one was measured.
     assert (note["planned_steps"], note["steps_left"], note["scores_left"]) == (21, 11, 1)
-    assert len(again.history.loss) == len(again.history.dev) == 1
+    assert len(again.progress.loss) == len(again.progress.dev) == 1

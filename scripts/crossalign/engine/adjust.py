@@ -15,20 +15,19 @@ import torch
 from torch import Tensor
 
 from crossalign.engine.batches import Stream, by_length
-from crossalign.engine.checkpoints import Checkpoints, Progress, Saving, check_losses, loss_curve
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.folders import load_weights
 from crossalign.engine.heads import full_precision
 from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSettings, fingerprint
+from crossalign.engine.loop import Loop
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
 from crossalign.engine.parts import Part, run_encoder
-from crossalign.engine.seeds import derive
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import BUDGET, TaskModel
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.meter import metered
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -162,7 +161,7 @@ def make_store(
     return store, {**account, "aligned": int(store.linked.sum()), "held": store.units}
 
 
-class Adjusting:
+class Adjusting(Loop):
     """One adjustment from the original to the adjusted weights."""
 
     def __init__(
@@ -192,47 +191,19 @@ class Adjusting:
             slice_vocabulary(self.frozen.encoder, used)
         encoder.to(self.device).train()
         self.stream = Stream(self.store, settings.batch, settings.seed, "sentence pairs in order")
-        self.steps = settings.epochs * len(self.stream)
-        rates = learning_rates(settings.learning_rate, self.steps, settings.warmup, "constant")
+        self.total = settings.epochs * len(self.stream)
+        rates = learning_rates(settings.learning_rate, self.total, settings.warmup, "constant")
         part = Part(self.store, PullLoss(self.frozen), settings.batch)
         self.engine = Engine(encoder, {}, [part], rates, AdamW.of(settings), settings.precision)
 
     def run(self) -> BaseEncoder:
         """Train, or go on from a checkpoint; the encoder ends on the CPU, in fp32 and with its whole vocabulary."""
-        progress, checkpoints = self.progress, self.checkpoints
-        with checkpoints.running():
-            self.engine.seed_dropout(derive(self.settings.seed, "dropout"))
-            tensors = checkpoints.resume()
-            if tensors is not None:
-                self.engine.load_state(tensors)
-                log.info("going on at step %d", progress.step + 1)
-            for step in metered(checkpoints.steps(self.steps)):
-                self.step(step)
-                progress.step = step + 1
-                if progress.step < self.steps:
-                    checkpoints.after_step(self.state)
-            self._check()
-            if checkpoints.cut:
-                checkpoints.rehearse(self.steps, self.step, lambda: None, 0)
-        self.engine.arena.detach()
+        super().run()
         restore_vocabulary(self.encoder, self._full)
         return self.encoder.cpu().eval()
 
-    def step(self, number: int) -> None:
-        """Train on one batch."""
-        self.engine.step(self.stream.at(number))
-
-    def state(self) -> dict[str, Tensor]:
-        """Everything that decides how training goes on."""
-        self._check()
-        return self.engine.state()
-
-    def curve(self) -> list[list[float]]:
-        """The loss: [step, mean since the point before]."""
-        return loss_curve(self.engine.losses[: self.progress.step].double().cpu().numpy(), points=50, digits=6)
-
-    def _check(self) -> None:
-        check_losses(self.engine.losses[: self.progress.step].cpu().numpy(), 0, self.engine.numbers[:, 0])
+    def batches(self, number: int) -> list[np.ndarray]:
+        return [self.stream.at(number)]
 
 
 def content(store: PairStore) -> list[np.ndarray]:

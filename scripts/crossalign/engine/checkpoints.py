@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sweep, write_atomic
 
 log = logging.getLogger(__name__)
@@ -203,26 +201,3 @@ class Checkpoints:
         if self.path is not None:
             sweep(self.path)
             self.path.unlink(missing_ok=True)
-
-
-def check_losses(
-    losses: np.ndarray, first: int, rates: Tensor, before: str = "", after: Callable[[int], str] = lambda index: ""
-) -> None:
-    """A UserError if a loss is not a number; `losses` are those of the steps from `first` on.
-
-    `before` and `after(index)` are told with the learning rate.
-    """
-    bad = np.flatnonzero(~np.isfinite(losses))
-    if len(bad):
-        index = int(bad[0])
-        raise UserError(
-            f"the loss is {losses[index]} at step {first + index + 1} ({before}learning rate "
-            f"{float(rates[first + index]):.3g}{after(index)}); a smaller learning rate, a longer warm-up or "
-            "--precision fp32 may help"
-        )
-
-
-def loss_curve(losses: np.ndarray, points: int, digits: int) -> list[list[float]]:
-    """The loss: [step, mean since the point before]."""
-    parts = np.array_split(np.arange(len(losses)), min(points, len(losses)))
-    return [[int(part[-1]) + 1, round(float(losses[part].mean()), digits)] for part in parts]
