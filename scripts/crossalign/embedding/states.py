@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from crossalign.embedding.model import Loaded
-from crossalign.engine.batches import Store, by_length
+from crossalign.engine.batches import Store, by_length, places_within
 from crossalign.engine.parts import batch_inputs
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
@@ -28,7 +28,7 @@ class Batch:
         first = np.cumsum(lengths) - lengths
         start, stop = spans[members].T
         counts = stop - start
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        within = places_within(counts)
         # Tokens to average, one span after another; None: all of them.
         whole = (counts == lengths).all()
         self._index = None if whole else _send(within + np.repeat(first + start, counts), device)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.engine.batches import Stream, by_length
+from crossalign.engine.batches import Stream, by_length, places_within
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
@@ -128,7 +128,7 @@ def english_vectors(encoder: BaseEncoder, store: PairStore, device: torch.device
         counts = store.counts[members]
         width = int(counts.max())
         vectors = unit_vectors(hidden, batch["unit"], width)
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        within = places_within(counts)
         cells = within + np.repeat(np.arange(len(members)) * width, counts)
         places = within + np.repeat(store.starts[members], counts)
         found = vectors.flatten(0, 1).index_select(0, torch.from_numpy(cells).to(device))
