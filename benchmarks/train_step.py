@@ -87,10 +87,12 @@ class Bench:
         batch, length = TASKS[name]
         given = {"learning_rate": 5e-5, "batch": batch, "epochs": 1, "max_length": length, "precision": precision}
         settings = Settings(**given | changes, selection="best" if dev else "last")
-        return FineTuning(
+        tuning = FineTuning(
             encoder or self.encoder(), self.tokenizer, self.task(name), self.records(name), list(dev), settings,
             device=self.device, capture=capture,
         )  # fmt: skip
+        tuning.before()
+        return tuning
 
 
 def measure_ceilings(device: torch.device) -> dict[str, float]:

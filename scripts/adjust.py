@@ -69,7 +69,7 @@ def main() -> None:
         "inputs": {"model": identity, "bitext": _sha256(args.bitext), "links": _sha256(args.links)},
         "sentence_pairs": adjusting.account,
         "steps": adjusting.progress.step,
-        "loss": adjusting.curve(),
+        "loss": adjusting.curve(points=50, digits=6),
         "original_vectors": "computed once" if adjusting.frozen.table is not None else "computed at each step",
         **circumstances(adjusting.progress, device, started),
     }

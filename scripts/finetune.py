@@ -122,7 +122,7 @@ def train(args: argparse.Namespace) -> None:
             break
         score, rate = training.last_score, settings.learning_rate
         log.warning("dev %s %.2f at the end, with learning rate %g: again with half of it", task.metric, score, rate)
-        restarts.append({"learning_rate": rate, "dev": round(score, 4), "seconds": round(training.history.seconds, 2)})
+        restarts.append({"learning_rate": rate, "dev": round(score, 4), "seconds": round(training.progress.seconds, 2)})
         settings = replace(settings, learning_rate=rate / 2)
         del encoder, auxiliary, training, model  # before the next ones need their memory
     info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
@@ -134,7 +134,7 @@ def train(args: argparse.Namespace) -> None:
     if restarts:
         info["restarts"] = restarts
     save_tuned(args.out / "model", args.model, model, task, info)
-    history = training.history
+    history = training.progress
     history.seconds += sum(attempt["seconds"] for attempt in restarts)
     report = {
         **info,

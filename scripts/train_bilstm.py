@@ -81,10 +81,10 @@ def main() -> None:
         "sizes": asdict(sizes),
         "task": task.name,
         "examples": len(training.train_store),
-        "steps": training.history.step,
+        "steps": training.progress.step,
         "passes_per_epoch": training.passes,
-        **training.history.course(),
-        **circumstances(training.history, device, started),
+        **training.progress.course(),
+        **circumstances(training.progress, device, started),
     }
     write_json(args.out / "training.json", report)
     write_scores(args.out / "scores.json", scores)

@@ -16,6 +16,7 @@ import torch
 
 from crossalign.embedding.states import write_array
 from crossalign.engine.checkpoints import Checkpoints
+from crossalign.engine.loop import History
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.tasks.predictions import write_predictions
 
@@ -90,9 +91,9 @@ def half_way(finetune, tmp_path, monkeypatch):
     """A training that ended after half of its steps, and the size of its checkpoint."""
     save = Checkpoints.save
 
-    def third(self, tensors, notes):
-        save(self, tensors, notes)
-        if len(notes["loss"]) == 1:
+    def third(self, tensors):
+        save(self, tensors)
+        if len(self.progress.loss) == 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -124,8 +125,8 @@ def no_more_memory():
 def test_a_machine_with_less_memory_than_a_training_needs(finetune, undisturbed, tmp_path, monkeypatch, allocate):
     save, out = Checkpoints.save, tmp_path / "out"
 
-    def saved_then_short(self, tensors, notes):
-        save(self, tensors, notes)
+    def saved_then_short(self, tensors):
+        save(self, tensors)
         with no_more_memory():
             allocate()
 
@@ -191,22 +192,28 @@ def test_no_room_for_predictions_and_embeddings(tmp_path, no_room):
 
 def test_no_damage_to_a_checkpoint_goes_unnoticed(tmp_path, caplog):
     """A bit of every byte turned, every length cut: what is loaded is what was saved, or nothing."""
-    checkpoints = Checkpoints(tmp_path, "abc")
-    notes = {"step": 31, "loss": [0.5, 0.25], "resumed": 0}
-    checkpoints.save({"a": torch.arange(6.0).view(2, 3), "step": torch.tensor(7)}, notes)
+    checkpoints = Checkpoints(tmp_path, "abc", None, History(step=31, loss=[0.5, 0.25]))
+    tensors = {"a": torch.arange(6.0).view(2, 3), "step": torch.tensor(7)}
+    checkpoints.save(tensors)
     whole = checkpoints.path.read_bytes()
-    tensors, read = checkpoints.load()
-    assert read == notes
+
+    def found():
+        """What a checkpoint gives, None for nothing."""
+        checkpoints.progress = read = History()
+        again = checkpoints.resume()
+        return again and ((read.step, read.loss, read.resumed), {name: one.tolist() for name, one in again.items()})
+
+    expected = (31, [0.5, 0.25], 1), {name: one.tolist() for name, one in tensors.items()}
+    assert found() == expected
     wrong = []
     for place, bit in itertools.product(range(len(whole)), (0, 5)):  # another digit, another case
         data = bytearray(whole)
         data[place] ^= 1 << bit
         checkpoints.path.write_bytes(data)
-        found = checkpoints.load()
-        if found and not (found[1] == notes and all(torch.equal(found[0][name], tensors[name]) for name in tensors)):
+        if found() not in (None, expected):
             wrong.append((place, bit))
     assert not wrong
     for length in range(len(whole)):
         checkpoints.path.write_bytes(whole[:length])
-        assert checkpoints.load() is None, length
+        assert found() is None, length
     assert "training starts over" in caplog.text

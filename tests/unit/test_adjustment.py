@@ -123,7 +123,7 @@ def state(encoder):
 
 def test_one_epoch_by_default_in_the_authors_optimiser(sample, tokenizer):
     run = Adjusting(toy_model(), tokenizer, sample, AdjustmentSettings(), CPU)
-    assert run.steps == 2
+    assert run.total == 2
     settings = run.engine.arena.settings
     assert (settings.betas, settings.eps, settings.weight_decay, settings.clip) == ((0.9, 0.98), 1e-9, 0.0, 0.0)
     longer = adjusting(sample, tokenizer, epochs=4)
@@ -137,13 +137,11 @@ def test_resumed_equals_never_stopped_and_the_encoder_equals_the_table(sample, t
         whole = adjusting(sample, tokenizer, keep=keep)
         weights = state(whole.run())
         losses.append(whole.engine.losses.numpy())
-        for at in (1, 7, 29):
-            folder = tmp_path / f"{keep}{at}"
-            die_at(adjusting(sample, tokenizer, folder, Saving(steps=1), keep=keep), at)
-            second = adjusting(sample, tokenizer, folder, keep=keep)
-            again = state(second.run())
-            assert (second.progress.step, second.progress.resumed) == (30, 1)
-            assert all(torch.equal(value, again[name]) for name, value in weights.items())
+        die_at(adjusting(sample, tokenizer, tmp_path / keep, Saving(steps=1), keep=keep), 7)
+        second = adjusting(sample, tokenizer, tmp_path / keep, keep=keep)
+        again = state(second.run())
+        assert (second.progress.step, second.progress.resumed) == (30, 1)
+        assert all(torch.equal(value, again[name]) for name, value in weights.items())
     np.testing.assert_allclose(*losses, rtol=1e-3)
 
 

@@ -140,7 +140,7 @@ def test_the_seed_decides_everything(world):
         torch.manual_seed(len(runs))  # what was drawn before must not matter
         run = training(world, seed=seed)
         run.run()
-        runs[name] = weights(run), run.history.loss, run.history.dev
+        runs[name] = weights(run), run.progress.loss, run.progress.dev
     assert same(runs["first"][0], runs["again"][0]) and runs["first"][1:] == runs["again"][1:]
     assert not same(runs["first"][0], runs["other"][0])
 
@@ -165,12 +165,12 @@ def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, die
     resumed.step = lambda number: (done.append(number), step_on(number))
     resumed.run()
     assert done == list(range(dies_at // 2 * 2, 9))
-    assert resumed.history.resumed == 1
+    assert resumed.progress.resumed == 1
     assert same(weights(resumed), weights(whole))
-    assert (resumed.history.loss, resumed.history.dev) == (whole.history.loss, whole.history.dev)
+    assert (resumed.progress.loss, resumed.progress.dev) == (whole.progress.loss, whole.progress.dev)
     # Another seed does not go on from it.
     other = training(world, task, folder=tmp_path, seed=9)
-    assert other.checkpoints.load() is None
+    assert other.checkpoints.resume() is None
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_the_training(world):
@@ -184,8 +184,8 @@ def test_the_best_epoch_is_kept_and_patience_ends_the_training(world):
 
     run.task.score = scored
     run.run()
-    assert [scores["accuracy"] for scores in run.history.dev] == [50.0, 70.0, 60.0, 70.0]
-    assert run.history.best_epoch == 1
+    assert [scores["accuracy"] for scores in run.progress.dev] == [50.0, 70.0, 60.0, 70.0]
+    assert run.progress.best_epoch == 1
     assert same(weights(run), states[1]) and not same(weights(run), states[3])
 
 
@@ -196,8 +196,8 @@ def test_small_sets_are_passed_over_until_there_are_enough_steps(world):
         least_steps=7,
     )  # fmt: skip
     run.run()
-    assert run.passes == 3 and run.history.step == 2 * 9
-    assert run.history.best_epoch is None and len(run.history.loss) == 2 and run.history.dev == []
+    assert run.passes == 3 and run.progress.step == 2 * 9
+    assert run.progress.best_epoch is None and len(run.progress.loss) == 2 and run.progress.dev == []
     seen = [run.stream.at(step) for step in range(18)]
     for pass_over in range(6):
         assert sorted(np.concatenate(seen[3 * pass_over : 3 * pass_over + 3])) == list(range(20))

@@ -12,11 +12,11 @@ import torch
 from tests.engine_toys import ToyTask, all_values, die_at, same, toy_encoder, toy_records
 
 from crossalign.engine.batches import Store, Stream
-from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saver, Saving
-from crossalign.engine.epochs import History
+from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Progress, Saving
 from crossalign.engine.finetune import Auxiliary, FineTuning
 from crossalign.engine.folders import save_encoder
 from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.loop import History
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import load_tuned_model, predict_all, read_info
@@ -35,26 +35,27 @@ def heard(caplog):
 def test_round_trip(tmp_path):
     (tmp_path / ".checkpoint.safetensors.abc.part").write_bytes(b"left by a kill")
     (tmp_path / "other").write_bytes(b"kept")
-    checkpoints = Checkpoints(tmp_path, "r1")
-    assert checkpoints.load() is None
-    checkpoints.save(TENSORS, {"step": 2, "scores": [1.5]})
-    tensors, notes = checkpoints.load()
-    assert notes == {"step": 2, "scores": [1.5]}
+    checkpoints = Checkpoints(tmp_path, "r1", None, Progress(step=2, rehearsal={"score": 1.5}))
+    assert checkpoints.resume() is None and checkpoints.progress.resumed == 0
+    checkpoints.save(TENSORS)
+    again = Checkpoints(tmp_path, "r1")
+    tensors, read = again.resume(), again.progress
+    assert (read.step, read.rehearsal, read.resumed) == (2, {"score": 1.5}, 1)
     assert tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "other"]
     checkpoints.remove()
-    assert checkpoints.load() is None
+    assert checkpoints.resume() is None
     nowhere = Checkpoints(None, "r")
-    nowhere.save(TENSORS, {})
-    assert nowhere.load() is None
+    nowhere.save(TENSORS)
+    assert nowhere.resume() is None
 
 
 # ---- when they are written, and what SIGTERM does ------------------------------------------------------------------
 
 
-def saver(folder=None, saving=None):
-    return Saver(Checkpoints(folder, "r"), saving, History())
+def made(folder=None, saving=None):
+    return Checkpoints(folder, "r", saving, History())
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def saver(folder=None, saving=None):
     [(Saving(steps=2), [False, True, False, True]), (Saving(seconds=0), [True] * 4), (None, [False] * 4)],
 )
 def test_when_a_checkpoint_is_due(saving, expected):
-    one = saver(saving=saving)
+    one = made(saving=saving)
     due = []
     with one.running():
         for one.progress.step in (1, 2, 3, 4):
@@ -72,17 +73,16 @@ def test_when_a_checkpoint_is_due(saving, expected):
 
 def test_sigterm_ends_the_training_after_its_checkpoint_only(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
-    one = saver(tmp_path)
+    one = made(tmp_path)
     with pytest.raises(InterruptedTraining, match=rf"at step 3; saved to {tmp_path}"), one.running():
-        one.stop_if_asked()
+        one.after_step(lambda: pytest.fail("nothing is due"))
         os.kill(os.getpid(), signal.SIGTERM)
         assert one.due()
         one.progress.loss.append(0.5)
         one.progress.step, one.progress.seconds = 3, 100.0
-        one.save({"x": torch.ones(2)})
-        one.stop_if_asked()
+        one.after_step(lambda: {"x": torch.ones(2)})
     assert signal.getsignal(signal.SIGTERM) == before
-    again = saver(tmp_path)
+    again = made(tmp_path)
     account = again.progress
     with again.running():
         assert again.resume()["x"].tolist() == [1, 1]
@@ -132,9 +132,9 @@ def test_any_interruption_ends_with_the_same_bits(tmp_path, auxiliary):
             tuning(folder, Dying(at), 2, auxiliary).run()
         again = tuning(folder, ToyTask(), 2, auxiliary)
         again.run()
-        assert again.history.resumed == (at > 1)
-        assert again.history.loss == whole.history.loss
-        assert again.history.dev == whole.history.dev
+        assert again.progress.resumed == (at > 1)
+        assert again.progress.loss == whole.progress.loss
+        assert again.progress.dev == whole.progress.dev
         assert same(all_values(again.model), all_values(whole.model)), at
 
 
@@ -159,7 +159,7 @@ def test_a_batch_that_was_split_for_memory_stays_split(tmp_path, monkeypatch):
     die_at(hungry(tmp_path), 6)
     again = tuning(tmp_path, ToyTask(), 1)
     again.run()
-    assert again.history.resumed == 1 and again.engine.micro == whole.engine.micro == 2
+    assert again.progress.resumed == 1 and again.engine.micro == whole.engine.micro == 2
     assert same(all_values(again.model), all_values(whole.model))
 
 
@@ -175,7 +175,7 @@ def test_a_corrected_dev_set_does_not_continue(tmp_path):
 
     other = tuning(tmp_path, Corrected(), 1)
     other.run()
-    assert other.history.resumed == 0
+    assert other.progress.resumed == 0
 
 
 def test_other_settings_do_not_continue(tmp_path, caplog):
@@ -183,7 +183,7 @@ def test_other_settings_do_not_continue(tmp_path, caplog):
         tuning(tmp_path, Dying(10), 1).run()
     other = tuning(tmp_path, ToyTask(), 1, clip=0.3)
     other.run()
-    assert other.history.resumed == 0
+    assert other.progress.resumed == 0
     assert "not used, training starts over" in caplog.text
 
 
@@ -304,7 +304,7 @@ def test_a_training_that_collapses_after_its_best_epoch_starts_again(world, tmp_
     from crossalign.engine.finetune import FineTuning
 
     scores = iter([80.0, 1.0, 60.0, 70.0])
-    monkeypatch.setattr(FineTuning, "_dev_scores", lambda self: {self.task.metric: next(scores)})
+    monkeypatch.setattr(FineTuning, "score", lambda self: {self.task.metric: next(scores)})
     report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 16, "--epochs", 2)
     assert steps == 60 and [one["dev"] for one in report["restarts"]] == [1.0]
     assert [one["accuracy"] for one in report["dev"]] == [60.0, 70.0]

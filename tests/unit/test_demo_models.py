@@ -92,7 +92,7 @@ def test_an_interruption_in_either_stage_changes_nothing(make, tmp_path, monkeyp
         at = (self.settings.block, number + 1)
         if at in ((8, 5), (32, 4)) and at not in stops:
             stops.append(at)
-            self.saver.stop_requested = True
+            self.checkpoints.stop_requested = True
         plain(self, number)
 
     make("mbert", tmp_path / "whole", tmp_path / "work1")

@@ -260,7 +260,7 @@ def test_a_task_is_learnt_and_its_model_comes_back(folder, tmp_path, task, famil
     model = run.run()
     losses, metric = run.engine.losses, run.task.metric
     assert losses[-6:].mean() < 0.5 * losses[:2].mean()
-    assert run.history.dev[-1][metric] > max(75, before[metric])
+    assert run.progress.dev[-1][metric] > max(75, before[metric])
     want = predict_all(model, run.task, run.dev_store, "cpu")
     save_tuned(tmp_path, folder(family), model, run.task, {"settings": {}})
     assert json.loads((tmp_path / "config.json").read_text())["backend"] == "library"
@@ -308,7 +308,7 @@ def test_a_killed_run_ends_like_one_never_killed(folder, tmp_path, task, family)
     die_at(tuning(folder(family), task, **settings), 8)
     resumed = tuning(folder(family), task, **settings)
     resumed.run()
-    assert resumed.history.resumed == 1
+    assert resumed.progress.resumed == 1
     assert same(all_values(whole), all_values(resumed.model))
 
 
@@ -333,7 +333,7 @@ def test_both_backends_give_the_same(folder, family):
         models = [run.run() for run in runs]
         assert len(runs[0].engine.losses) == 20
         torch.testing.assert_close(*(run.engine.losses for run in runs), atol=1e-4, rtol=0)
-        scores = [run.history.dev for run in runs]
+        scores = [run.progress.dev for run in runs]
         assert scores[0] == scores[1]
         torch.testing.assert_close(*(model.encoder.word.weight for model in models), atol=1e-4, rtol=0)
 

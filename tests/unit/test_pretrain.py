@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.pretrain_toys import SHAPE, make_text, make_texts, make_tokenizer, same, settings, start, values
 
-from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saver, Saving
+from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Saving
 from crossalign.engine.corpus import FILLER, encode_texts
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import load_encoder, load_head, load_weights
@@ -215,7 +215,7 @@ def test_the_best_weights_are_kept_through_an_interruption(folder, texts, dev, t
     losses = [point["loss"] for point in report["dev"]]
     assert min(losses) < losses[-1]
     assert measured(tmp_path / "whole", some, dev, tmp_path)[0] == pytest.approx(min(losses), abs=2e-5)
-    plain, saved = Saver.due, []
+    plain, saved = Checkpoints.due, []
 
     def stop(self):
         if self.progress.step in (5, 11) and self.progress.step not in saved:
@@ -223,7 +223,7 @@ def test_the_best_weights_are_kept_through_an_interruption(folder, texts, dev, t
             self.stop_requested = True
         return plain(self)
 
-    monkeypatch.setattr(Saver, "due", stop)
+    monkeypatch.setattr(Checkpoints, "due", stop)
     places = {"dev": dev, "checkpoints": tmp_path / "c"}
     for _ in range(2):
         with pytest.raises(InterruptedTraining):
@@ -239,9 +239,9 @@ def test_a_dev_loss_that_is_no_number_is_not_the_best(folder, texts, dev, tmp_pa
     kept, plain = [], Pretraining._measure_dev
 
     def noting(self):
-        before = self._best
+        before = self.best
         plain(self)
-        kept.append(self._best is not before)
+        kept.append(self.best is not before)
 
     monkeypatch.setattr(Pretraining, "_measure_dev", noting)
     run(folder, texts, tmp_path / "m", places={"dev": dev}, steps=3, dev_every=1, selection="best")

@@ -11,7 +11,7 @@ from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.commands import adjustment_options, bilstm_options, finetune_options, mlm_options
 from crossalign.catalog.config import load
 from crossalign.catalog.studied import known_models
-from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving
+from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.hyperparameters import Settings
 from crossalign.fetch.register import read_datasets
@@ -25,8 +25,8 @@ from crossalign.runtime.errors import UserError
 ITEMS = ["align-predict/table4", "anc/table1"]
 
 
-def saver(rehearse):
-    return Saver(Checkpoints(None, "x"), Saving(rehearse=rehearse), Progress())
+def made(rehearse):
+    return Checkpoints(None, "x", Saving(rehearse=rehearse))
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def saver(rehearse):
     [(None, 100, range(100)), (3, 100, range(3)), (3, 7, range(3)), (3, 6, range(6)), (3, 2, range(2))],
 )
 def test_a_training_is_cut_unless_it_would_be_over_by_then(rehearse, total, steps):
-    one = saver(rehearse)
+    one = made(rehearse)
     assert one.steps(total) == steps
     assert one.cut == (len(steps) < total)
 
 
 def test_steps_and_scores_are_measured_when_they_have_run_before():
-    one = saver(4)
+    one = made(4)
     one.steps(1000)
     one.progress.step = 4
     done = []
@@ -237,8 +237,8 @@ def test_a_rehearsal_that_was_killed_goes_on_and_ends_like_a_whole_one(tmp_path)
         tuning(Lost(), saving).run()
     again = tuning(ToyTask(), saving)
     again.run()
-    note = again.history.rehearsal
-    assert (again.history.resumed, again.history.step) == (1, 5)
+    note = again.progress.rehearsal
+    assert (again.progress.resumed, again.progress.step) == (1, 5)
     # 7 steps an epoch. The cut ends the first one, which is scored; of the two others one was measured.
     assert (note["planned_steps"], note["steps_left"], note["scores_left"]) == (21, 11, 1)
-    assert len(again.history.loss) == len(again.history.dev) == 1
+    assert len(again.progress.loss) == len(again.progress.dev) == 1

@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer
 
-from crossalign.data.conllu import Sentence, write_sentences
 from crossalign.engine import trees
 from crossalign.engine.trees import are_trees, decode_trees
 from crossalign.runtime.errors import UserError
-from crossalign.tasks import get_task, records
+from crossalign.tasks import get_task
 
 
 def decode(weights):
@@ -186,45 +185,3 @@ def test_read(tmp_path):
     path.write_text("# sent_id = 1\n1\tthe\t_\tDET\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"a\.conllu, line 2: head '_' is not a number"):
         get_task("parsing").read(path)
-
-
-CELLS = ["", " ", "_", "0", "1", "-1", "9", "2-3", "2.1", "x", "CONJ", "NOUN", "a:b"]
-CELLS += ["\r", "\ufeff", "\t", "\n", "\n\n", "#"]
-LINES = ["", "# sent_id = s1", "# sent_id s2", "# note", "#", "1\ta\t_\tX\t_\t_\t0\troot\t_\t_", "\r"]
-
-
-@given(st.data())
-def test_plain_files_are_read_as_thoroughly_as_others(tmp_path_factory, data):
-    """Two sentences in which something may be changed: the short way gives the same records, or the same message."""
-    lines = []
-    for name in ("s1", "s2"):
-        words = [("the", "DET", "2", "det"), ("cat", "NOUN", "0", "root"), (".", "PUNCT", "2", "punct")]
-        rows = [[str(i), w, "_", u, "_", "_", h, r, "_", "_"] for i, (w, u, h, r) in enumerate(words, 1)]
-        if data.draw(st.booleans()):
-            data.draw(st.sampled_from(rows))[data.draw(st.integers(0, 9))] = data.draw(st.sampled_from(CELLS))
-        lines += [f"# sent_id = {name}", "# text = the cat.", *map("\t".join, rows), ""]
-    if data.draw(st.booleans()):
-        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.sampled_from(LINES)))
-    path = tmp_path_factory.mktemp("trees") / "a.conllu"
-    path.write_text("\n".join(lines) + data.draw(st.sampled_from(["", "\n"])), encoding="utf-8", newline="")
-    parsed = data.draw(st.booleans())
-
-    def read():
-        try:
-            return records.read_trees(path, parsed)
-        except UserError as error:
-            return str(error)
-
-    with pytest.MonkeyPatch.context() as patch:
-        short = read()
-        patch.setattr(records, "_plain_trees", lambda *_: None)
-        assert short == read()
-
-
-def test_a_plain_file_takes_the_short_way(tmp_path, monkeypatch):
-    path = tmp_path / "a.conllu"
-    with path.open("w", encoding="utf-8") as stream:
-        fields = (TREE["words"], TREE["upos"], TREE["heads"], TREE["relations"])
-        write_sentences([Sentence("1", "the cat sat.", *fields)], stream)
-    monkeypatch.setattr(records, "read_sentences", None)
-    assert get_task("parsing").read(path) == [TREE]

@@ -171,12 +171,12 @@ def _check_tree(sentence: Sentence, numbers: list[int], name: str, report: Repor
             raise wrong(name, numbers[second], "a second root; allow several roots if the treebank means it")
         report.counts["sentences_with_several_roots"] += 1
     # No root at all means a cycle, which the walk finds.
-    loop = find_cycle(heads)
+    loop = _find_cycle(heads)
     if loop:
         raise wrong(name, numbers[loop - 1], f"word {loop} is its own ancestor")
 
 
-def find_cycle(heads: list[int]) -> int:
+def _find_cycle(heads: list[int]) -> int:
     """The number of a word that is among its own ancestors, 0 if there is none."""
     walk = [0] * (len(heads) + 1)  # in which walk a word was first met
     for start in range(1, len(heads) + 1):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from crossalign.embedding.model import Loaded
-from crossalign.engine.batches import Store, by_length
-from crossalign.engine.parts import batch_inputs
+from crossalign.engine.batches import Store, by_length, places_within
+from crossalign.engine.parts import batch_inputs, send
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 from crossalign.runtime.gpus import restart_if_crowded
@@ -22,17 +22,17 @@ class Batch:
 
     def __init__(self, store: Store, members: np.ndarray, spans: np.ndarray, device: torch.device) -> None:
         shape = store.exact_shape(members)
-        views = store.views(_send(store.assemble(members, shape), device), shape)
+        views = store.views(send(store.assemble(members, shape), device), shape)
         self.ids, self.positions, self.layout = views["ids"], views["positions"], batch_inputs(views, shape)[0]
         lengths = store.lengths[members]
         first = np.cumsum(lengths) - lengths
         start, stop = spans[members].T
         counts = stop - start
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        within = places_within(counts)
         # Tokens to average, one span after another; None: all of them.
         whole = (counts == lengths).all()
-        self._index = None if whole else _send(within + np.repeat(first + start, counts), device)
-        self._counts, self._first = _send(counts, device), _send(first, device)
+        self._index = None if whole else send(within + np.repeat(first + start, counts), device)
+        self._counts, self._first = send(counts, device), send(first, device)
 
     def average(self, state: Tensor) -> Tensor:
         """The mean over each span, in fp32."""
@@ -42,12 +42,6 @@ class Batch:
     def first(self, state: Tensor) -> Tensor:
         """The state of each example's first token."""
         return state.index_select(0, self._first).float()
-
-
-def _send(array: np.ndarray, device: torch.device) -> Tensor:
-    # From pinned memory the copy does not wait for the work before it: the next batch is made while this one runs.
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def make_store(model: Loaded, examples: Sequence[Sequence[int]]) -> Store:
@@ -77,7 +71,7 @@ def embed(
         for members in by_length(store.lengths, model.budget):
             batch = Batch(store, members, spans, model.device)
             states = model.encoder.packed(batch.ids, batch.positions, None, batch.layout, all_layers=True)
-            rows = _send(members, model.device)
+            rows = send(members, model.device)
             for place, number in enumerate(wanted):
                 cls = last_first and number == last
                 out[place, rows] = batch.first(states[number]) if cls else batch.average(states[number])

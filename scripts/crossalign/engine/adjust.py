@@ -14,21 +14,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.engine.batches import Stream, by_length
-from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
+from crossalign.engine.batches import Stream, by_length, places_within
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.folders import load_weights
 from crossalign.engine.heads import full_precision
 from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSettings, fingerprint
+from crossalign.engine.loop import Loop
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
 from crossalign.engine.parts import Part, run_encoder
-from crossalign.engine.seeds import derive
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import BUDGET, TaskModel
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.meter import metered
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -129,7 +128,7 @@ def english_vectors(encoder: BaseEncoder, store: PairStore, device: torch.device
         counts = store.counts[members]
         width = int(counts.max())
         vectors = unit_vectors(hidden, batch["unit"], width)
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        within = places_within(counts)
         cells = within + np.repeat(np.arange(len(members)) * width, counts)
         places = within + np.repeat(store.starts[members], counts)
         found = vectors.flatten(0, 1).index_select(0, torch.from_numpy(cells).to(device))
@@ -162,7 +161,7 @@ def make_store(
     return store, {**account, "aligned": int(store.linked.sum()), "held": store.units}
 
 
-class Adjusting:
+class Adjusting(Loop):
     """One adjustment from the original to the adjusted weights."""
 
     def __init__(
@@ -181,9 +180,9 @@ class Adjusting:
         self.settings, self.device = settings, torch.device(device)
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
-        self.checkpoints = Checkpoints(
-            checkpoints, fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
-        )
+        self.progress = Progress()
+        identity = fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
+        self.checkpoints = Checkpoints(checkpoints, identity, saving, self.progress)
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
         self._full = encoder.word.weight.data
         used = torch.from_numpy(np.unique(self.store.ids))
@@ -192,46 +191,19 @@ class Adjusting:
             slice_vocabulary(self.frozen.encoder, used)
         encoder.to(self.device).train()
         self.stream = Stream(self.store, settings.batch, settings.seed, "sentence pairs in order")
-        self.steps = settings.epochs * len(self.stream)
-        rates = learning_rates(settings.learning_rate, self.steps, settings.warmup, "constant")
+        self.total = settings.epochs * len(self.stream)
+        rates = learning_rates(settings.learning_rate, self.total, settings.warmup, "constant")
         part = Part(self.store, PullLoss(self.frozen), settings.batch)
         self.engine = Engine(encoder, {}, [part], rates, AdamW.of(settings), settings.precision)
-        self.progress = Progress()
-        self.saver = Saver(self.checkpoints, saving, self.progress)
 
     def run(self) -> BaseEncoder:
         """Train, or go on from a checkpoint; the encoder ends on the CPU, in fp32 and with its whole vocabulary."""
-        progress, saver = self.progress, self.saver
-        with saver.running():
-            self.engine.seed_dropout(derive(self.settings.seed, "dropout"))
-            tensors = saver.resume()
-            if tensors is not None:
-                self.engine.load_state(tensors)
-                log.info("going on at step %d", progress.step + 1)
-            for step in metered(saver.steps(self.steps)):
-                self.step(step)
-                progress.step = step + 1
-                if progress.step < self.steps and saver.due():
-                    self._check()
-                    saver.save(self.engine.state())
-                    saver.stop_if_asked()
-            self._check()
-            if saver.cut:
-                saver.rehearse(self.steps, self.step, lambda: None, 0)
-        self.engine.arena.detach()
+        super().run()
         restore_vocabulary(self.encoder, self._full)
         return self.encoder.cpu().eval()
 
-    def step(self, number: int) -> None:
-        """Train on one batch."""
-        self.engine.step(self.stream.at(number))
-
-    def curve(self) -> list[list[float]]:
-        """The loss: [step, mean since the point before]."""
-        return loss_curve(self.engine.losses[: self.progress.step].double().cpu().numpy(), points=50, digits=6)
-
-    def _check(self) -> None:
-        check_losses(self.engine.losses[: self.progress.step].cpu().numpy(), 0, self.engine.numbers[:, 0])
+    def batches(self, number: int) -> list[np.ndarray]:
+        return [self.stream.at(number)]
 
 
 def content(store: PairStore) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ vector holds everything (ids, positions, labels, ...), a batch travels to the de
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -43,11 +43,56 @@ class Shape:
 
 
 class Packed:
-    """What lies in the vector of a batch; `sizes` names the parts in their order."""
+    """What the steps ask of examples, whoever has them: `lengths`, `targets`, and batches as one vector each.
+
+    `targets` are those that a loss counts, of each example: the weight of a part of a batch in the whole. Of a loss of
+    several terms each has its own, (examples, terms).
+    """
+
+    position_offset: int
+    # Arrays, or what computes them for the examples that are asked for.
+    lengths: Any
+    targets: Any
+
+    def exact_shape(self, members: np.ndarray) -> Shape:
+        """The smallest shape that holds these examples."""
+        lengths = self.lengths[members]
+        return Shape(len(members), int(lengths.sum()), int(lengths.max()), 0)
+
+    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
+        """A shape out of a small set that holds these examples; `batch` rows even if there are fewer examples."""
+        exact = self.exact_shape(members)
+        length, words = round_up(exact.length, 64), round_up(exact.words, 64)
+        return Shape(batch, static_tokens(exact.tokens), length, words, filled=True)
+
+    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
+        """The batch of these examples as one vector; `totals`: the targets of the step of which they are a part."""
+        raise NotImplementedError
+
+    def with_tokens(
+        self, members: np.ndarray, shape: Shape, ids: np.ndarray, totals: Any = None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
+        """A vector in which the tokens have their places, its parts by name, and the cells of the tokens."""
+        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
+        views, lengths = self.views(vector, shape), self.lengths[members]
+        within = places_within(lengths)
+        cell = within + np.repeat(np.arange(len(members)) * shape.length, lengths)
+        views["ids"][: len(ids)] = ids
+        views["positions"][: len(ids)] = within + self.position_offset
+        views["rows"][: len(ids)] = cell
+        views["cells"][cell] = np.arange(len(ids))
+        views["lengths"][: len(members)] = lengths
+        own = self.targets[members].sum()
+        views["split"][:] = own, own if totals is None else totals
+        return vector, views, cell
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and sizes of the parts."""
-        raise NotImplementedError
+        """Names and sizes of the parts of a vector, in their order."""
+        for name in ("ids", "positions", "rows"):
+            yield name, (shape.tokens,)
+        yield "cells", (shape.batch * shape.length,)
+        yield "lengths", (shape.batch,)
+        yield "split", (2,)
 
     def vector_size(self, shape: Shape) -> int:
         """Numbers in the vector of a batch."""
@@ -91,7 +136,7 @@ class Store(Packed):
         self.words = _sizes(examples, words[0]) if words else np.zeros(len(examples), dtype=np.int64)
         self.word_starts = _starts(self.words)
         self.values = {name: _flat(examples, name, field.shape == "scalar") for name, field in fields.items()}
-        # Targets that a loss counts, per example: the weight of a part of a batch in the whole. Without any: examples.
+        # Without any field of targets: examples.
         counted = {name: field.shape for name, field in fields.items() if field.pad < 0}
         self.targets = np.full(len(examples), 0 if counted else 1, dtype=np.int64)
         places = {"sequence": (self.starts, self.lengths), "words": (self.word_starts, self.words)}
@@ -117,39 +162,18 @@ class Store(Packed):
             raise ValueError("a token has no row in the sliced vocabulary")
 
     def exact_shape(self, members: np.ndarray) -> Shape:
-        """The smallest shape that holds these examples."""
-        lengths = self.lengths[members]
-        return Shape(len(members), int(lengths.sum()), int(lengths.max()), int(self.words[members].max()))
+        return replace(super().exact_shape(members), words=int(self.words[members].max()))
 
-    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
-        """A shape out of a small set that holds these examples; `batch` rows even if there are fewer examples."""
-        exact = self.exact_shape(members)
-        length, words = round_up(exact.length, 64), round_up(exact.words, 64)
-        return Shape(batch, static_tokens(exact.tokens), length, words, filled=True)
-
-    def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
-        """The batch of these examples as one vector; `split` is this part's share of all targets of the step."""
-        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
-        views = self.views(vector, shape)
+    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
         lengths = self.lengths[members]
-        tokens = int(lengths.sum())
-        ends = np.cumsum(lengths)
-        offsets = ends - lengths
-        within = np.arange(tokens) - np.repeat(offsets, lengths)
-        source = within + np.repeat(self.starts[members], lengths)
-        cell = within + np.repeat(np.arange(len(members)) * shape.length, lengths)
-        views["ids"][:tokens] = self.ids[source]
-        views["positions"][:tokens] = within + self.position_offset
-        views["rows"][:tokens] = cell
-        views["cells"][cell] = np.arange(tokens)
-        views["lengths"][: len(members)] = lengths
-        views["split"][:] = split
+        source = places_within(lengths) + np.repeat(self.starts[members], lengths)
+        vector, views, cell = self.with_tokens(members, shape, self.ids[source], totals)
         if self.types is not None:
-            views["types"][:tokens] = self.types[source]
+            views["types"][: len(source)] = self.types[source]
         if shape.words:
             counts = self.words[members]
             views["word_counts"][: len(members)] = counts
-            word = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+            word = places_within(counts)
             word_source = word + np.repeat(self.word_starts[members], counts)
             word_cell = word + np.repeat(np.arange(len(members)) * shape.words, counts)
         for name, field in self.fields.items():
@@ -164,13 +188,7 @@ class Store(Packed):
         return vector
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and sizes of the parts."""
-        yield "ids", (shape.tokens,)
-        yield "positions", (shape.tokens,)
-        yield "rows", (shape.tokens,)
-        yield "cells", (shape.batch * shape.length,)
-        yield "lengths", (shape.batch,)
-        yield "split", (2,)
+        yield from super().sizes(shape)
         if self.types is not None:
             yield "types", (shape.tokens,)
         if shape.words:
@@ -243,6 +261,11 @@ def _flat(examples: Sequence[dict[str, Any]], name: str, scalar: bool = False) -
         return np.array([example[name] for example in examples], dtype=np.int64)
     parts = [np.asarray(example[name], dtype=np.int64) for example in examples]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def places_within(lengths: np.ndarray) -> np.ndarray:
+    """0, 1, 2, ... for each of the sequences, one after another."""
+    return np.arange(int(lengths.sum())) - np.repeat(_starts(lengths), lengths)
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, Stream, by_length
 from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
-from crossalign.engine.checkpoints import Checkpoints, Saver, Saving
-from crossalign.engine.epochs import EpochTraining, History
+from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.hyperparameters import Settings, fingerprint
+from crossalign.engine.loop import EpochLoop, History
 from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
 from crossalign.engine.task_model import collect
@@ -85,7 +85,7 @@ def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) 
     write_json(folder / "config.json", config, ensure_ascii=False)
 
 
-class WordTraining(EpochTraining):
+class WordTraining(EpochLoop):
     """One training from fresh weights to the selected state. Random numbers depend on the seed and the step only.
 
     An epoch is one pass over the training set or, where that has fewer than `least_steps` steps, as many as needed: a
@@ -123,22 +123,22 @@ class WordTraining(EpochTraining):
         words = [lexicon.words, lexicon.characters, lexicon.forms]
         known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
         arrays = [array for each in (store, self.dev_store) for array in each.contents()]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
-        steps = settings.epochs * self.epoch_steps
-        self.rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)
+        self.progress = History()
+        identity = fingerprint(code_hash, settings, known, *arrays)
+        self.checkpoints = Checkpoints(checkpoints, identity, saving, self.progress)
+        self.total = settings.epochs * self.epoch_steps
+        self.rates = learning_rates(settings.learning_rate, self.total, settings.warmup, settings.schedule)
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), betas=settings.betas, eps=settings.epsilon,
             weight_decay=settings.weight_decay,
         )  # fmt: skip
-        self.history = History()
-        self.saver = Saver(self.checkpoints, saving, self.history)
-        self.losses: list[Tensor] = []
+        self.recent: list[Tensor] = []
         self.best: dict[str, Tensor] = {}
 
     def run(self) -> WordModel:
         """Train, or go on from a checkpoint; the model ends in the selected state."""
         gpus = [self.device] if self.device.type == "cuda" else []
-        with self.saver.running(), torch.random.fork_rng(devices=gpus):
+        with self.checkpoints.running(), torch.random.fork_rng(devices=gpus):
             self.train()
         if self.best:
             self.model.load_state_dict(self.best)
@@ -155,17 +155,23 @@ class WordTraining(EpochTraining):
         if self.settings.clip > 0:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimiser.step()
-        self.losses.append(loss.detach())
+        self.recent.append(loss.detach())
 
     def epoch_loss(self, epoch: int) -> float:
-        loss = float(torch.stack(self.losses).double().mean())
-        self.losses.clear()
+        loss = float(torch.stack(self.recent).double().mean())
+        self.recent.clear()
         if not np.isfinite(loss):
             raise UserError(
                 f"the loss is {loss} in epoch {epoch + 1} (learning rate {self.settings.learning_rate:.3g}); "
                 "a smaller learning rate may help"
             )
         return loss
+
+    def before(self) -> None:
+        """Every step seeds its dropout."""
+
+    def losses(self, first: int = 0) -> np.ndarray:
+        return np.array([float(loss) for loss in self.recent])
 
     def predict_dev(self) -> list[dict[str, Any]]:
         return self.model.predict(self.dev_store, self.device)
@@ -178,10 +184,10 @@ class WordTraining(EpochTraining):
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
         for number, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{number}.{name}": value for name, value in state.items()}
-        return tensors | ({"losses": torch.stack(self.losses)} if self.losses else {})
+        return tensors | ({"losses": torch.stack(self.recent)} if self.recent else {})
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        self.losses = list(tensors.pop("losses", torch.zeros(0)).to(self.device))
+        self.recent = list(tensors.pop("losses", torch.zeros(0)).to(self.device))
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
         for name, value in tensors.items():
             part, _, rest = name.partition(".")

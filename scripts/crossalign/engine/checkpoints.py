@@ -14,80 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sweep, write_atomic
 
 log = logging.getLogger(__name__)
 
 # Exit status that asks the scheduler to start the job again (EX_TEMPFAIL).
 REQUEUE = 75
-
-
-class Checkpoints:
-    """The newest checkpoint of one training: one safetensors file, replaced atomically.
-
-    `identity` stands for code, settings and data: the checkpoint of another training is refused.
-    """
-
-    def __init__(self, folder: str | Path | None, identity: str) -> None:
-        self.path = None if folder is None else Path(folder) / "checkpoint.safetensors"
-        self.identity = identity
-
-    def save(self, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
-        """Replace the checkpoint. `notes` is anything that JSON can hold."""
-        if self.path is None:
-            return
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        text = json.dumps(notes)
-        metadata = {
-            "identity": self.identity,
-            "notes": text,
-            "notes_crc": str(zlib.crc32(text.encode())),
-            "crc": json.dumps({name: _crc(tensor) for name, tensor in sorted(tensors.items())}),
-        }
-        with write_atomic(self.path, "wb") as stream:
-            stream.write(save(tensors, metadata=metadata))
-
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Tensors and notes of the checkpoint, or None, with a message, when there is none that fits."""
-        if self.path is None:
-            return None
-        sweep(self.path)
-        if not self.path.exists():
-            return None
-        try:
-            with safe_open(self.path, "pt") as file:
-                metadata = file.metadata() or {}
-                if metadata.get("identity") != self.identity:
-                    log.warning(
-                        "%s belongs to training %s (other code, settings or data), this is %s: not used, training "
-                        "starts over", self.path, metadata.get("identity"), self.identity,
-                    )  # fmt: skip
-                    return None
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            # A damaged step in the notes would be a number like any other.
-            if metadata["notes_crc"] != str(zlib.crc32(metadata["notes"].encode())):
-                raise ValueError("checksum of the notes")
-            crc = json.loads(metadata["crc"])
-            read = {name: _crc(tensor) for name, tensor in tensors.items()}
-            if wrong := sorted({name for name, _ in crc.items() ^ read.items()}):
-                raise ValueError(f"checksum of {', '.join(wrong)}")
-            return tensors, json.loads(metadata["notes"])
-        except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-            log.warning("%s is damaged (%s): not used, training starts over", self.path, error)
-            return None
-
-    def remove(self) -> None:
-        """Delete the checkpoint once the result is written."""
-        if self.path is not None:
-            sweep(self.path)
-            self.path.unlink(missing_ok=True)
 
 
 def _wait() -> None:
@@ -137,12 +74,33 @@ class Progress:
     rehearsal: dict[str, float] | None = None
 
 
-class Saver:
-    """Writes the checkpoints of a training while it runs, and finds the one to go on from."""
+class Checkpoints:
+    """The checkpoint of one training, a safetensors file that is replaced atomically: when, and what SIGTERM does.
 
-    def __init__(self, checkpoints: Checkpoints, saving: Saving | None, progress: Progress) -> None:
-        self.checkpoints, self.saving, self.progress = checkpoints, saving or Saving(), progress
+    `identity` stands for code, settings and data: the checkpoint of another training is refused. `progress` is noted
+    in it, and is again what it was when the training goes on.
+    """
+
+    def __init__(
+        self, folder: str | Path | None, identity: str, saving: Saving | None = None, progress: Progress | None = None
+    ) -> None:
+        self.path = None if folder is None else Path(folder) / "checkpoint.safetensors"
+        self.identity, self.saving, self.progress = identity, saving or Saving(), progress or Progress()
         self.stop_requested = False
+        self._started = self._last = time.monotonic()
+
+    # ---- while the training runs --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """The time in which the training runs: it counts, and SIGTERM waits for the next step to end."""
+        previous = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
+        self._started = self._last = time.monotonic()
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+        self.progress.seconds += time.monotonic() - self._started
 
     def steps(self, total: int) -> range:
         """The steps that are left of a training; of a rehearsed one the first few."""
@@ -150,6 +108,23 @@ class Saver:
         # Its steps are done twice: a training that would be over by then is done as it is.
         self.cut = most is not None and 2 * most < total
         return range(self.progress.step, most if self.cut else total)
+
+    def after_step(self, state: Callable[[], dict[str, Tensor]]) -> None:
+        """Write a checkpoint of the `state` if one is due; end the training if SIGTERM came."""
+        if self.due():
+            self.save(state())
+            self._last = time.monotonic()
+        if self.stop_requested:
+            where = self.path or "nowhere: no folder for checkpoints was given"
+            raise InterruptedTraining(f"stopped by SIGTERM at step {self.progress.step}; saved to {where}")
+
+    def due(self) -> bool:
+        """Whether a checkpoint is to be written after this step."""
+        if self.stop_requested:
+            return True
+        if self.saving.steps is not None:
+            return self.progress.step % self.saving.steps == 0
+        return time.monotonic() - self._last >= self.saving.seconds
 
     def rehearse(self, total: int, step: Callable[[int], None], score: Callable[[], Any], scores: int) -> None:
         """Measure the steps and the scoring of a training of `total` steps, of whose scorings `scores` are left.
@@ -172,66 +147,57 @@ class Saver:
         }  # fmt: skip
         log.info("rehearsal: %d of %d steps, %.2f ms each", done, total, 1000 * (stepped - begun) / done)
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """The time in which the training runs: it counts, and SIGTERM waits for the next step to end."""
-        previous = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_requested", True))
-        self._started = self._last = time.monotonic()
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGTERM, previous)
-        self.progress.seconds += time.monotonic() - self._started
-
-    def resume(self) -> dict[str, Tensor] | None:
-        """The tensors of the checkpoint, if there is one that fits; `progress` is then what it was."""
-        checkpoint = self.checkpoints.load()
-        if checkpoint is None:
-            return None
-        for name in vars(self.progress):
-            setattr(self.progress, name, checkpoint[1][name])
-        self.progress.resumed += 1
-        return checkpoint[0]
-
-    def due(self) -> bool:
-        """Whether a checkpoint is to be written after this step."""
-        if self.stop_requested:
-            return True
-        if self.saving.steps is not None:
-            return self.progress.step % self.saving.steps == 0
-        return time.monotonic() - self._last >= self.saving.seconds
+    # ---- the file -----------------------------------------------------------------------------------------------
 
     def save(self, tensors: dict[str, Tensor]) -> None:
-        """Write a checkpoint."""
+        """Replace the checkpoint."""
+        if self.path is None:
+            return
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         seconds = self.progress.seconds + time.monotonic() - self._started
-        self.checkpoints.save(tensors, vars(self.progress) | {"seconds": seconds})
-        self._last = time.monotonic()
+        text = json.dumps(vars(self.progress) | {"seconds": seconds})
+        metadata = {
+            "identity": self.identity,
+            "notes": text,
+            "notes_crc": str(zlib.crc32(text.encode())),
+            "crc": json.dumps({name: _crc(tensor) for name, tensor in sorted(tensors.items())}),
+        }
+        with write_atomic(self.path, "wb") as stream:
+            stream.write(save(tensors, metadata=metadata))
 
-    def stop_if_asked(self) -> None:
-        """End the training if SIGTERM came."""
-        if self.stop_requested:
-            where = self.checkpoints.path or "nowhere: no folder for checkpoints was given"
-            raise InterruptedTraining(f"stopped by SIGTERM at step {self.progress.step}; saved to {where}")
+    def resume(self) -> dict[str, Tensor] | None:
+        """The tensors of the checkpoint; `progress` is then what it was. None, with a message, if none fits."""
+        if self.path is None:
+            return None
+        sweep(self.path)
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, "pt") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("identity") != self.identity:
+                    log.warning(
+                        "%s belongs to training %s (other code, settings or data), this is %s: not used, training "
+                        "starts over", self.path, metadata.get("identity"), self.identity,
+                    )  # fmt: skip
+                    return None
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            # A damaged step in the notes would be a number like any other.
+            if metadata["notes_crc"] != str(zlib.crc32(metadata["notes"].encode())):
+                raise ValueError("checksum of the notes")
+            crc = json.loads(metadata["crc"])
+            read = {name: _crc(tensor) for name, tensor in tensors.items()}
+            if wrong := sorted({name for name, _ in crc.items() ^ read.items()}):
+                raise ValueError(f"checksum of {', '.join(wrong)}")
+            vars(self.progress).update(json.loads(metadata["notes"]))
+        except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+            log.warning("%s is damaged (%s): not used, training starts over", self.path, error)
+            return None
+        self.progress.resumed += 1
+        return tensors
 
-
-def check_losses(
-    losses: np.ndarray, first: int, rates: Tensor, before: str = "", after: Callable[[int], str] = lambda index: ""
-) -> None:
-    """A UserError if a loss is not a number; `losses` are those of the steps from `first` on.
-
-    `before` and `after(index)` are told with the learning rate.
-    """
-    bad = np.flatnonzero(~np.isfinite(losses))
-    if len(bad):
-        index = int(bad[0])
-        raise UserError(
-            f"the loss is {losses[index]} at step {first + index + 1} ({before}learning rate "
-            f"{float(rates[first + index]):.3g}{after(index)}); a smaller learning rate, a longer warm-up or "
-            "--precision fp32 may help"
-        )
-
-
-def loss_curve(losses: np.ndarray, points: int, digits: int) -> list[list[float]]:
-    """The loss: [step, mean since the point before]."""
-    parts = np.array_split(np.arange(len(losses)), min(points, len(losses)))
-    return [[int(part[-1]) + 1, round(float(losses[part].mean()), digits)] for part in parts]
+    def remove(self) -> None:
+        """Delete the checkpoint once the result is written."""
+        if self.path is not None:
+            sweep(self.path)
+            self.path.unlink(missing_ok=True)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crossalign.engine.batches import IGNORE, Packed, Shape, round_up, static_tokens
+from crossalign.engine.batches import IGNORE, Packed, Shape
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.tokenizer import mask_token
@@ -270,7 +270,7 @@ class _Column:
 
 
 class Blocks(Packed):
-    """What the engine expects of a store, over an endless corpus: example n belongs to step n // batch.
+    """A store over an endless corpus: example n belongs to step n // batch.
 
     A block is the start token and `block` - 1 tokens of a text, or fewer if it is a line; at most `predicted` of its
     tokens have a target.
@@ -309,13 +309,6 @@ class Blocks(Packed):
     def _prepare(self, ids: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise NotImplementedError
 
-    # ---- what the engine asks of a store ------------------------------------------------------------------------
-
-    def exact_shape(self, members: np.ndarray) -> Shape:
-        """The smallest shape that holds these examples."""
-        lengths = self.lengths[members]
-        return Shape(len(members), int(lengths.sum()), int(lengths.max()), 0)
-
     def static_shape(self, members: np.ndarray, batch: int) -> Shape:
         """A shape out of a small set that holds these examples; of full blocks there is one.
 
@@ -323,25 +316,15 @@ class Blocks(Packed):
         """
         if self.corpus.full:
             return Shape(batch, batch * self.block, self.block, 0, filled=len(members) < batch)
-        exact = self.exact_shape(members)
-        return Shape(batch, static_tokens(exact.tokens), round_up(exact.length, 64), 0, filled=True)
+        return super().static_shape(members, batch)
 
-    def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
-        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
-        views = self.views(vector, shape)
+    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
         ids, places, truth = self.rows(members)
-        count, lengths = len(members), self.lengths[members]
-        row, within = np.nonzero(np.arange(self.block) < lengths[:, None])
-        tokens, cell = len(row), row * shape.length + within
-        views["ids"][:tokens] = ids[row, within]
-        views["positions"][:tokens] = within + self.position_offset
-        views["rows"][:tokens] = cell
-        views["cells"][cell] = np.arange(tokens)
-        views["lengths"][:count] = lengths
-        views["split"][:] = split
-        views["places"][:count] = places
+        real = np.arange(self.block) < self.lengths[members][:, None]
+        vector, views, _ = self.with_tokens(members, shape, ids[real], totals)
+        views["places"][: len(members)] = places
         views["truth"][:] = IGNORE
-        views["truth"][:count] = truth
+        views["truth"][: len(members)] = truth
         return vector
 
     def _lengths(self, members: np.ndarray) -> np.ndarray:
@@ -350,11 +333,7 @@ class Blocks(Packed):
         return (self.rows(members)[0] != FILLER).sum(1)
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        for name in ("ids", "positions", "rows"):
-            yield name, (shape.tokens,)
-        yield "cells", (shape.batch * shape.length,)
-        yield "lengths", (shape.batch,)
-        yield "split", (2,)
+        yield from super().sizes(shape)
         yield "places", (shape.batch, self.predicted)
         yield "truth", (shape.batch, self.predicted)
 

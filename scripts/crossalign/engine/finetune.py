@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from crossalign.engine.batches import Stream
-from crossalign.engine.checkpoints import Checkpoints, Saver, Saving, check_losses
+from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.encoder import BaseEncoder, slice_vocabulary
-from crossalign.engine.epochs import EpochTraining, History
 from crossalign.engine.heads import fit_family
 from crossalign.engine.hyperparameters import Settings, fingerprint
+from crossalign.engine.loop import EpochLoop, History
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Loss, Part
 from crossalign.engine.random_init import ALL, random_init
-from crossalign.engine.seeds import derive, torch_seeded
+from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import TaskModel, make_store, predict_all
 from crossalign.runtime.errors import UserError
@@ -40,7 +39,7 @@ class Auxiliary:
     reference: BaseEncoder | None = None
 
 
-class FineTuning(EpochTraining):
+class FineTuning(EpochLoop):
     """One fine-tuning from the pretrained weights to the selected state."""
 
     def __init__(
@@ -78,15 +77,15 @@ class FineTuning(EpochTraining):
         settings.check_dev(len(self.dev_store))
         known = [init, task.name, list(task.labels), identity, encoder.backend]
         arrays = [array for each in (store, self.dev_store) for array in each.contents()]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, known, *arrays))
+        self.progress = History()
+        identity = fingerprint(code_hash, settings, known, *arrays)
+        self.checkpoints = Checkpoints(checkpoints, identity, saving, self.progress)
         self._slice(encoder)
         self.model = TaskModel(encoder, head).to(self.device).train()
         self.stream = Stream(store, settings.batch, settings.seed)
         self.epoch_steps = len(self.stream)
+        self.total = settings.epochs * self.epoch_steps
         self.engine = self._make_engine(capture)
-        self.history = History()
-        self.saver = Saver(self.checkpoints, saving, self.history)
-        self.best: Tensor | None = None
 
     def _slice(self, encoder: BaseEncoder) -> None:
         """Train only the embedding rows that occur. With weight decay all rows change, so all are kept."""
@@ -112,28 +111,24 @@ class FineTuning(EpochTraining):
                 # The reference runs like the trained encoder does, but without dropout and gradients.
                 TaskModel(self.auxiliary.reference, torch.nn.Identity()).place(self.device, settings.precision)
                 self.auxiliary.reference.requires_grad_(False)
-        steps = settings.epochs * self.epoch_steps
-        rates = learning_rates(settings.learning_rate, steps, settings.warmup, settings.schedule)
-        engine = Engine(encoder, {"head": head}, parts, rates, AdamW.of(settings), settings.precision, capture)
-        engine.seed_dropout(derive(settings.seed, "dropout"))
-        return engine
+        rates = learning_rates(settings.learning_rate, self.total, settings.warmup, settings.schedule)
+        return Engine(encoder, {"head": head}, parts, rates, AdamW.of(settings), settings.precision, capture)
 
     def run(self) -> TaskModel:
         """Train, or go on from a checkpoint; the model ends in the selected state, in fp32 and with its rows sliced."""
-        with self.saver.running():
-            self.train()
-            if self.failed:
-                # A job that is killed in a later attempt does not have to find this out again.
-                self.saver.save(self.state())
-        if self.settings.selection == "best" and self.best is not None:
-            self.engine.arena.master.copy_(self.best)
-        self.engine.arena.detach()
+        super().run()
         return self.model
+
+    def train(self) -> None:
+        super().train()
+        if self.failed:
+            # A job that is killed in a later attempt does not have to find this out again.
+            self.checkpoints.save(self.state())
 
     @property
     def last_score(self) -> float:
         """The score on the dev set after the last epoch."""
-        return self.history.dev[-1][self.task.metric]
+        return self.progress.dev[-1][self.task.metric]
 
     @property
     def failed(self) -> bool:
@@ -142,39 +137,18 @@ class FineTuning(EpochTraining):
         Its end tells, not its best epoch: a training may collapse after it has learnt something.
         """
         floor = self.settings.restart_below
-        return floor is not None and not self.saver.cut and self.last_score < floor
+        return floor is not None and not self.checkpoints.cut and self.last_score < floor
 
-    def step(self, number: int) -> None:
+    def batches(self, number: int) -> list[np.ndarray]:
         more = [] if self.auxiliary is None else [self.auxiliary.batches.at(number)]
-        self.engine.step(self.stream.at(number), *more)
+        return [self.stream.at(number), *more]
 
-    def epoch_loss(self, epoch: int) -> float:
-        return float(self._losses(epoch).astype(np.float64).mean())
-
-    def _losses(self, epoch: int) -> np.ndarray:
-        """The losses of an epoch so far, which must be numbers."""
-        first = epoch * self.epoch_steps
-        losses = self.engine.losses[first : min(first + self.epoch_steps, self.history.step)].cpu().numpy()
-
-        def examples(index: int) -> str:
-            return f", training examples {', '.join(map(str, self.stream.at(first + index).tolist()))}"
-
-        check_losses(losses, first, self.engine.numbers[:, 0], f"epoch {epoch + 1}, ", examples)
-        return losses
+    def place(self, step: int) -> str:
+        examples = ", ".join(map(str, self.stream.at(step).tolist()))
+        return f"epoch {step // self.epoch_steps + 1}, training examples {examples}, "
 
     def predict_dev(self) -> list[dict[str, np.ndarray]]:
         return predict_all(self.model, self.task, self.dev_store, self.device)
-
-    def keep_best(self) -> None:
-        self.best = self.engine.arena.master.clone()
-
-    def state(self) -> dict[str, Tensor]:
-        self._losses(self.history.step // self.epoch_steps)
-        return self.engine.state() | ({} if self.best is None else {"best": self.best})
-
-    def load_state(self, tensors: dict[str, Tensor]) -> None:
-        self.best = tensors.pop("best").to(self.device) if "best" in tensors else None
-        self.engine.load_state(tensors)
 
 
 SEARCHED = ("batch", "learning_rate")

@@ -12,12 +12,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crossalign.alignment.bitext import filter_links, read_pool
-from crossalign.engine.batches import Field, Packed, Shape, Store, round_up
+from crossalign.engine.batches import Field, Packed, Shape, Store, places_within, round_up
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import CHUNK, Specials, word_pieces
 from crossalign.runtime.errors import UserError
@@ -118,9 +118,6 @@ def parse_links(line: bytes, path: str | Path, number: int) -> Links:
 AGGREGATIONS = ("avg", "start", "end", "subword")
 TOKENS = ("cls", "clssep", "words", "all")
 
-# Counters of units and of links in one number, so that the engine's sums over examples add up both.
-_UNIT = 32
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -218,7 +215,7 @@ def _partners(links: list[tuple[int, int]], english: int, other: int, tokens: st
 
 
 class PairStore(Packed):
-    """What the engine expects of a store; an example is a pair, and a batch holds two sequences for each.
+    """A store whose examples are pairs: a batch holds two sequences for each.
 
     A batch's fields beside `unit` (of every token): for each pair the row of its English sentence (`english`), the
     number of its units (`count`) and the first of them among those of all pairs (`first`); for each of its units the
@@ -238,7 +235,7 @@ class PairStore(Packed):
         )
         linked = np.concatenate([[0], np.cumsum(self.partners >= 0)])
         self.linked = linked[self.starts + self.counts] - linked[self.starts]
-        self.targets = self.linked + (self.counts << _UNIT)
+        self.targets = np.stack([self.linked, self.counts], axis=1)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -264,8 +261,7 @@ class PairStore(Packed):
         shape = self.sequences.static_shape(_both(members), 2 * batch)
         return replace(shape, words=round_up(int(self.most_units[members].max()), 128))
 
-    def assemble(self, members: np.ndarray, shape: Shape, split: tuple[int, int] = (1, 1)) -> np.ndarray:
-        """The batch of these pairs as one vector; `split` counts the targets of this part and of the whole step."""
+    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
         sentences = _both(members)
         # Neighbours of like length waste less where attention works on padded groups.
         order = np.argsort(-self.sequences.lengths[sentences], kind="stable")
@@ -279,15 +275,14 @@ class PairStore(Packed):
         views["english"][: len(members)] = row[::2]
         views["count"][: len(members)] = counts
         views["first"][: len(members)] = self.starts[members]
-        unit = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        unit = places_within(counts)
         partner = self.partners[unit + np.repeat(self.starts[members], counts)]
         place = np.where(partner >= 0, partner + np.repeat(row[1::2] * shape.words, counts), -1)
         views["partner"][:] = -1
         views["partner"][np.repeat(np.arange(len(members)), counts), unit] = place
-        # Each term is divided by its own count, so the parts of a split step need both totals. They arrive in one
-        # number; the share that the engine multiplies with stays 1.
-        total = split[1] if split != (1, 1) else int(self.targets[members].sum())
-        views["divisors"][:] = total & ((1 << _UNIT) - 1), total >> _UNIT
+        # Each term is divided by its own total in the loss; the share that a step multiplies with stays 1.
+        views["split"][:] = 1
+        views["divisors"][:] = self.targets[members].sum(0) if totals is None else totals
         return vector
 
     def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:

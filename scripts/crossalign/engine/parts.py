@@ -38,13 +38,16 @@ def run_encoder(
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Fields and masks of a batch of examples, and its hidden states as a grid."""
     shape = store.exact_shape(members)
-    vector = torch.from_numpy(store.assemble(members, shape))
-    # From pinned memory, or the host would wait for the batch before.
-    vector = vector.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else vector
-    views = store.views(vector, shape)
+    views = store.views(send(store.assemble(members, shape), device), shape)
     layout, batch = batch_inputs(views, shape)
     states = encoder.packed(views["ids"], views["positions"], views.get("types"), layout)
     return batch, layout.to_grid(states)
+
+
+def send(array: np.ndarray, device: torch.device) -> Tensor:
+    """An array on the device: from pinned memory, or the host would wait for the batch before."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def batch_inputs(views: dict[str, Tensor], shape: Shape) -> tuple[Layout, dict[str, Tensor]]:

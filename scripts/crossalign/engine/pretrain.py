@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from crossalign.engine.checkpoints import Checkpoints, Progress, Saver, Saving, check_losses, loss_curve
+from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.corpus import Blocks, Corpus, block_maker, corpus_maker
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import fingerprint
 from crossalign.engine.lm_heads import Head, fresh_head, masked_loss
+from crossalign.engine.loop import Loop
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Part, run_encoder
 from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.engine.random_init import fresh_encoder
-from crossalign.engine.seeds import derive
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.meter import metered
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -96,7 +95,7 @@ class PretrainProgress(Progress):
     dev: list[list[Any]] = field(default_factory=list)
 
 
-class Pretraining:
+class Pretraining(Loop):
     """One run of language modelling."""
 
     def __init__(
@@ -126,15 +125,14 @@ class Pretraining:
         self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
         self.store = blocks(self.corpus, settings.batch, settings.seed)
         self.dev = DevLoss(dev or {}, settings.block - 1, corpora, blocks)
+        self.total = settings.steps
         self._set_dropout()
         self.engine = self._make_engine()
         corpus = self.corpus
         texts = {name: [files[name].name, int(n)] for name, n in zip(corpus.names, corpus.counts, strict=True)}
         about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about))
         self.progress = PretrainProgress()
-        self.saver = Saver(self.checkpoints, saving, self.progress)
-        self._best: torch.Tensor | None = None
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about), saving, self.progress)
 
     def _set_dropout(self) -> None:
         self._config = self.encoder.config
@@ -162,86 +160,51 @@ class Pretraining:
 
         rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.schedule)
         part = Part(self.store, loss, settings.batch)
-        engine = Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision)
-        engine.seed_dropout(derive(settings.seed, "dropout"))
-        return engine
+        return Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision)
 
     def run(self) -> None:
         """Train, or go on from a checkpoint. Afterwards encoder and head hold the result in fp32."""
-        with self.saver.running():
-            self._resume()
-            self._steps()
-        if self._best is not None:
-            self.engine.arena.master.copy_(self._best)
-        self.engine.arena.detach()
+        super().run()
         self._configure(self._config)
 
-    def _steps(self) -> None:
-        settings, progress = self.settings, self.progress
-        report_every = max(1, settings.steps // 20)
-        dev_every = settings.dev_every or report_every
-        if not progress.dev:
+    def batches(self, number: int) -> list[np.ndarray]:
+        return [self.store.members(number)]
+
+    def before(self) -> None:
+        super().before()
+        self._measure_dev()
+
+    def after(self, last: bool) -> None:
+        step, every = self.progress.step, max(1, self.total // 20)
+        if step % every == 0:
+            # This waits for the device, seldom enough not to matter.
+            log.info("step %d of %d: loss %.4f", step, self.total, float(self.losses(step - every).mean()))
+        if last or step % self._dev_every == 0:
             self._measure_dev()
-        left = self.saver.steps(settings.steps)
-        for step in metered(left):
-            self.step(step)
-            progress.step = step + 1
-            if progress.step % report_every == 0:
-                # This waits for the device, seldom enough not to matter.
-                losses = self._check(progress.step - report_every)
-                log.info("step %d of %d: loss %.4f", progress.step, settings.steps, float(losses.mean()))
-            if self.dev and (progress.step % dev_every == 0 or progress.step == left.stop):
-                self._measure_dev()
-            if progress.step < settings.steps and self.saver.due():
-                self.saver.save(self._state())
-                self.saver.stop_if_asked()
-        self._check(0)
-        if self.saver.cut:
-            # Scored are the start, every so many steps, and the end, which the cut stands for.
-            left = settings.steps // dev_every - 1 if self.dev else 0
-            self.saver.rehearse(settings.steps, self.step, lambda: self.dev(self.engine, self.head), left)
 
-    def step(self, number: int) -> None:
-        """Train on one batch."""
-        self.engine.step(self.store.members(number))
+    @property
+    def _dev_every(self) -> int:
+        return self.settings.dev_every or max(1, self.total // 20)
 
-    def losses(self, first: int = 0) -> np.ndarray:
-        """The losses of the steps from `first` on."""
-        return self.engine.losses[first : self.progress.step].double().cpu().numpy()
+    def score(self) -> tuple[float, dict[str, float]]:
+        return self.dev(self.engine, self.head)
 
-    def _check(self, first: int) -> np.ndarray:
-        losses = self.losses(first)
-        check_losses(losses, first, self.engine.numbers[:, 0])
-        return losses
+    @property
+    def scores_left(self) -> int:
+        # Scored are the start, every so many steps, and the end, which the cut stands for.
+        return self.total // self._dev_every - 1 if self.dev else 0
 
     def _measure_dev(self) -> None:
         """Note the loss on the dev texts and, with selection `best`, keep the weights if it is the lowest so far."""
         if not self.dev:
             return
-        loss, each = self.dev(self.engine, self.head)
+        loss, each = self.score()
         lowest = min((point[1] for point in self.progress.dev if math.isfinite(point[1])), default=math.inf)
         if self.settings.selection == "best" and loss < lowest:
-            self._best = self.engine.arena.master.clone()
+            self.keep_best()
         point = [self.progress.step, round(loss, 5), {name: round(value, 5) for name, value in each.items()}]
         self.progress.dev.append(point)
-        log.info("step %d of %d: dev loss %.4f", self.progress.step, self.settings.steps, loss)
-
-    def curve(self) -> list[list[float]]:
-        """The loss curve: [step, mean loss since the point before]."""
-        return loss_curve(self.losses(), points=200, digits=5)
-
-    # ---- checkpoints --------------------------------------------------------------------------------------------
-
-    def _state(self) -> dict[str, torch.Tensor]:
-        return self.engine.state() | ({} if self._best is None else {"best": self._best})
-
-    def _resume(self) -> None:
-        tensors = self.saver.resume()
-        if tensors is None:
-            return
-        self._best = tensors.pop("best").to(self.device) if "best" in tensors else None
-        self.engine.load_state(tensors)
-        log.info("going on at step %d", self.progress.step + 1)
+        log.info("step %d of %d: dev loss %.4f", self.progress.step, self.total, loss)
 
 
 def new_model(config: EncoderConfig, seed: int) -> tuple[Encoder, Head]:

@@ -225,7 +225,7 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
         "tokens_seen": round(training.progress.step * settings.batch * training.store.mean_length()),
         # What knowing frequencies alone would give.
         "unigram_entropy": round(training.unigram_entropy, 4),
-        "loss": training.curve(),
+        "loss": training.curve(points=200, digits=5),
         "dev": [{"step": step, "loss": loss, "texts": each} for step, loss, each in training.progress.dev],
         **circumstances(training.progress, device, versions={"tokenizers": tokenizers.__version__}),
     }

@@ -90,19 +90,17 @@ class Engine:
                 self.parts[0].batch_size, self.micro,
             )  # fmt: skip
 
-    def _pieces(self, members: Sequence[np.ndarray]) -> list[tuple[int, Any, tuple[int, int]]]:
-        """What runs one after another: the part's number, its examples, their share of the targets of the step."""
+    def _pieces(self, members: Sequence[np.ndarray]) -> list[tuple[int, Any, Any]]:
+        """What runs one after another: the part's number, its examples, all targets of the step."""
         pieces = []
         for number, (part, batch) in enumerate(zip(self.parts, members, strict=True)):
-            total = int(part.store.targets[batch].sum())
-            for piece in np.array_split(batch, min(self.micro, len(batch))):
-                count = int(part.store.targets[piece].sum())
-                pieces.append((number, piece, (count, total) if self.micro > 1 else (1, 1)))
+            totals = part.store.targets[batch].sum(0)
+            pieces += [(number, piece, totals) for piece in np.array_split(batch, min(self.micro, len(batch)))]
         return pieces
 
     def _run(self, members: Sequence[np.ndarray]) -> None:
         pieces = self._pieces(members)
-        for index, (number, piece, split) in enumerate(pieces):
+        for index, (number, piece, totals) in enumerate(pieces):
             first, last = index == 0, index == len(pieces) - 1
             part = self.parts[number]
             store = part.store
@@ -112,7 +110,7 @@ class Engine:
                 # Within a batch the order does not matter, and neighbours of like length waste less in attention.
                 piece = piece[np.argsort(-store.lengths[piece], kind="stable")]
                 shape = store.exact_shape(piece)
-            vector = torch.from_numpy(store.assemble(piece, shape, split))
+            vector = torch.from_numpy(store.assemble(piece, shape, totals))
             if self.capture:
                 self._replay((number, shape, first, last), vector)
             else:
