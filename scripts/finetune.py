@@ -26,6 +26,7 @@ from crossalign.engine.programs import (
     add_then,
     add_tokens,
     circumstances,
+    leave,
     run_then,
 )
 from crossalign.runtime.errors import UserError, run_main
@@ -198,3 +199,4 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     run_main(main)
+    leave()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import runpy
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from crossalign.runtime.errors import UserError
 
@@ -70,6 +71,13 @@ def run_then(command: list[str]) -> None:
     gc.collect()  # a training holds itself, and with it the GPU's memory
     sys.argv = command
     runpy.run_path(command[0], run_name="__main__")
+
+
+def leave() -> NoReturn:
+    """End the process without taking all libraries apart, which takes a third of a second, and longer on a GPU."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def circumstances(
