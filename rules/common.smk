@@ -45,7 +45,6 @@ from crossalign.catalog.params import (
     embed_model,
     embed_options,
     item_settings,
-    kept_options,
     letters_option,
     named_languages,
     named_treebanks,

@@ -1,4 +1,4 @@
-"""Score a tuned model on all its test sets at once, or take the scores that the process of its training has left."""
+"""Score a tuned model that is kept on all its test sets at once; one that is not is scored by its training."""
 
 
 rule evaluate:
@@ -10,6 +10,8 @@ rule evaluate:
         f"{LOGS}/evaluate/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.log",
     benchmark:
         f"{BENCHMARKS}/evaluate/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.tsv"
+    wildcard_constraints:
+        init={"all": INIT, "ref": f"ref|{CONTINUAL}", "none": "(?!)"}[config["keep_models"]],
     priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
@@ -23,7 +25,8 @@ rule evaluate:
         base=lambda wildcards, input: parent(input.model),
         tuned=lambda wildcards, input: parent(input.config),
         sets=lambda wildcards, input: named_sets(input.sets),
-        kept=lambda wildcards, output: kept_options(INPUTS, tuned_at(wildcards)),
+        tokens=lambda wildcards, output: f"{RESULTS}/tokens",
     shell:
         "OMP_NUM_THREADS={threads} {params.program} --tuned {params.tuned:q} --base {params.base:q} --sets {params.sets}"
-        " --out {output.scores:q} --predictions {output.predictions:q} {params.kept} > {log:q} 2>&1"
+        " --out {output.scores:q} --predictions {output.predictions:q} --tokens {params.tokens:q}"
+        " --code-hash {params.code_hash} > {log:q} 2>&1"

@@ -1,7 +1,7 @@
-"""Fine-tune one model on one task with one seed; the BiLSTM baselines are trained and scored in one go."""
+"""Fine-tune one model on one task with one seed; what is not kept, and the BiLSTM, is trained and scored in one go."""
 
 # What stays on disk is a choice, and a file is temporary or not for a whole rule: hence one rule for models with random
-# layers and one for the others, alike but for that.
+# layers and one for the others, alike but for that. A model that does not stay is tested by the process of its training.
 for name, inits, kept in (
     ("finetune", f"ref|{CONTINUAL}", config["keep_models"] != "none"),
     ("finetune_random", "(random|grid)-.+", config["keep_models"] == "all"),
@@ -14,6 +14,7 @@ for name, inits, kept in (
             unpack(reads(f"{TUNED}/training.json")),
         output:
             **{file: path if kept or file == "training" else temp(path) for file, path in tuned_files(TUNED).items()},
+            **{} if kept else score_files(TUNED),
         log:
             f"{LOGS}/finetune/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.log",
         benchmark:
@@ -38,9 +39,11 @@ for name, inits, kept in (
             # Not an output: Snakemake deletes the outputs of a killed job, and a killed job must find its checkpoints.
             checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{tuned_at(wildcards).path()}",
             tokens=lambda wildcards, output: f"{RESULTS}/tokens",
-            # Derived from the output: other test sets or other code of `evaluate` do not make the model another one.
-            then=lambda wildcards, input, output: then_evaluate(
-                INPUTS, tuned_at(wildcards), parent(input.model), parent(output.config)
+            test_code="" if kept else task_code("evaluate.py", tuned_at),
+            then=(
+                ""
+                if kept
+                else (lambda wildcards, input, output: then_evaluate(INPUTS, tuned_at(wildcards), input, output))
             ),
         shell:
             "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"

@@ -2,8 +2,7 @@ r"""Score one tuned model on all its target sets.
 
 In: the tuned model, the base model that it was tuned from, and prepared sets as NAME=FILE. Out: scores in percent,
 {set: {metric: value}}, and per-example predictions for significance tests (compressed JSON lines, which
-`crossalign.tasks.predictions` reads). With --ahead and without --out they are left in a folder, for the call with both,
-which takes them if model, sets, code and options are still the same.
+`crossalign.tasks.predictions` reads).
 
 Example:
     python scripts/evaluate.py --base resources/demo/models/mbert --tuned tuned/model --out scores.json \
@@ -16,7 +15,7 @@ import logging
 from pathlib import Path
 
 from crossalign.engine.programs import add_tokens, named_sets
-from crossalign.runtime.errors import UserError, run_main
+from crossalign.runtime.errors import run_main
 from crossalign.runtime.stages import Stages
 
 log = logging.getLogger("evaluate")
@@ -29,11 +28,10 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--tuned", required=True, type=Path, help="folder with the tuned model")
     parser.add_argument("--base", required=True, type=Path, help="folder of the model that it was tuned from")
     parser.add_argument("--sets", required=True, nargs="+", metavar="NAME=FILE")
-    parser.add_argument("--out", type=Path, help="scores (JSON)")
+    parser.add_argument("--out", required=True, type=Path, help="scores (JSON)")
     parser.add_argument("--predictions", type=Path, help="predictions (.jsonl.gz)")
-    parser.add_argument("--ahead", type=Path, help="folder of scores that are made ahead: where they lie, or go")
     add_tokens(parser)
-    parser.add_argument("--code-hash", default="", help="identifies the code, for --ahead and --tokens")
+    parser.add_argument("--code-hash", default="", help="identifies the code, for --tokens")
     parser.add_argument("--max-length", type=int, help="tokens per example; as in training if not given")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--precision", default="auto", help="auto, fp32 or bf16")
@@ -41,39 +39,10 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Make scores, or take those that were made ahead."""
+    """Load, predict, score, write."""
     args = parse_args()
     files = named_sets(args.sets)
-    if args.ahead is None and args.out is None:
-        raise UserError("nothing says where the scores go: give --out FILE or --ahead FOLDER")
-    if args.ahead is not None and not args.code_hash:
-        raise UserError("--ahead needs --code-hash: without it the scores of any code would fit")
-    if args.ahead is None:
-        evaluate(args, files, args.out, args.predictions)
-        return
 
-    from crossalign.tasks import ahead
-
-    options = args.code_hash, args.max_length, args.device, args.precision
-    missing = [str(file) for file in files.values() if not file.is_file()]
-    key = None if missing else ahead.identity(args.tuned, args.base, files, *options)
-    if args.out is None:
-        ahead.forget(args.ahead)
-        if key is None:
-            log.info("not evaluated ahead: %s is not there yet", missing[0])
-            return
-        evaluate(args, files, args.ahead / ahead.SCORES, args.ahead / ahead.PREDICTIONS)
-        ahead.leave(args.ahead, key)
-        return
-    if key and ahead.take(args.ahead, key, args.out, args.predictions):
-        log.info("the process that trained the model has made these scores")
-    else:
-        evaluate(args, files, args.out, args.predictions)
-    ahead.forget(args.ahead)
-
-
-def evaluate(args: argparse.Namespace, files: dict[str, Path], out: Path, predictions: Path | None) -> None:
-    """Load, predict, score, write."""
     from concurrent.futures import ThreadPoolExecutor
 
     from crossalign.engine.device import choose_device, choose_precision
@@ -120,9 +89,9 @@ def evaluate(args: argparse.Namespace, files: dict[str, Path], out: Path, predic
             log.warning(
                 "%s: %d words have a label that was not in the training data; they count as errors", name, unseen
             )
-    if predictions:
-        write_predictions(predictions, task.name, task.labels, rows)
-    write_scores(out, scores)
+    if args.predictions:
+        write_predictions(args.predictions, task.name, task.labels, rows)
+    write_scores(args.out, scores)
     stages.end("write")
     log.info("seconds: %s", stages)
 

@@ -3,7 +3,7 @@ r"""Fine-tune one model on one task with one seed.
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
 Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
 which asks to be started again. With --restart-below a training that its dev set shows to have failed starts again
-with half the rate. With --then the process, which has everything loaded, goes on as another program.
+with half the rate. With --then the process, which has everything loaded, then tests the model by another program.
 
 Example:
     python scripts/finetune.py --model resources/demo/models/mbert --task parsing --init random-1-2 --seed 1 \
@@ -26,6 +26,7 @@ from crossalign.engine.programs import (
     add_then,
     add_tokens,
     circumstances,
+    leave,
     run_then,
 )
 from crossalign.runtime.errors import UserError, run_main
@@ -65,15 +66,19 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Train, then do what else is asked for."""
+    """Train, then do what else is asked for; only then is no checkpoint needed any more."""
     args = parse_args()
-    train(args)
+    checkpoints = train(args)
     if args.then:
         run_then(args.then)
+    for restart, checkpoint in enumerate(checkpoints):
+        checkpoint.remove()
+        if restart and checkpoint.path and checkpoint.path.parent.exists():
+            checkpoint.path.parent.rmdir()
 
 
-def train(args: argparse.Namespace) -> None:
-    """Train and write the result."""
+def train(args: argparse.Namespace) -> list:
+    """Train and write the result; the checkpoints of all attempts."""
     started = time.monotonic()
 
     from crossalign.engine.checkpoints import Saving, requeued
@@ -145,12 +150,9 @@ def train(args: argparse.Namespace) -> None:
         **circumstances(history, device, started),
     }
     write_json(args.out / "training.json", report)
-    for restart, checkpoint in enumerate(checkpoints):
-        checkpoint.remove()
-        if restart and checkpoint.path and checkpoint.path.parent.exists():
-            checkpoint.path.parent.rmdir()
     stages.end("write")
     log.info("seconds: %s", stages)
+    return checkpoints
 
 
 def _folder(args: argparse.Namespace, restart: int) -> Path | None:
@@ -197,3 +199,4 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     run_main(main)
+    leave()

@@ -28,7 +28,7 @@ SIZES = SPLITS | {"extra": 2}
 WIKIANN = {"large": SIZES, "small": SIZES, "counts": {"en": SPLITS, "ru": SPLITS}}
 TARGETS = ("align_predict", "results/demo/verdicts.csv")
 # What tells of times and interruptions, and nothing else, may differ between two runs.
-ACCOUNTS = ("logs", "benchmarks", "checkpoints", "tokens", "ahead")
+ACCOUNTS = ("logs", "benchmarks", "checkpoints", "tokens")
 TIMES = ("seconds", "seconds_in_all", "resumed")
 MARK = "CROSSALIGN_TEST_RUN"
 NUMBERS = itertools.count()

@@ -56,8 +56,9 @@ def test_every_initialisation_has_the_best_of_its_own_trials(project, init):
     assert training(project, init)["loss"] == trials[1]["loss"]
 
 
-def test_trials_are_not_scored_and_leave_no_weights(project):
+def test_trials_are_scored_where_they_are_chosen_and_leave_no_weights(project):
     trials = list((project / TUNED).glob("grid-*/seed1"))
     assert len(trials) == 4
     for trial in trials:
-        assert not (trial / "scores.json").exists() and not (trial / "model" / "model.safetensors").exists()
+        assert json.loads((trial / "scores.json").read_text(encoding="utf-8")).keys() == {"trees/en_ewt/dev"}
+        assert not (trial / "model" / "model.safetensors").exists()

@@ -12,6 +12,7 @@ import pytest
 import torch
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
+from crossalign.catalog.code_hash import closure
 from crossalign.engine.folders import save_encoder
 from crossalign.engine.programs import named_sets
 from crossalign.engine.random_init import fresh_encoder
@@ -173,6 +174,45 @@ def test_the_program_tells_its_stages_or_ends_with_a_sentence(root, tmp_path):
     told = [line.removeprefix("seconds: ") for line in done.stderr.splitlines() if line.startswith("seconds: ")]
     stages = ["start", "read", "tokenise", "load", "predict", "decode", "score", "write"]
     assert done.returncode == 0 and [re.findall(r"(\w+) \d+\.\d\d", line) for line in told] == [stages]
+
+
+def train(root, folder, file):
+    """Fine-tune with the evaluation behind it, in one process."""
+    command = [sys.executable, root / "scripts/finetune.py", "--model", folder / "base", "--task", "pos"]
+    command += ["--train", folder / "a.conllu", "--epochs", 3, "--batch", 2, "--max-length", 24, "--selection", "last"]
+    command += ["--out", folder / "out", "--checkpoints", folder / "checkpoints", "--save-steps", 2]
+    command += ["--then", root / "scripts/evaluate.py", "--tuned", folder / "out/model", "--base", folder / "base"]
+    command += ["--out", folder / "then.json", "--predictions", folder / "then.gz", "--sets", f"x={file}"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
+
+
+def test_a_training_tests_its_model_and_goes_on_where_its_test_failed(root, monkeypatch, tmp_path):
+    make_model(tmp_path, "pos")
+    (tmp_path / "a.conllu").write_text(TREES)
+    (tmp_path / "nli.jsonl").write_text(lines(NLI))
+    bad = train(root, tmp_path, tmp_path / "nli.jsonl")
+    assert bad.returncode == 1 and "nli.jsonl, line 1" in bad.stderr and not (tmp_path / "then.json").exists()
+    (tmp_path / "out").rename(tmp_path / "first")
+    done = train(root, tmp_path, tmp_path / "a.conllu")
+    assert done.returncode == 0, done.stderr
+    # As its scheduler would have it: the first result is gone, its checkpoint is not, until all is done.
+    assert json.loads((tmp_path / "out/training.json").read_text())["resumed"] == 1
+    assert not list((tmp_path / "checkpoints").rglob("*.safetensors"))
+    weights = [(tmp_path / name / "model/model.safetensors").read_bytes() for name in ("first", "out")]
+    assert weights[0] == weights[1]
+    # The scores are those of an evaluation of its own, to the byte.
+    (tmp_path / "tuned").rename(tmp_path / "untrained")
+    (tmp_path / "out/model").rename(tmp_path / "tuned")
+    run(root, monkeypatch, tmp_path, {"x": tmp_path / "a.conllu"})
+    for one, other in (("then.json", "scores.json"), ("then.gz", "p.jsonl.gz")):
+        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
+
+
+def test_code_of_the_evaluation_is_none_of_the_training(root):
+    """Else another way to count would train all models again that are kept."""
+    files = {file.name for file in closure(root / "scripts/finetune.py")}
+    assert "task_model.py" in files and files.isdisjoint({"evaluate.py", "evaluation.py"})
 
 
 @pytest.mark.parametrize(

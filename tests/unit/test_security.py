@@ -45,7 +45,7 @@ def is_python(file):
 QUOTED = {f"params.{name}" for name in ("program", "options", "way", "row", "texts", "text", "dev", "sets", "model")}
 QUOTED |= {"params.continual", "params.trials", "threads", "wildcards.seed", "wildcards.paper", "wildcards.item"}
 names = ("code_hash", "source", "size", "directions", "control", "languages", "indexes", "treebanks")
-QUOTED |= {f"params.{name}" for name in (*names, "then", "ahead", "kept", "apart", "letters", "start")}
+QUOTED |= {f"params.{name}" for name in (*names, "then", "apart", "letters", "start")}
 
 
 def test_every_path_in_a_command_is_quoted(root):

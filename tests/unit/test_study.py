@@ -103,11 +103,11 @@ def test_models_come_from_folders_the_hub_and_the_register(root):
 
 def test_unseen_languages_are_tested_on_their_own_treebanks(made):
     run = Tuned("mbert", "study-pos", "en_ewt", "ref", 1)
-    sets = Inputs(catalog_of(made.config)).evaluate(run).inputs["sets"]
+    sets = Inputs(catalog_of(made.config)).finetune(run).inputs["sets"]
     assert "results/study/data/trees/wo_wtb/test.conllu" in sets
     assert "results/study/data/trees/ru_pud/test.conllu" in sets
     # WikiANN has no Wolof.
-    ner = Inputs(catalog_of(made.config)).evaluate(Tuned("mbert", "study-ner", "wikiann_en", "ref", 1)).inputs["sets"]
+    ner = Inputs(catalog_of(made.config)).finetune(Tuned("mbert", "study-ner", "wikiann_en", "ref", 1)).inputs["sets"]
     assert not any("wikiann_wo" in file for file in ner) and any("wikiann_fo" in file for file in ner)
 
 

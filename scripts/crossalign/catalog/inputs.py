@@ -75,6 +75,12 @@ def tuned_files(folder: str) -> dict[str, str]:
     return {name: f"{folder}/{file}" for name, file in names.items()}
 
 
+def kept(config: dict, run: Tuned) -> bool:
+    """Whether a fine-tuned model stays on disk after its last use; `rules/finetune.smk` does so."""
+    whole = run.model == "bilstm" or not run.init.startswith(("random-", "grid-"))
+    return config["keep_models"] == "all" or run.model == "bilstm" or (whole and config["keep_models"] == "ref")
+
+
 def score_files(folder: str) -> dict[str, str]:
     """The test of a fine-tuned model."""
     return {name: f"{folder}/{RUN_FILES[name]}" for name in ("scores", "predictions")}
@@ -155,7 +161,8 @@ class Inputs:
                 run = parse(folder.removesuffix("/model"))
                 if run.model == "bilstm":
                     return self.train_bilstm(run)
-                return self.evaluate(run) if stem in ("scores", "predictions") else self.finetune(run)
+                tested = stem in ("scores", "predictions") and kept(self.config, run)
+                return self.evaluate(run) if tested else self.finetune(run)
             case ["embeddings", *address, "words", _]:
                 return self.embed_words(parse("/".join(address)), stem.split("-")[0])
             case ["embeddings", *address, corpus]:
@@ -414,7 +421,7 @@ class Inputs:
         return Job(rule, outputs, inputs, run, gpus=1, benchmark=f"{rule}/{run.name}-seed{run.seed}.tsv")
 
     def finetune(self, run: Tuned) -> Job:
-        """A fine-tuned model."""
+        """A fine-tuned model; one that is not kept is tested as well."""
         inputs: Files = {name: self.set(data) for name, data in training_sets(self.config, run).items()}
         start = model_of(run)
         inputs["model"] = self.model(start)
@@ -424,19 +431,18 @@ class Inputs:
             inputs["trials"] = [tuned_files(self.at(trial.path()))["training"] for trial in trials]
         rule = "finetune" if run.init == "ref" or is_continual(run.init) else "finetune_random"
         outputs = tuple(tuned_files(self.at(run.path())).values())
+        if not kept(self.config, run):
+            inputs["sets"] = [self.set(data) for data in evaluation_sets(self.config, run)]
+            outputs = (*score_files(self.at(run.path())).values(), *outputs)
         return Job(rule, outputs, inputs, run, gpus=1, benchmark=f"finetune/{_benchmark(run)}")
 
     def evaluate(self, run: Tuned) -> Job:
-        """The scores of a fine-tuned model on all its sets."""
+        """The scores of a fine-tuned model that is kept on all its sets."""
         tuned = tuned_files(self.at(run.path()))
         inputs: Files = {"sets": [self.set(data) for data in evaluation_sets(self.config, run)]}
         inputs |= {"model": self.model(model_of(run)), "weights": tuned["weights"], "config": tuned["config"]}
         outputs = tuple(score_files(self.at(run.path())).values())
         return Job("evaluate", outputs, inputs, run, gpus=1, benchmark=f"evaluate/{_benchmark(run)}")
-
-    def is_tested(self, run: Tuned) -> bool:
-        """Whether some item reads the scores of a fine-tuned model: trials of a search may do without."""
-        return not self._read_results.isdisjoint(score_files(self.at(run.path())).values())
 
     def train_bilstm(self, run: Tuned) -> Job:
         """A model that starts from nothing, trained and tested in one go."""
@@ -572,10 +578,6 @@ class Inputs:
         if self._covers(self.catalog.items):
             inputs["coverage"] = self.coverage
         return Job("make_report", tuple(self.page.values()), inputs)
-
-    @cached_property
-    def _read_results(self) -> frozenset[str]:
-        return frozenset(self._all_results)
 
     @cached_property
     def _all_results(self) -> list[str]:

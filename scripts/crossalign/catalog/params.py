@@ -119,19 +119,17 @@ def continual_files(config: dict, run: Tuned, files: Any) -> str:
     return f"{options(**{f'continual_{name}': file for name, file in named.items()})} {continual_options(config, run)}"
 
 
-def then_evaluate(inputs: Inputs, run: Tuned, base: str, tuned: str) -> str:
-    """The end of a fine-tuning's command: its process, which has everything loaded, makes the scores ahead."""
-    if not inputs.is_tested(run):
-        return ""
-    program, sets = SCRIPTS / "evaluate.py", named_sets(inputs.evaluate(run).inputs["sets"])
-    files = f"{options(tuned=tuned, base=base)} --sets {sets}"
-    return f"--then {shlex.quote(str(program))} {files} {kept_options(inputs, run)}"
-
-
-def kept_options(inputs: Inputs, run: Tuned) -> str:
-    """Where an evaluation finds scores that were made ahead and tokenised sets, and the code that they must be of."""
-    places = {"ahead": inputs.at("ahead", run.path()), "tokens": inputs.at("tokens")}
-    return options(**places, code_hash=code_hash("evaluate.py", file_of(run.task)))
+def then_evaluate(inputs: Inputs, run: Tuned, files: Any, made: Any) -> str:
+    """The end of the command that trains a model which is not kept: its process, which has all loaded, tests it."""
+    told = options(
+        tuned=parent(made.config),
+        base=parent(files.model),
+        out=made.scores,
+        predictions=made.predictions,
+        tokens=inputs.at("tokens"),
+        code_hash=code_hash("evaluate.py", file_of(run.task)),
+    )
+    return f"--then {shlex.quote(str(SCRIPTS / 'evaluate.py'))} {told} --sets {named_sets(files.sets)}"
 
 
 def embed_model(config: dict, run: Run, files: Any) -> str:

@@ -6,11 +6,10 @@ import argparse
 import gc
 import os
 import runpy
-import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from crossalign.runtime.errors import UserError
 
@@ -60,29 +59,25 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
 
 
 def add_then(parser: argparse.ArgumentParser) -> None:
-    """The last flag of a program that can go on as another one."""
+    """The last flag of a program that another one can follow."""
     parser.add_argument(
         "--then", nargs=argparse.REMAINDER, metavar="PROGRAM",
-        help="a program to go on as, with the rest of the line; its failure is not this one's",
+        help="a program to run in the same process when the training is done, with the rest of the line",
     )  # fmt: skip
 
 
 def run_then(command: list[str]) -> None:
-    """Run a program in this process, and end. What the process was started for is done: no failure can undo it now.
-
-    Nothing imports the program, so it is no part of this one's code hash.
-    """
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: os._exit(0))
+    """Run a program in this process. Nothing imports it, so it is no part of this one's code hash."""
     gc.collect()  # a training holds itself, and with it the GPU's memory
     sys.argv = command
-    try:
-        runpy.run_path(command[0], run_name="__main__")
-    except (Exception, SystemExit) as error:
-        print(f"{command[0]} ended with {error!r}; its own job will tell", file=sys.stderr)
+    runpy.run_path(command[0], run_name="__main__")
+
+
+def leave() -> NoReturn:
+    """End the process without taking all libraries apart, which takes a third of a second, and longer on a GPU."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # without taking all libraries apart, which takes a third of a second, and longer on a GPU
+    os._exit(0)
 
 
 def circumstances(

@@ -63,7 +63,7 @@ class Estimate:
         results = folder / "results" / catalog.config["run"]
         sizes = Sizes(catalog.config, results, root / "resources" / "sizes.tsv", root)
         self.works = Works(catalog, sizes, *registers)
-        work = {name: self.works.of(job, self._ahead(name, results)) for name, job in self.jobs.items()}
+        work = {name: self.works.of(job) for name, job in self.jobs.items()}
         table = dict(read_costs(root / "resources" / "costs.tsv"))
         for rule in ("download_file", "download_labelled", "download_model"):
             table[HOST, rule, ""] = replace(table[HOST, rule, ""], milliseconds=8000 / choice.mbit)
@@ -88,13 +88,6 @@ class Estimate:
             for name, seconds in took.items()
             if not self.on_gpu(self.jobs[name]) or (alone and name not in on_cpu)
         }
-
-    def _ahead(self, name: str, results: Path) -> bool:
-        """Whether an evaluation finds its scores: made by the fine-tuning of this run, or left by that of another."""
-        tuned = [need for need in self.graph.needs[name] if self.jobs[need].rule.startswith("finetune")]
-        if self.jobs[name].rule != "evaluate" or name not in self.left or not self.left.isdisjoint(tuned):
-            return True
-        return (results / "ahead" / self.jobs[name].subject.path()).exists()
 
     def price(self, name: str) -> Price:
         """What a job costs."""

@@ -23,8 +23,7 @@ from crossalign.runtime.files import read_json, write_json
 
 DISK = "disk.json"
 # Jobs whose results are kept, for those that leave something for one of these only.
-_AFTER = {"finetune": "evaluate", "finetune_random": "evaluate", "embed_sentences": "compare_languages"}
-_AFTER |= {"embed_words": "measure_distances"}
+_AFTER = {"embed_sentences": "compare_languages", "embed_words": "measure_distances"}
 # Others may take this part of a job's time, or so many seconds: Snakemake notes an end a little late.
 _BESIDE, _LATE = 0.1, 1.0
 

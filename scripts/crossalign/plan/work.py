@@ -17,7 +17,7 @@ import yaml
 
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
 from crossalign.catalog.config import pair_count
-from crossalign.catalog.inputs import Job
+from crossalign.catalog.inputs import Job, kept
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import HUB, place_of, shape_of
@@ -153,13 +153,13 @@ class Works:
         self._sizes, self._files, self._models = sizes, files, models
         self._shapes: dict[str, tuple[int, int]] = {}
 
-    def of(self, job: Job, ahead: bool = True) -> Work:
-        """The work of a job; `ahead`: an evaluation finds what the fine-tuning of its model has predicted."""
+    def of(self, job: Job) -> Work:
+        """The work of a job."""
         match job.rule:
             case "finetune" | "finetune_random":
                 return self._finetune(job.subject)
             case "evaluate":
-                return self._evaluate(job.subject, ahead)
+                return self._evaluate(job.subject)
             case "train_bilstm":
                 return self._bilstm(job.subject)
             case "adjust_model":
@@ -193,7 +193,7 @@ class Works:
         batch = trial[0] if (trial := trial_of(run.init)) else values["batch"]
         task = run.task + "-continual" * is_continual(run.init)
         steps = self._steps(run, batch, values["epochs"], values.get("examples"))
-        tests = self._tests(run)
+        tests = 0 if kept(self._config, run) else self._tests(run)
         # An adjusted model is tested on its own language alone, the original on all.
         group = f"{run.preset}-{run.source}-{batch}-{task}-{tests}"
         return Work("finetune", task, steps, batch, self.shape(run), group, tests=tests)
@@ -205,9 +205,7 @@ class Works:
     def _tests(self, run: Tuned) -> int:
         return sum(map(self._sizes.of, evaluation_sets(self._config, run)))
 
-    def _evaluate(self, run: Tuned, ahead: bool) -> Work:
-        if ahead:
-            return Work("evaluate", "ahead")
+    def _evaluate(self, run: Tuned) -> Work:
         units = self._tests(run)
         # How many entries are scored tells trials of the grid search, which see one set, from the others.
         return Work("evaluate", run.task, units, 0, self.shape(run), f"{run.preset}-{run.source}-{units}")
@@ -286,12 +284,6 @@ class Works:
 def _by_size(job: Job, units: float) -> Work:
     """Work that its size alone tells from others of its rule."""
     return Work(job.rule, units=units, group=f"{units:g}")
-
-
-def kept(config: dict, run: Tuned) -> bool:
-    """Whether a fine-tuned model stays on disk after its last use; `rules/finetune.smk` does so."""
-    whole = run.model == "bilstm" or not run.init.startswith(("random-", "grid-"))
-    return config["keep_models"] == "all" or run.model == "bilstm" or (whole and config["keep_models"] == "ref")
 
 
 def tuned_bytes(shape: tuple[int, int]) -> int:
