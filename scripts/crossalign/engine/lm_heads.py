@@ -16,7 +16,7 @@ from crossalign.engine.shape import EncoderConfig
 
 # Scores that exist at a time: on the GPU 1 GB in fp32, on the CPU what its cache nearly holds.
 _MOST = {"cuda": 1 << 28, "cpu": 1 << 21}
-# Columns beside a matrix: its rows stay multiples of 16 bytes, which matrix kernels want.
+# Rows and columns of matrices in multiples of 16 bytes, which matrix kernels want.
 _BESIDE = 8
 
 
@@ -101,7 +101,7 @@ def word_loss(x: Tensor, words: Tensor, bias: Tensor | None, targets: Tensor) ->
 class _WordLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, words: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
-        table, offsets = words.to(x.dtype), None if bias is None else bias.to(x.dtype)
+        table, offsets = _aligned(x, words, bias)
         counted = (targets >= 0).to(x.dtype)[:, None]
         total = counted.sum(dtype=torch.float32).clamp(min=1)
         chunks = max(1, -(-len(x) * len(table) // _MOST[x.device.type]))
@@ -142,15 +142,25 @@ class _Gradients:
         self.product = product if self.product is None else self.product.add_(product)
 
     def __iter__(self):
-        hidden = self.words.shape[1]
+        size, hidden = self.words.shape
         yield torch.cat(self.dx) if len(self.dx) > 1 else self.dx[0]
-        yield self.product[:, :hidden]
-        yield self.product[:, hidden].clone() if self.with_bias else None
+        yield self.product[:size, :hidden]
+        yield self.product[:size, hidden].clone() if self.with_bias else None
+
+
+def _aligned(x: Tensor, words: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The table and the bias in the precision of x; on the GPU filled up to an even size with words that never come."""
+    table, offsets = words.to(x.dtype), None if bias is None else bias.to(x.dtype)
+    if x.is_cuda and (extra := -len(words) % _BESIDE):
+        table = functional.pad(table, (0, 0, 0, extra))
+        offsets = x.new_zeros(len(words)) if offsets is None else offsets
+        offsets = functional.pad(offsets, (0, extra), value=-torch.inf)
+    return table, offsets
 
 
 def cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The loss of each row, 0 where the target is negative, and its gradient: probabilities less 1 at the target."""
-    logs = torch.log_softmax(scores.float(), 1)
+    logs = torch.log_softmax(scores, 1, dtype=torch.float32)
     place, counted = targets.clamp(min=0)[:, None], (targets >= 0).float()
     losses = -logs.gather(1, place)[:, 0] * counted
     return losses, logs.exp_().scatter_add_(1, place, -counted[:, None]).to(scores.dtype)
