@@ -8,8 +8,6 @@ class UserError(Exception):
     """Bad input, settings or surroundings. The text names what is at fault and what would be right."""
 
 
-# Called when a program has done its work.
-AT_GOOD_END: list[Callable[[], None]] = []
 # How libraries that raise no MemoryError speak of memory.
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc")
 
@@ -18,8 +16,6 @@ def run_main(main: Callable[[], None]) -> None:
     """Run a program; a UserError or a lack of memory ends it with `error: …` on standard error and status 1."""
     try:
         main()
-        for finish in AT_GOOD_END:
-            finish()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
