@@ -16,7 +16,7 @@ rule embed_sentences:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=times_attempt(8000),
+        mem_mb=times_attempt(16000),
         runtime=times_attempt(60),
     params:
         program=program("embed_sentences.py"),
