@@ -29,13 +29,13 @@ include: "rules/report.smk"
 
 # Only the last `onstart` of a workflow counts, so this is the only one.
 onstart:
-    start_run()
+    start_run(workflow, config, SHEETS, logger.warning)
 
 
 rule all:
     default_target: True
     input:
-        INPUTS.target("all"),
+        SHEETS.target("all"),
 
 
 # One for each folder of papers: align_predict, anc, adjust, talk, study.
@@ -45,19 +45,19 @@ for target in (*PAPER_TARGETS, "grid"):
         name:
             target
         input:
-            INPUTS.target(target),
+            SHEETS.target(target),
 
 
 rule pretrained:
     input:
-        INPUTS.target("pretrained"),
+        SHEETS.target("pretrained"),
 
 
 rule data:
     input:
-        INPUTS.target("data"),
+        SHEETS.target("data"),
 
 
 rule download:
     input:
-        INPUTS.target("download"),
+        SHEETS.target("download"),

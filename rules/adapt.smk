@@ -3,15 +3,17 @@
 
 rule adjust_model:
     input:
-        unpack(reads(f"{ADAPTED}/training.json")),
+        original=of("original"),
+        bitext=of("bitext"),
+        links=of("links"),
     output:
-        **model_files(ADAPTED),
+        **model_files(f"{RESULTS}/{{address}}"),
     log:
-        f"{LOGS}/adjust_model/{{base}}+{{adaptation}}-seed{{seed}}.log",
+        f"{LOGS}/{{address}}.log",
     benchmark:
-        f"{BENCHMARKS}/adjust_model/{{base}}+{{adaptation}}-seed{{seed}}.tsv"
+        f"{BENCHMARKS}/{{address}}.tsv"
     wildcard_constraints:
-        adaptation=r"adjust-[a-z]+-\w+-[a-z]+-[a-z]+",
+        address=r"models/[^/+]+\+adjust-[^/]+/seed\d+",
     priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
     conda:
         "../envs/torch.yaml"
@@ -20,29 +22,30 @@ rule adjust_model:
         mem_mb=times_attempt(16000),
         runtime=times_attempt(120),
     params:
-        program=program("adjust.py"),
-        code_hash=code("adjust.py"),
-        options=lambda wildcards: adjustment_options(config, adapted_at(wildcards)),
-        base=lambda wildcards, input: parent(input.original),
+        original=folder("original"),
+        seed=of("seed"),
+        code=code("adjust.py"),
+        settings=settings,
         out=lambda wildcards, output: parent(output.training),
-        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --bitext {input.bitext:q} --links {input.links:q}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
-        " > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/adjust.py --model {params.original:q} --bitext {input.bitext:q}"
+        " --links {input.links:q} --seed {params.seed} --out {params.out:q} --settings {params.settings:q}"
+        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"
 
 
 rule adapt_to_text:
     input:
-        unpack(reads(f"{ADAPTED}/training.json")),
+        original=of("original"),
+        texts=of("texts"),
+        dev=of("dev"),
     output:
-        **model_files(ADAPTED),
+        **model_files(f"{RESULTS}/{{address}}"),
     log:
-        f"{LOGS}/adapt_to_text/{{base}}+{{adaptation}}-seed{{seed}}.log",
+        f"{LOGS}/{{address}}.log",
     benchmark:
-        f"{BENCHMARKS}/adapt_to_text/{{base}}+{{adaptation}}-seed{{seed}}.tsv"
+        f"{BENCHMARKS}/{{address}}.tsv"
     wildcard_constraints:
-        adaptation=rf"mlm-{SET}",
+        address=r"models/[^/+]+\+mlm-[^/]+/seed\d+",
     conda:
         "../envs/torch.yaml"
     resources:
@@ -50,15 +53,12 @@ rule adapt_to_text:
         mem_mb=times_attempt(16000),
         runtime=times_attempt(480),
     params:
-        program=program("pretrain.py"),
-        code_hash=code("pretrain.py"),
-        options=lambda wildcards: mlm_options(config, adapted_at(wildcards)),
-        texts=lambda wildcards, input: named_texts(input.texts),
-        dev=lambda wildcards, input: named_texts(input.dev),
-        base=lambda wildcards, input: parent(input.original),
+        original=folder("original"),
+        seed=of("seed"),
+        code=code("pretrain.py"),
+        settings=settings,
         out=lambda wildcards, output: parent(output.training),
-        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
-        " > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/pretrain.py --init {params.original:q} --texts {input.texts:q}"
+        " --dev {input.dev:q} --seed {params.seed} --out {params.out:q} --settings {params.settings:q}"
+        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"

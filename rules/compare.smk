@@ -1,15 +1,17 @@
-"""Similarity of English with the other languages, layer by layer."""
+"""Similarity of English with the other languages, layer by layer; and distances of linked words."""
 
 
 rule compare_languages:
     input:
-        unpack(reads(f"{RESULTS}/similarity/{{address}}/{{corpus}}.csv")),
+        vectors=of("vectors"),
     output:
-        f"{RESULTS}/similarity/{{address}}/{{corpus}}.csv",
+        f"{RESULTS}/{{address}}.csv",
     log:
-        f"{LOGS}/compare_languages/{{address}}-{{corpus}}.log",
+        f"{LOGS}/{{address}}.log",
     benchmark:
-        f"{BENCHMARKS}/compare_languages/{{address}}-{{corpus}}.tsv"
+        f"{BENCHMARKS}/{{address}}.tsv"
+    wildcard_constraints:
+        address="similarity/.+",
     priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
@@ -17,28 +19,29 @@ rule compare_languages:
         mem_mb=times_attempt(8000),
         runtime=times_attempt(60),
     params:
-        program=program("compare.py"),
-        code_hash=code("compare.py"),
-        options=lambda wildcards: compare_options(CATALOG, run_at(wildcards.address), wildcards.corpus),
+        code=code("compare.py"),
+        settings=settings,
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --embeddings {input.vectors:q} --reference en"
-        " {params.options} --out {output:q} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/compare.py --embeddings {input.vectors:q}"
+        " --settings {params.settings:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule measure_distances:
     input:
-        unpack(reads(f"{RESULTS}/distances/{{address}}/{{lang}}.csv")),
+        related=of("related"),
+        unrelated=of("unrelated"),
     output:
-        histogram=f"{RESULTS}/distances/{{address}}/{{lang}}.csv",
-        summary=f"{RESULTS}/distances/{{address}}/{{lang}}.json",
+        histogram=f"{RESULTS}/{{address}}.csv",
+        summary=f"{RESULTS}/{{address}}.json",
     log:
-        f"{LOGS}/measure_distances/{{address}}-{{lang}}.log",
+        f"{LOGS}/{{address}}.log",
+    wildcard_constraints:
+        address="distances/.+",
     priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
     params:
-        program=program("measure_distances.py"),
-        code_hash=code("measure_distances.py"),
+        code=code("measure_distances.py"),
     shell:
-        "{params.program} --related {input.related:q} --unrelated {input.unrelated:q} --out {output.histogram:q}"
-        " --summary {output.summary:q} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/measure_distances.py --related {input.related:q} --unrelated {input.unrelated:q}"
+        " --out {output.histogram:q} --summary {output.summary:q} > {log:q} 2>&1"

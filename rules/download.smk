@@ -1,15 +1,14 @@
 """Fetch raw files and models, checked. Only these rules touch the network; run `snakemake download` where there is one."""
 
-import re
-
-if config.get("world"):
+MIRROR = [f"{RESULTS}/mirror/SHA256SUMS"] if config.get("world") else []
+if MIRROR:
 
     rule make_world:
         input:
-            unpack(reads(f"{RESULTS}/mirror/SHA256SUMS")),
+            settings=local(tracked(config["world"])),
         output:
             # Stands for its folder, which downloads read here: it is for this machine alone.
-            local(f"{RESULTS}/mirror/SHA256SUMS"),
+            local(MIRROR[0]),
         log:
             f"{LOGS}/make_world.log",
         benchmark:
@@ -18,16 +17,15 @@ if config.get("world"):
             "../envs/data.yaml"
         threads: 2
         params:
-            program=program("make_world.py"),
-            code_hash=code("make_world.py"),
+            code=code("make_world.py", address=None),
             folder=lambda wildcards, output: parent(output),
         shell:
-            "{params.program} --settings {input.settings:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1"
+            "python {SCRIPTS:q}/make_world.py --settings {input.settings:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1"
 
 
 rule download_file:
     input:
-        unpack(reads(f"{DOWNLOADS}/{{path}}")),
+        MIRROR,
     output:
         f"{DOWNLOADS}/{{path}}",
     log:
@@ -41,15 +39,14 @@ rule download_file:
     resources:
         transfers=1,
     params:
-        program=program("download_file.py"),
-        row=lambda wildcards: file_options(DATASETS[wildcards.path]),
+        # What the register says of a file itself: when that changes the file is another one.
+        settings=lambda wildcards: as_json(file_settings(DATASETS[wildcards.path])),
         # Derived from the output: another mirror or another number of attempts does not make the file another one.
-        way=lambda wildcards, output: way_options(config["downloads"], output[0], wildcards.path),
-        source=lambda wildcards, output: options(
-            mirror=DATASETS[wildcards.path].mirror, licence=DATASETS[wildcards.path].licence
-        ),
+        way=lambda wildcards, output: as_json(way_settings(config, DATASETS[wildcards.path])),
+        downloads=lambda wildcards, output: output[0].removesuffix(f"/{wildcards.path}"),
     shell:
-        "{params.program} --path {wildcards.path:q} {params.row} {params.way} {params.source} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/download_file.py --path {wildcards.path:q} --settings {params.settings:q} {params.way:q}"
+        " --downloads {params.downloads:q} > {log:q} 2>&1"
 
 
 rule download_labelled:
@@ -63,13 +60,12 @@ rule download_labelled:
     resources:
         transfers=1,
     params:
-        program=program("download_labelled.py"),
-        source=lambda wildcards: split_options(hub_split(config, wildcards.name, wildcards.split)),
-        way=lambda wildcards, output: way_options(
-            config["downloads"], output[0], f"datasets/{wildcards.name}/{wildcards.split}/complete.json"
-        ),
+        settings=lambda wildcards: as_json(split_settings(config, wildcards.name, wildcards.split)),
+        way=lambda wildcards, output: as_json(way_settings(config)),
+        downloads=lambda wildcards, output: output[0].rsplit("/datasets/", 1)[0],
     shell:
-        "{params.program} {params.source} {params.way} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/download_labelled.py --settings {params.settings:q} {params.way:q}"
+        " --downloads {params.downloads:q} > {log:q} 2>&1"
 
 
 rule download_model:
@@ -85,12 +81,10 @@ rule download_model:
     resources:
         transfers=1,
     params:
-        program=program("download_model.py"),
         hub=lambda wildcards: MODELS[wildcards.model].hub,
         revision=lambda wildcards: MODELS[wildcards.model].revision,
-        way=lambda wildcards, output: way_options(
-            config["downloads"], output[0], f"models/{wildcards.model}/complete.json"
-        ),
+        way=lambda wildcards, output: as_json(way_settings(config)),
+        downloads=lambda wildcards, output: output[0].rsplit("/models/", 1)[0],
     shell:
-        "{params.program} --name {wildcards.model:q} --hub {params.hub:q}"
-        " --revision {params.revision:q} {params.way} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/download_model.py --name {wildcards.model:q} --hub {params.hub:q} --revision {params.revision:q}"
+        " --settings {params.way:q} --downloads {params.downloads:q} > {log:q} 2>&1"

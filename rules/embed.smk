@@ -3,14 +3,18 @@
 
 rule embed_sentences:
     input:
-        unpack(reads(f"{RESULTS}/embeddings/{{address}}/{{corpus}}")),
+        model=of("model"),
+        tuned=of("tuned"),
+        text=of("text"),
     output:
         # Large and quickly made again, so they go once their similarities are there.
-        temp(directory(f"{RESULTS}/embeddings/{{address}}/{{corpus}}")),
+        temp(directory(f"{RESULTS}/{{address}}")),
     log:
-        f"{LOGS}/embed_sentences/{{address}}-{{corpus}}.log",
+        f"{LOGS}/{{address}}.log",
     benchmark:
-        f"{BENCHMARKS}/embed_sentences/{{address}}-{{corpus}}.tsv"
+        f"{BENCHMARKS}/{{address}}.tsv"
+    wildcard_constraints:
+        address=r"embeddings/(models|tuned)/.+/(?!words)[a-z0-9]+",
     priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
@@ -19,62 +23,30 @@ rule embed_sentences:
         mem_mb=times_attempt(16000),
         runtime=times_attempt(60),
     params:
-        program=program("embed_sentences.py"),
-        code_hash=code("embed_sentences.py"),
-        options=lambda wildcards: embed_options(wildcards.corpus, run_at(wildcards.address)),
-        model=lambda wildcards, input: embed_model(config, run_at(wildcards.address), input),
-        text=lambda wildcards, input: named_languages(input.text),
+        model=folder("model"),
+        tuned=folder("tuned"),
+        code=code("embed_sentences.py"),
+        settings=settings,
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} {params.model} --text {params.text} {params.options}"
-        " --out {output:q} > {log:q} 2>&1"
-
-
-rule audit_tokenizer:
-    input:
-        unpack(reads(f"{RESULTS}/tokenizers/{{base}}.csv")),
-    output:
-        f"{RESULTS}/tokenizers/{{base}}.csv",
-    log:
-        f"{LOGS}/audit_tokenizer/{{base}}.log",
-    conda:
-        "../envs/torch.yaml"
-    params:
-        program=program("audit_tokenizer.py"),
-        code_hash=code("audit_tokenizer.py"),
-        model=lambda wildcards, input: parent(input.model),
-        treebanks=lambda wildcards, input: named_treebanks(input.treebanks),
-    shell:
-        "{params.program} --model {params.model:q} --treebanks {params.treebanks} --out {output:q} > {log:q} 2>&1"
-
-
-rule audit_coverage:
-    input:
-        unpack(reads(INPUTS.coverage)),
-    output:
-        INPUTS.coverage,
-    log:
-        f"{LOGS}/audit_coverage.log",
-    conda:
-        "../envs/torch.yaml"
-    params:
-        program=program("audit_coverage.py"),
-        code_hash=code("audit_coverage.py"),
-        model=lambda wildcards, input: parent(input.model),
-        texts=lambda wildcards, input: named_texts(input.texts),
-    shell:
-        "{params.program} --model {params.model:q} --texts {params.texts} --out {output:q} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/embed_sentences.py --model {params.model:q} --tuned {params.tuned:q}"
+        " --text {input.text:q} --settings {params.settings:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule embed_words:
     input:
-        unpack(reads(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy")),
+        model=of("model"),
+        tuned=of("tuned"),
+        pool=of("pool"),
+        links=of("links"),
     output:
-        related=temp(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-related.npy"),
-        unrelated=temp(f"{RESULTS}/embeddings/{{address}}/words/{{lang}}-unrelated.npy"),
+        related=temp(f"{RESULTS}/{{address}}-related.npy"),
+        unrelated=temp(f"{RESULTS}/{{address}}-unrelated.npy"),
     log:
-        f"{LOGS}/embed_words/{{address}}-{{lang}}.log",
+        f"{LOGS}/{{address}}.log",
     benchmark:
-        f"{BENCHMARKS}/embed_words/{{address}}-{{lang}}.tsv"
+        f"{BENCHMARKS}/{{address}}.tsv"
+    wildcard_constraints:
+        address="embeddings/.+/words/[a-z]+",
     priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
@@ -83,10 +55,49 @@ rule embed_words:
         mem_mb=times_attempt(8000),
         runtime=times_attempt(60),
     params:
-        program=program("embed_words.py"),
-        code_hash=code("embed_words.py"),
-        model=lambda wildcards, input: embed_model(config, run_at(wildcards.address), input),
-        options=distance_options(config),
+        model=folder("model"),
+        tuned=folder("tuned"),
+        code=code("embed_words.py"),
+        settings=settings,
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} {params.model} --pool {input.pool:q} --links {input.links:q}"
-        " {params.options} --related {output.related:q} --unrelated {output.unrelated:q} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/embed_words.py --model {params.model:q} --tuned {params.tuned:q}"
+        " --pool {input.pool:q} --links {input.links:q} --settings {params.settings:q} --related {output.related:q}"
+        " --unrelated {output.unrelated:q} > {log:q} 2>&1"
+
+
+rule audit_tokenizer:
+    input:
+        model=of("model"),
+        treebanks=of("treebanks"),
+    output:
+        f"{RESULTS}/{{address}}.csv",
+    log:
+        f"{LOGS}/{{address}}.log",
+    wildcard_constraints:
+        address="tokenizers/[^/]+",
+    conda:
+        "../envs/torch.yaml"
+    params:
+        model=folder("model"),
+        code=code("audit_tokenizer.py"),
+    shell:
+        "python {SCRIPTS:q}/audit_tokenizer.py --model {params.model:q} --treebanks {input.treebanks:q} --out {output:q} > {log:q} 2>&1"
+
+
+rule audit_coverage:
+    input:
+        model=of("model"),
+        texts=of("texts"),
+    output:
+        f"{RESULTS}/{{address}}.csv",
+    log:
+        f"{LOGS}/{{address}}.log",
+    wildcard_constraints:
+        address="coverage",
+    conda:
+        "../envs/torch.yaml"
+    params:
+        model=folder("model"),
+        code=code("audit_coverage.py"),
+    shell:
+        "python {SCRIPTS:q}/audit_coverage.py --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1"

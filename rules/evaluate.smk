@@ -3,15 +3,18 @@
 
 rule evaluate:
     input:
-        unpack(reads(f"{TUNED}/scores.json")),
+        model=of("model"),
+        sets=of("sets"),
+        weights=f"{RESULTS}/{{address}}/model/model.safetensors",
+        config=f"{RESULTS}/{{address}}/model/config.json",
     output:
-        **score_files(TUNED),
+        **score_files(f"{RESULTS}/{{address}}"),
     log:
-        f"{LOGS}/evaluate/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.log",
+        f"{LOGS}/{{address}}/evaluate.log",
     benchmark:
-        f"{BENCHMARKS}/evaluate/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.tsv"
+        f"{BENCHMARKS}/{{address}}/evaluate.tsv"
     wildcard_constraints:
-        init={"all": INIT, "ref": f"ref|{CONTINUAL}", "none": "(?!)"}[config["keep_models"]],
+        address=KEPT,
     priority: 1  # before new trainings: what it reads is deleted after its last use
     conda:
         "../envs/torch.yaml"
@@ -20,13 +23,10 @@ rule evaluate:
         mem_mb=times_attempt(16000),
         runtime=times_attempt(30),
     params:
-        program=program("evaluate.py"),
-        code_hash=task_code("evaluate.py", tuned_at),
-        base=lambda wildcards, input: parent(input.model),
-        tuned=lambda wildcards, input: parent(input.config),
-        sets=lambda wildcards, input: named_sets(input.sets),
-        tokens=lambda wildcards, output: f"{RESULTS}/tokens",
+        base=folder("model"),
+        tuned=folder("config"),
+        code=code("evaluate.py"),
     shell:
-        "OMP_NUM_THREADS={threads} {params.program} --tuned {params.tuned:q} --base {params.base:q} --sets {params.sets}"
-        " --out {output.scores:q} --predictions {output.predictions:q} --tokens {params.tokens:q}"
-        " --code-hash {params.code_hash} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/evaluate.py --tuned {params.tuned:q} --base {params.base:q}"
+        " --sets {input.sets:q} --out {output.scores:q} --predictions {output.predictions:q} --tokens {RESULTS}/tokens"
+        " --code-hash {params.code} > {log:q} 2>&1"

@@ -3,32 +3,33 @@
 
 rule make_figure:
     input:
-        unpack(reads(f"{RESULTS}/figures/{{paper}}/{{item}}.csv")),
+        results=of("results"),
+        printed=of("printed"),
+        config=of("config"),
     output:
-        svg=f"{RESULTS}/figures/{{paper}}/{{item}}.svg",
-        pdf=f"{RESULTS}/figures/{{paper}}/{{item}}.pdf",
+        svg=f"{RESULTS}/{{address}}.svg",
+        pdf=f"{RESULTS}/{{address}}.pdf",
         png=report(
-            f"{RESULTS}/figures/{{paper}}/{{item}}.png",
+            f"{RESULTS}/{{address}}.png",
             caption="../resources/captions/figure.rst",
-            category=lambda wildcards: category_of(wildcards.paper),
+            category=lambda wildcards: category_of(item_of(wildcards)),
             subcategory="figures",
-            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}"),
+            labels=lambda wildcards: labels_of(item_of(wildcards)),
         ),
-        csv=f"{RESULTS}/figures/{{paper}}/{{item}}.csv",
+        csv=f"{RESULTS}/{{address}}.csv",
     log:
-        f"{LOGS}/make_figure/{{paper}}-{{item}}.log",
+        f"{LOGS}/{{address}}.log",
     wildcard_constraints:
-        item=r"figure\d+",
+        address=r"figures/.+",
     conda:
         "../envs/data.yaml"
     params:
-        program=program("make_figure.py"),
-        code_hash=paper_code("make_figure.py", "figures"),
-        settings=lambda wildcards: item_settings(config, wildcards.paper),
-        draw_control=config["similarity"].get("draw_control", False),
+        code=code("make_figure.py"),
+        results=folder("config"),
+        settings=settings,
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
-        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}"),
-        results=lambda wildcards, input: parent(input.config),
+        caption=lambda wildcards, output: caption_of(item_of(wildcards)),
+        item=lambda wildcards, output: item_of(wildcards),
     shell:
-        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {input.config:q} --results {params.results:q}"
+        "python {SCRIPTS:q}/make_figure.py --item {params.item} --config {input.config:q} --results {params.results:q}"
         " --out-svg {output.svg:q} --out-pdf {output.pdf:q} --out-png {output.png:q} --out-csv {output.csv:q} > {log:q} 2>&1"

@@ -1,66 +1,75 @@
 """Fine-tune one model on one task with one seed; what is not kept, and the BiLSTM, is trained and scored in one go."""
 
-# What stays on disk is a choice, and a file is temporary or not for a whole rule: hence one rule for models with random
-# layers and one for the others, alike but for that. A model that does not stay is tested by the process of its training.
-for name, inits, kept in (
-    ("finetune", f"ref|{CONTINUAL}", config["keep_models"] != "none"),
-    ("finetune_random", "(random|grid)-.+", config["keep_models"] == "all"),
-):
 
-    rule:
-        name:
-            name
-        input:
-            unpack(reads(f"{TUNED}/training.json")),
-        output:
-            **{file: path if kept or file == "training" else temp(path) for file, path in tuned_files(TUNED).items()},
-            **{} if kept else score_files(TUNED),
-        log:
-            f"{LOGS}/finetune/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.log",
-        benchmark:
-            f"{BENCHMARKS}/finetune/{{model}}/{{preset}}-{{source}}/{{init}}-seed{{seed}}.tsv"
-        wildcard_constraints:
-            init=inits,
-        conda:
-            "../envs/torch.yaml"
-        resources:
-            gpu=1,
-            mem_mb=times_attempt(16000),
-            runtime=times_attempt(120),
-        params:
-            program=program("finetune.py"),
-            code_hash=task_code("finetune.py", tuned_at),
-            options=lambda wildcards: finetune_options(config, tuned_at(wildcards)),
-            trials=lambda wildcards, input: trial_files(input),
-            continual=lambda wildcards, input: continual_files(config, tuned_at(wildcards), input),
-            dev=lambda wildcards, input: options(dev=input.get("dev")),
-            base=lambda wildcards, input: parent(input.model),
-            out=lambda wildcards, output: parent(output.training),
-            # Not an output: Snakemake deletes the outputs of a killed job, and a killed job must find its checkpoints.
-            checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{tuned_at(wildcards).path()}",
-            tokens=lambda wildcards, output: f"{RESULTS}/tokens",
-            test_code="" if kept else task_code("evaluate.py", tuned_at),
-            then=(
-                ""
-                if kept
-                else (lambda wildcards, input, output: then_evaluate(INPUTS, tuned_at(wildcards), input, output))
-            ),
-        shell:
-            "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
-            " {params.options} {params.trials} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
-            " --tokens {params.tokens:q} --code-hash {params.code_hash} {params.then} > {log:q} 2>&1"
+rule finetune:
+    input:
+        model=of("model"),
+        train=of("train"),
+        dev=of("dev"),
+        trials=of("trials"),  # of a search: their best batch size and learning rate are taken
+        bitext=of("bitext"),  # these three for continual learning
+        links=of("links"),
+        original=of("original"),
+        sets=[],
+    output:
+        **tuned_files(f"{RESULTS}/{{address}}"),
+    log:
+        f"{LOGS}/{{address}}/finetune.log",
+    benchmark:
+        f"{BENCHMARKS}/{{address}}/finetune.tsv"
+    wildcard_constraints:
+        address=KEPT,
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        gpu=1,
+        mem_mb=times_attempt(16000),
+        runtime=times_attempt(120),
+    params:
+        model=folder("model"),
+        original=folder("original"),
+        code=code("finetune.py"),
+        settings=settings,
+        test_code=[],
+        out=lambda wildcards, output: parent(output.training),
+    shell:
+        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/finetune.py --model {params.model:q} --train {input.train:q}"
+        " --dev {input.dev:q} --trials {input.trials:q} --bitext {input.bitext:q} --links {input.links:q}"
+        " --original {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens {RESULTS}/tokens"
+        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code}"
+        " --test-code {params.test_code:q} --sets {input.sets:q} > {log:q} 2>&1"
+
+
+# What stays on disk is a choice (keep_models), and a file is temporary or not for a whole rule. A model that does not
+# stay is tested by the process of its training.
+use rule finetune as finetune_random with:
+    input:
+        sets=of("sets"),
+    output:
+        **score_files(f"{RESULTS}/{{address}}"),
+        training=f"{RESULTS}/{{address}}/training.json",
+        weights=temp(f"{RESULTS}/{{address}}/model/model.safetensors"),
+        config=temp(f"{RESULTS}/{{address}}/model/config.json"),
+    wildcard_constraints:
+        address=NOT_KEPT,
+    params:
+        test_code=code("evaluate.py"),
 
 
 rule train_bilstm:
     input:
-        unpack(reads(f"{BILSTM}/training.json")),
+        train=of("train"),
+        dev=of("dev"),
+        sets=of("sets"),
     output:
-        **score_files(BILSTM),
-        **tuned_files(BILSTM),
+        **score_files(f"{RESULTS}/{{address}}"),
+        **tuned_files(f"{RESULTS}/{{address}}"),
     log:
-        f"{LOGS}/train_bilstm/{{preset}}-{{source}}-seed{{seed}}.log",
+        f"{LOGS}/{{address}}/train_bilstm.log",
     benchmark:
-        f"{BENCHMARKS}/train_bilstm/{{preset}}-{{source}}-seed{{seed}}.tsv"
+        f"{BENCHMARKS}/{{address}}/train_bilstm.tsv"
+    wildcard_constraints:
+        address="tuned/bilstm/.+",
     conda:
         "../envs/torch.yaml"
     resources:
@@ -68,13 +77,10 @@ rule train_bilstm:
         mem_mb=times_attempt(8000),
         runtime=times_attempt(120),
     params:
-        program=program("train_bilstm.py"),
-        code_hash=code("train_bilstm.py"),
-        options=lambda wildcards: bilstm_options(config, bilstm_at(wildcards)),
-        sets=lambda wildcards, input: named_sets(input.sets),
+        code=code("train_bilstm.py"),
+        settings=settings,
         out=lambda wildcards, output: parent(output.training),
-        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{bilstm_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} --train {input.train:q} --dev {input.dev:q} --sets {params.sets}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
-        " > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/train_bilstm.py --train {input.train:q} --dev {input.dev:q}"
+        " --sets {input.sets:q} --settings {params.settings:q} --out {params.out:q}"
+        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"

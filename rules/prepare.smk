@@ -1,69 +1,90 @@
 """Turn raw files into one plain form per task. Every prepared set has a report beside it: read, kept, dropped and why."""
 
-for kind in ("trees", "ner", "nli", "qa", "parallel"):
 
-    rule:
-        name:
-            f"prepare_{kind}"
-        input:
-            unpack(reads(f"{RESULTS}/data/{kind}/{{name}}/{{split}}.report.json")),
-        output:
-            **set_files(RESULTS, kind, "{name}", "{split}"),
-        log:
-            f"{LOGS}/prepare_{kind}/{{name}}-{{split}}.log",
-        priority: 2  # before all training: a model is tested in the process that trained it, if its sets are there
-        conda:
-            "../envs/data.yaml"
-        params:
-            **prepares(kind, f"prepare_{kind}.py", "prepare_labelled.py"),
-        shell:
-            "{params.program} --source {input.source:q} --out {output.data:q}"
-            " --report {output.report:q} {params.options} > {log:q} 2>&1"
-
-
-rule prepare_bitext:
+rule prepare_trees:
     input:
-        unpack(reads(f"{RESULTS}/data/bitext/{{name}}/{{split}}.report.json")),
+        sources=of("sources"),
     output:
-        **set_files(RESULTS, "bitext", "{name}", "{split}"),
+        data=f"{RESULTS}/{{address}}.conllu",
+        report=f"{RESULTS}/{{address}}.report.json",
     log:
-        f"{LOGS}/prepare_bitext/{{name}}-{{split}}.log",
-    benchmark:
-        f"{BENCHMARKS}/prepare_bitext/{{name}}-{{split}}.tsv"
-    priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
+        f"{LOGS}/{{address}}.log",
+    wildcard_constraints:
+        address="data/trees/.+",
+    priority: 2  # before all training: a model is tested in the process that trained it, if its sets are there
     conda:
         "../envs/data.yaml"
+    params:
+        program=of("program"),
+        code=code(),
+        settings=settings,
+    shell:
+        "python {SCRIPTS:q}/{params.program} --source {input.sources:q} --out {output.data:q} --report {output.report:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule prepare_trees as prepare_ner with:
+    output:
+        data=f"{RESULTS}/{{address}}.jsonl",
+        report=f"{RESULTS}/{{address}}.report.json",
+    wildcard_constraints:
+        address="data/ner/.+",
+
+
+use rule prepare_ner as prepare_nli with:
+    wildcard_constraints:
+        address="data/nli/.+",
+
+
+use rule prepare_ner as prepare_qa with:
+    wildcard_constraints:
+        address="data/qa/.+",
+
+
+use rule prepare_trees as prepare_parallel with:
+    output:
+        data=f"{RESULTS}/{{address}}.txt",
+        report=f"{RESULTS}/{{address}}.report.json",
+    wildcard_constraints:
+        address="data/parallel/.+",
+
+
+use rule prepare_trees as prepare_bitext with:
+    output:
+        data=f"{RESULTS}/{{address}}.tsv",
+        report=f"{RESULTS}/{{address}}.report.json",
+    benchmark:
+        f"{BENCHMARKS}/{{address}}.tsv"
+    wildcard_constraints:
+        address="data/bitext/.+",
+    priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
     resources:
         mem_mb=times_attempt(8000),
         runtime=times_attempt(120),
-    params:
-        program=program("prepare_bitext.py"),
-        code_hash=partial(prepare_code_at, "bitext", "prepare_bitext.py"),
-        options=partial(prepare_options_at, "bitext"),
-    shell:
-        "{params.program} --source {input.source:q} --out {output.data:q} --report {output.report:q}"
-        " {params.options} > {log:q} 2>&1"
 
 
 rule prepare_text:
     input:
-        unpack(reads(f"{RESULTS}/data/text/{{name}}/train.report.json")),
+        sources=of("sources"),
+        apart=of("apart"),
     output:
-        **set_files(RESULTS, "text", "{name}", "train"),
+        train=f"{RESULTS}/{{address}}/train.txt",
+        dev=f"{RESULTS}/{{address}}/dev.txt",
+        reports=[f"{RESULTS}/{{address}}/train.report.json", f"{RESULTS}/{{address}}/dev.report.json"],
     log:
-        f"{LOGS}/prepare_text/{{name}}.log",
+        f"{LOGS}/{{address}}.log",
     benchmark:
-        f"{BENCHMARKS}/prepare_text/{{name}}.tsv"
+        f"{BENCHMARKS}/{{address}}.tsv"
+    wildcard_constraints:
+        address="data/text/[^/]+",
     conda:
         "../envs/data.yaml"
     resources:
         mem_mb=times_attempt(8000),
         runtime=times_attempt(240),
     params:
-        program=program("prepare_text.py"),
-        code_hash=partial(prepare_code_at, "text", "prepare_text.py"),
-        options=partial(prepare_options_at, "text"),
-        apart=lambda wildcards, input: options(apart=list(input.get("apart", []))),
+        code=code("prepare_text.py"),
+        settings=settings,
     shell:
-        "{params.program} --source {input.source:q} --out-train {output.train:q} --out-dev {output.dev:q}"
-        " {params.options} {params.apart} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/prepare_text.py --source {input.sources:q} --apart {input.apart:q} --out-train {output.train:q}"
+        " --out-dev {output.dev:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,65 +1,59 @@
 """Vocabularies and models from scratch, as the section `pretrain` of the config describes them."""
 
-import re
-
-ONE_LANGUAGE = r"mono-[a-z]{2,3}(\.latn)?"
-
 
 rule train_vocabulary:
     input:
-        unpack(reads(f"{RESULTS}/vocabularies/{{trained}}/tokenizer.json")),
+        texts=of("texts"),
+        letters=of("letters"),
     output:
-        f"{RESULTS}/vocabularies/{{trained}}/tokenizer.json",
+        f"{RESULTS}/{{address}}/tokenizer.json",
     log:
-        f"{LOGS}/train_vocabulary/{{trained}}.log",
+        f"{LOGS}/{{address}}.log",
     wildcard_constraints:
-        trained="|".join([ONE_LANGUAGE, *map(re.escape, trained_vocabularies(config))]),
+        address="vocabularies/[^/]+",
     conda:
         "../envs/torch.yaml"
     resources:
         mem_mb=times_attempt(8000),
         runtime=times_attempt(60),
     params:
-        program=program("train_vocabulary.py"),
-        code_hash=code("train_vocabulary.py"),
-        options=lambda wildcards: vocabulary_options(config, wildcards.trained),
-        texts=lambda wildcards, input: named_texts(input.texts),
-        letters=lambda wildcards, input: letters_option(input),
+        code=code("train_vocabulary.py"),
+        settings=settings,
     shell:
-        "{params.program} --texts {params.texts} {params.letters} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/train_vocabulary.py --texts {input.texts:q} --letters {input.letters:q} --up-to --out {output:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule pretrain:
     input:
-        unpack(reads(f"{RESULTS}/models/{{trained}}/training.json")),
+        original=of("original"),  # the model of the stage before, or
+        vocabulary=of("vocabulary"),
+        texts=of("texts"),
+        dev=of("dev"),
     output:
-        **model_files(f"{RESULTS}/models/{{trained}}"),
+        **model_files(f"{RESULTS}/{{address}}"),
     log:
-        f"{LOGS}/pretrain/{{trained}}.log",
+        f"{LOGS}/{{address}}.log",
     benchmark:
-        f"{BENCHMARKS}/pretrain/{{trained}}.tsv"
+        f"{BENCHMARKS}/{{address}}.tsv"
     wildcard_constraints:
-        trained="|".join([rf"{ONE_LANGUAGE}(\.stage\d+)?", *map(re.escape, trained_models(config))]),
+        address="models/[^/+]+",
     conda:
         "../envs/torch.yaml"
     resources:
         gpu=1,
-        mem_mb=lambda wildcards, attempt: (32000 if is_long(config, wildcards.trained) else 16000) * attempt,
-        runtime=lambda wildcards, attempt: (2880 if is_long(config, wildcards.trained) else 480) * attempt,
+        mem_mb=times_attempt(16000, long=32000),
+        runtime=times_attempt(480, long=2880),
     params:
-        program=program("pretrain.py"),
-        code_hash=code("pretrain.py"),
-        options=lambda wildcards: pretrain_options(config, wildcards.trained),
-        texts=lambda wildcards, input: named_texts(input.texts),
-        dev=lambda wildcards, input: named_texts(input.dev),
-        start=lambda wildcards, input: start_option(input),
+        start=folder("original"),
+        tokenizer=folder("vocabulary"),
+        code=code("pretrain.py"),
+        settings=settings,
         out=lambda wildcards, output: parent(output.training),
-        checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/models/{wildcards.trained}",
-        # Models of one vocabulary read the same texts: they are encoded once. File names tell both.
-        tokens=lambda wildcards, output: f"{RESULTS}/tokens",
     shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} {params.start} --texts {params.texts} --dev {params.dev}"
-        " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/pretrain.py --init {params.start:q} --tokenizer {params.tokenizer:q}"
+        " --texts {input.texts:q} --dev {input.dev:q} --tokens {RESULTS}/tokens --out {params.out:q} --settings {params.settings:q}"
+        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"
 
 
 # The demo's own models are tracked. One whose folder was deleted is made again.
@@ -81,10 +75,8 @@ if DELETED := deleted_models(config):
             mem_mb=times_attempt(16000),
             runtime=times_attempt(480),
         params:
-            program=program("make_demo_model.py"),
             settings=tracked(config["world"]),
             folder=lambda wildcards, output: parent(output.training),
-            work=f"{RESULTS}/checkpoints/demo-models",
         shell:
-            "exec {params.program} --model {wildcards.model:q} --settings {params.settings:q} --out {params.folder:q}"
-            " --work {params.work:q} > {log:q} 2>&1"
+            "exec python {SCRIPTS:q}/make_demo_model.py --model {wildcards.model:q} --settings {params.settings:q}"
+            " --out {params.folder:q} --work {RESULTS}/checkpoints/demo-models > {log:q} 2>&1"

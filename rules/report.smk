@@ -3,59 +3,68 @@
 
 rule write_config:
     output:
-        INPUTS.config_file,
+        f"{RESULTS}/config.json",
     log:
         f"{LOGS}/write_config.log",
     priority: 2  # programs that look at a run that is not done yet read it
     localrule: True
     conda:
         "../envs/data.yaml"
-    params:
-        config=WRITTEN,  # a config may be longer than a command line
     shell:
-        "cp {params.config:q} {output:q} 2> {log:q}"
+        "cp {WRITTEN:q} {output:q} 2> {log:q}"
 
 
 rule make_verdicts:
     input:
-        unpack(reads(INPUTS.verdicts["numbers"])),
+        made=of("made", "verdicts"),
+        reports=of("reports", "verdicts"),
+        texts=of("texts", "verdicts"),
+        distances=of("distances", "verdicts"),
+        tolerances=of("tolerances", "verdicts"),
+        claims=of("claims", "verdicts"),
+        config=of("config", "verdicts"),
     output:
-        **INPUTS.verdicts,
+        numbers=f"{RESULTS}/verdicts.csv",
+        claims=f"{RESULTS}/claims.csv",
+        details=f"{RESULTS}/claims.json",
     log:
         f"{LOGS}/make_verdicts.log",
     conda:
         "../envs/data.yaml"
     params:
-        program=program("make_verdicts.py"),
-        code_hash=claims_code("make_verdicts.py"),
-        reasons=config.get("reasons") or {},
-        stand_ins=sorted(stand_ins(config)),  # claims about them are not judged
-        results=lambda wildcards, input: parent(input.config),
+        code=code("make_verdicts.py", address="verdicts"),
+        results=folder("config"),
+        settings=of("settings", "verdicts"),
     shell:
-        "{params.program} --config {input.config:q} --results {params.results:q} --out {output.numbers:q}"
+        "python {SCRIPTS:q}/make_verdicts.py --config {input.config:q} --results {params.results:q} --out {output.numbers:q}"
         " --claims {output.claims:q} > {log:q} 2>&1"
 
 
 rule make_report:
     input:
-        unpack(reads(INPUTS.page["page"])),
+        verdicts=of("verdicts", "report"),
+        made=of("made", "report"),
+        results=of("results", "report"),
+        training=of("training", "report"),
+        assets=of("assets", "report"),
+        differences=of("differences", "report"),
+        coverage=of("coverage", "report"),
+        config=of("config", "report"),
     output:
         page=report(
-            INPUTS.page["page"],
+            f"{RESULTS}/report/index.html",
             caption="../resources/captions/page.rst",
             category=PAGE,
             labels={"item": "The page", "title": "All tables, figures, claims and settings"},
         ),
-        provenance=INPUTS.page["provenance"],
+        provenance=f"{RESULTS}/report/provenance.json",
     log:
         f"{LOGS}/make_report.log",
     conda:
         "../envs/data.yaml"
     params:
-        program=program("make_report.py"),
-        code_hash=code("make_report.py"),
-        # What the page alone shows of the config.
-        shown={name: config.get(name) or {} for name in ("skip", "replaced")},
-        results=lambda wildcards, input: parent(input.config),
+        code=code("make_report.py", address="report"),
+        results=folder("config"),
+        settings=of("settings", "report"),
     shell:
-        "{params.program} --config {input.config:q} --results {params.results:q} --out {output.page:q} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/make_report.py --config {input.config:q} --results {params.results:q} --out {output.page:q} > {log:q} 2>&1"

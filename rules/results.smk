@@ -7,17 +7,16 @@ paper again.
 
 rule gather_results:
     input:
-        unpack(reads(INPUTS.gathered[0])),
+        results=of("results", "gathered"),
+        config=of("config", "gathered"),
     output:
-        INPUTS.gathered,
+        [f"{RESULTS}/{name}.{form}" for name in ("scores", "similarity") for form in ("csv", "parquet")],
     log:
         f"{LOGS}/gather_results.log",
     conda:
         "../envs/data.yaml"
     params:
-        program=program("gather_results.py"),
-        code_hash=code("gather_results.py"),
-        results=lambda wildcards, input: parent(input.config),
-        out=lambda wildcards, output: parent(output),
+        code=code("gather_results.py", address="gathered"),
+        results=folder("config"),
     shell:
-        "{params.program} --config {input.config:q} --results {params.results:q} --out {params.out:q} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/gather_results.py --config {input.config:q} --results {params.results:q} --out {params.results:q} > {log:q} 2>&1"

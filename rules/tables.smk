@@ -3,32 +3,35 @@
 
 rule make_table:
     input:
-        unpack(reads(f"{RESULTS}/tables/{{paper}}/{{item}}.csv")),
+        results=of("results"),
+        printed=of("printed"),
+        templates=of("templates"),
+        config=of("config"),
     output:
-        csv=f"{RESULTS}/tables/{{paper}}/{{item}}.csv",
-        tex=f"{RESULTS}/tables/{{paper}}/{{item}}.tex",
+        csv=f"{RESULTS}/{{address}}.csv",
+        tex=f"{RESULTS}/{{address}}.tex",
         html=report(
-            f"{RESULTS}/tables/{{paper}}/{{item}}.html",
+            f"{RESULTS}/{{address}}.html",
             caption="../resources/captions/table.rst",
-            category=lambda wildcards: category_of(wildcards.paper),
+            category=lambda wildcards: category_of(item_of(wildcards)),
             subcategory="tables",
-            labels=lambda wildcards: labels_of(f"{wildcards.paper}/{wildcards.item}"),
+            labels=lambda wildcards: labels_of(item_of(wildcards)),
         ),
-        json=f"{RESULTS}/tables/{{paper}}/{{item}}.json",
+        json=f"{RESULTS}/{{address}}.json",
     log:
-        f"{LOGS}/make_table/{{paper}}-{{item}}.log",
+        f"{LOGS}/{{address}}.log",
     wildcard_constraints:
-        item=r"table\d+",
+        address=r"tables/.+",
     conda:
         "../envs/data.yaml"
     params:
-        program=program("make_table.py"),
-        code_hash=paper_code("make_table.py", "tables"),
-        settings=lambda wildcards: item_settings(config, wildcards.paper),
+        code=code("make_table.py"),
+        results=folder("config"),
+        settings=settings,
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
-        caption=lambda wildcards, output: caption_of(f"{wildcards.paper}/{wildcards.item}"),
-        results=lambda wildcards, input: parent(input.config),
+        caption=lambda wildcards, output: caption_of(item_of(wildcards)),
+        item=lambda wildcards, output: item_of(wildcards),
     shell:
-        "{params.program} --item {wildcards.paper}/{wildcards.item} --config {input.config:q} --results {params.results:q}"
+        "python {SCRIPTS:q}/make_table.py --item {params.item} --config {input.config:q} --results {params.results:q}"
         " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q}"
         " --out-json {output.json:q} > {log:q} 2>&1"

@@ -13,6 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_atomic
 
@@ -30,7 +31,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--pieces", type=Path, metavar="TOKENIZER.json", help="link word pieces instead of words")
     parser.add_argument("--max-words", type=int, default=1000, help="longer lines get no links")
     parser.add_argument("--out", type=Path, required=True, help="the links")
-    return parser.parse_args()
+    return read_args(parser)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import csv
 from itertools import islice
 from pathlib import Path
 
-from crossalign.engine.programs import named_sets
+from crossalign.engine.programs import language_of, named_sets
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
@@ -26,7 +26,7 @@ def parse_args() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="folder with tokenizer.json")
-    parser.add_argument("--texts", required=True, nargs="+", metavar="LANG=FILE")
+    parser.add_argument("--texts", required=True, nargs="+", metavar="[LANG=]FILE")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=f"CSV file: {','.join(COLUMNS)}")
     return parser.parse_args()
 
@@ -48,7 +48,7 @@ def main() -> None:
     with write_atomic(args.out) as stream:
         rows = csv.writer(stream, lineterminator="\n")
         rows.writerow(COLUMNS)
-        for lang, file in named_sets(args.texts, "--texts").items():
+        for lang, file in named_sets(args.texts, "--texts", language_of).items():
             words = words_of(file)
             if not any(words):
                 raise UserError(f"{file}: no words in it")

@@ -13,7 +13,7 @@ import argparse
 import csv
 from pathlib import Path
 
-from crossalign.engine.programs import named_sets
+from crossalign.engine.programs import language_of, named_sets
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
@@ -24,7 +24,7 @@ def parse_args() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="folder with tokenizer.json")
-    parser.add_argument("--treebanks", required=True, nargs="+", metavar="LANG=FILE")
+    parser.add_argument("--treebanks", required=True, nargs="+", metavar="[LANG=]FILE")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=f"CSV file: {','.join(COLUMNS)}")
     return parser.parse_args()
 
@@ -32,7 +32,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Cut the words of every language, then count."""
     args = parse_args()
-    files = named_sets(args.treebanks, "--treebanks")
+    files = named_sets(args.treebanks, "--treebanks", language_of)
     if "en" not in files:
         raise UserError("--treebanks: en=FILE is missing, the language that pieces are shared with")
 

@@ -26,6 +26,7 @@ from crossalign.analysis.indexes import CCA, CONTROLLED, INDEXES, PAIRWISE
 from crossalign.analysis.matrices import CONTROLS, Lengths, open_embeddings, read_lengths
 from crossalign.analysis.similarity import Options, Similarity, compare
 from crossalign.engine.device import choose_device
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
@@ -49,7 +50,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, required=True, help=f"CSV file: {','.join(COLUMNS)}")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:<number>")
-    return parser.parse_args()
+    return read_args(parser)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ import argparse
 
 from crossalign.fetch.register import dataset
 from crossalign.fetch.sources import add_options, obtain, settings
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -27,7 +28,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--version", required=True, help="release; the revision of a file on the hub")
     parser.add_argument("--licence", required=True, help="short name of its licence")
     add_options(parser)
-    return parser.parse_args()
+    return read_args(parser)
 
 
 def main() -> None:

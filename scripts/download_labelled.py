@@ -12,6 +12,7 @@ import argparse
 
 from crossalign.fetch.labelled import HubSplit, obtain_split
 from crossalign.fetch.sources import add_options, settings
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import run_main
 
 
@@ -24,7 +25,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--revision", required=True, help="commit, or a branch whose commit is then locked")
     parser.add_argument("--files", required=True, help="pattern of its files there; * stands for anything")
     add_options(parser)
-    return parser.parse_args()
+    return read_args(parser)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ import argparse
 from crossalign.fetch.models import obtain_model
 from crossalign.fetch.register import check_model
 from crossalign.fetch.sources import add_options, settings
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -25,7 +26,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument("--revision", required=True, help="commit, or a branch whose commit is then locked")
     add_options(parser)
-    return parser.parse_args()
+    return read_args(parser)
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import add_backend
+from crossalign.engine.programs import add_backend, named_sets
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 log = logging.getLogger("embed")
@@ -25,7 +26,7 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER")
     parser.add_argument("--tuned", type=Path, metavar="DIR", help="a tuned model; --model is what it was tuned from")
-    parser.add_argument("--text", required=True, nargs="+", metavar="LANG=FILE")
+    parser.add_argument("--text", required=True, nargs="+", metavar="[LANG=]FILE")
     parser.add_argument("--max-length", type=int, default=200, help="tokens per sentence (default: 200)")
     parser.add_argument(
         "--special-tokens", choices=("include", "exclude"), default="exclude", help="in the mean (default: exclude)"
@@ -38,28 +39,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--precision", default="auto", help="auto (bf16 on GPUs), fp32 or bf16")
     add_backend(parser)
     parser.add_argument("--token-budget", type=int, help="tokens per batch")
-    return parser.parse_args()
-
-
-def named_files(pairs: list[str]) -> dict[str, Path]:
-    """The files of `--text` by language."""
-    files: dict[str, Path] = {}
-    for pair in pairs:
-        lang, sign, file = pair.partition("=")
-        if not (lang and sign and file) or "/" in lang:
-            raise UserError(f"--text {pair}: LANG=FILE was expected, such as fr=data/parallel/pud/fr.txt")
-        if lang in files:
-            raise UserError(f"--text {pair}: the language '{lang}' is given twice")
-        files[lang] = Path(file)
-        if not files[lang].is_file():
-            raise UserError(f"--text {pair}: no such file")
-    return files
+    return read_args(parser)
 
 
 def main() -> None:
     """Load the model, embed every file."""
     args = parse_args()
-    files = named_files(args.text)
+    files = named_sets(args.text, "--text", lambda file: file.stem)
     if args.token_budget is not None and args.token_budget < 1:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
 

@@ -15,6 +15,7 @@ import logging
 from pathlib import Path
 
 from crossalign.engine.programs import add_backend
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 log = logging.getLogger("embed")
@@ -41,7 +42,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--precision", default="auto", help="auto (bf16 on GPUs), fp32 or bf16")
     add_backend(parser)
     parser.add_argument("--token-budget", type=int, help="tokens per batch")
-    return parser.parse_args()
+    return read_args(parser)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import gc
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import add_tokens, named_sets
+from crossalign.engine.programs import add_tokens, named_sets, set_name
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.stages import Stages
 
@@ -27,7 +27,7 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tuned", required=True, type=Path, help="folder with the tuned model")
     parser.add_argument("--base", required=True, type=Path, help="folder of the model that it was tuned from")
-    parser.add_argument("--sets", required=True, nargs="+", metavar="NAME=FILE")
+    parser.add_argument("--sets", required=True, nargs="+", metavar="[NAME=]FILE")
     parser.add_argument("--out", required=True, type=Path, help="scores (JSON)")
     parser.add_argument("--predictions", type=Path, help="predictions (.jsonl.gz)")
     add_tokens(parser)
@@ -41,7 +41,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Load, predict, score, write."""
     args = parse_args()
-    files = named_sets(args.sets)
+    files = named_sets(args.sets, "--sets", set_name)
 
     from concurrent.futures import ThreadPoolExecutor
 

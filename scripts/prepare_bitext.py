@@ -16,6 +16,7 @@ from crossalign.data.lines import Source
 from crossalign.data.parallel import read_pairs
 from crossalign.data.report import Report
 from crossalign.data.text import tokeniser
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import run_main
 
 
@@ -25,7 +26,7 @@ def parse_args() -> Namespace:
     args.add_argument("--format", choices=("wikimatrix", "mix"), default="wikimatrix")
     args.add_argument("--pool", type=positive, default=250_000, help="how many pairs to keep")
     args.add_argument("--max-words", type=positive, default=64, help="longest side, in words after tokenisation")
-    return args.parse_args()
+    return read_args(args)
 
 
 def main() -> None:

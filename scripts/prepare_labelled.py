@@ -14,6 +14,7 @@ from crossalign.data.columns import COLUMNS
 from crossalign.data.command import parser, prepared
 from crossalign.data.labelled import listed_files, prepare_table
 from crossalign.data.report import Report
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -26,7 +27,7 @@ def parse_args() -> argparse.Namespace:
     args.add_argument(
         "--labels", nargs="+", metavar="LABEL", help="names of the labels 0, 1, 2, …, or THEIRS=OURS for each"
     )
-    return args.parse_args()
+    return read_args(args)
 
 
 def pairs(option: str, words: list[str]) -> dict[str, str]:

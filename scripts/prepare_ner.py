@@ -12,6 +12,7 @@ from crossalign.data.lines import Source, write_rows
 from crossalign.data.ner import FORMATS, read_ner, tag_set
 from crossalign.data.report import Report
 from crossalign.data.transliteration import transliterator
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import run_main
 
 
@@ -20,7 +21,7 @@ def main() -> None:
     latin_help = "write the tokens in Latin letters"
     options = parser(__doc__, sorted(FORMATS), lang="", split=True, transliterate=latin_help)
     options.add_argument("--max-sentences", type=positive, help="the first so many alone (default: all)")
-    args = options.parse_args()
+    args = read_args(options)
     report = Report()
     form = FORMATS[args.format]
     # WikiANN is a zip of one packed folder a language.

@@ -16,6 +16,7 @@ from crossalign.data.command import only_source, parser, prepared
 from crossalign.data.lines import Source, write_rows
 from crossalign.data.nli import mix_with_english, read_multinli, read_pairs, read_xnli
 from crossalign.data.report import Report
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 MEMBERS = {
@@ -31,7 +32,7 @@ def parse_args() -> Namespace:
     args = parser(__doc__, [*sorted(MEMBERS), "mix"], lang="", split=True)
     args.add_argument("--mix-with-english", action="store_true")
     args.add_argument("--coin-seed", type=int, default=1)
-    return args.parse_args()
+    return read_args(args)
 
 
 def read(form: str, args: Namespace, path: str | Path, lang: str, report: Report) -> Iterator[dict]:

@@ -14,6 +14,7 @@ from crossalign.data.command import only_source, parser, prepared
 from crossalign.data.lines import Source
 from crossalign.data.parallel import first_rows, read_column, read_extension, read_pud
 from crossalign.data.report import Report
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 READERS = {"pud": read_pud, "extension": read_extension, "xnli15": read_column}
@@ -28,7 +29,7 @@ def parse_args() -> Namespace:
     args.add_argument(
         "--rows", type=int, help="take the first so many (0: all; default: 10000 for extension, else all)"
     )
-    return args.parse_args()
+    return read_args(args)
 
 
 def main() -> None:

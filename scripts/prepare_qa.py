@@ -15,6 +15,7 @@ from crossalign.data.command import only_source, parser, prepared
 from crossalign.data.lines import Source, write_rows
 from crossalign.data.qa import TYDI_NAMES, cross_questions, load_questions, mixed_questions, prepare_questions
 from crossalign.data.report import Report
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 MEMBERS = {
@@ -30,7 +31,7 @@ def parse_args() -> Namespace:
     args.add_argument("--question-lang", required=True)
     args.add_argument("--context-lang", help="default: that of the question")
     args.add_argument("--split", choices=("train", "dev", "test"))
-    return args.parse_args()
+    return read_args(args)
 
 
 def questions_of(args: Namespace) -> Iterator[dict]:

@@ -18,6 +18,7 @@ from crossalign.data.parallel import read_text
 from crossalign.data.report import Report, report_path
 from crossalign.data.text import Apart, Cleaning, clean_sentences, is_held_out, read_articles, read_lines
 from crossalign.data.transliteration import transliterator
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
@@ -47,7 +48,7 @@ def parse_args() -> argparse.Namespace:
     args.add_argument("--max-sentences", type=int, default=0, help="stop after so many were kept (0: never)")
     args.add_argument("--apart", type=Path, nargs="*", default=[], help="prepared evaluation sets of the language")
     args.add_argument("--overlap", type=int, default=8, help="words in a row of theirs that a sentence may not have")
-    return args.parse_args()
+    return read_args(args)
 
 
 def read(path: Path, args: argparse.Namespace, report: Report) -> Iterator[str]:

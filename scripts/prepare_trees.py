@@ -16,6 +16,7 @@ from crossalign.data.conllu import PARTS, Sentence, assign_folds, part_of, read_
 from crossalign.data.lines import Source
 from crossalign.data.report import Names, Report
 from crossalign.data.transliteration import transliterator
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 # Of the draw of folds, which is the same for all runs.
@@ -29,7 +30,7 @@ def parse_args() -> Namespace:
     args.add_argument("--folds", type=positive, default=5)
     args.add_argument("--part", choices=PARTS, help="what to write of the rotation")
     args.add_argument("--several-roots", action="store_true", help="sentences may be made of several trees (tweets)")
-    return args.parse_args()
+    return read_args(args)
 
 
 def read_all(args: Namespace, report: Report) -> list[Sentence]:

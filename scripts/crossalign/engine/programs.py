@@ -8,6 +8,7 @@ import os
 import runpy
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -101,21 +102,34 @@ def circumstances(
     }
 
 
-def named_files(pairs: list[str], option: str) -> dict[str, list[Path]]:
-    """The files of NAME=FILE pairs; a name that comes again has several files."""
+def named_files(pairs: list[str], option: str, name: Callable[[Path], str] | None = None) -> dict[str, list[Path]]:
+    """The files of NAME=FILE pairs, or of files whose path tells the `name`; a name may have several files."""
     files: dict[str, list[Path]] = {}
     for pair in pairs:
-        name, sign, file = pair.partition("=")
-        if not (name and sign and file):
+        told, sign, file = pair.partition("=")
+        if name and not sign:
+            told, file = name(Path(pair)), pair
+        if not (told and file):
             raise UserError(f"{option} {pair}: NAME=FILE was expected, such as fr=data/text/fr/train.txt")
-        files.setdefault(name, []).append(Path(file))
+        files.setdefault(told, []).append(Path(file))
     return files
 
 
-def named_sets(pairs: list[str], option: str = "--sets") -> dict[str, Path]:
-    """The files of NAME=FILE pairs, one for each name."""
-    files = named_files(pairs, option)
-    for name, several in files.items():
+def named_sets(pairs: list[str], option: str, name: Callable[[Path], str]) -> dict[str, Path]:
+    """The same where each name has one file."""
+    files = named_files(pairs, option, name)
+    for told, several in files.items():
         if len(several) > 1:
-            raise UserError(f"{option} {name}={several[1]}: the name '{name}' is given twice")
-    return {name: file for name, (file,) in files.items()}
+            raise UserError(f"{option} {told}={several[1]}: the name '{told}' is given twice")
+    return {told: file for told, (file,) in files.items()}
+
+
+def set_name(file: Path) -> str:
+    """A prepared set as scores call it: trees/en_pud/test."""
+    return "/".join(file.with_suffix("").parts[-3:])
+
+
+def language_of(file: Path) -> str:
+    """The language of a prepared text, the last part of the set's name; of a treebank the first."""
+    name = file.parent.name
+    return name.split("_")[0] if file.suffix == ".conllu" else name.rsplit("_", 1)[-1]

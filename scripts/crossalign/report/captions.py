@@ -4,7 +4,7 @@ Programs do not import this, so that a new caption makes nothing again.
 """
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crossalign.catalog.papers import papers
 from crossalign.papers.all_items import ITEMS
@@ -28,6 +28,11 @@ def name_of(item: str) -> str:
     return f"{kind.capitalize()} {number}"
 
 
+def item_of(wildcards: Any) -> str:
+    """The item behind an address: `tables/anc/table1` is `anc/table1`."""
+    return wildcards.address.partition("/")[2]
+
+
 def caption_of(item: str) -> Caption:
     """All that a caption says, safe to stand in reStructuredText."""
     study = papers()[item.partition("/")[0]]
@@ -39,8 +44,9 @@ def labels_of(item: str) -> dict[str, str]:
     return {"item": name_of(item), "paper": item.partition("/")[0], "title": ITEMS[item].title}
 
 
-def category_of(paper: str) -> str:
+def category_of(item: str) -> str:
     """A study's heading, in the order of the studies."""
+    paper = item.partition("/")[0]
     return f"{list(papers()).index(paper) + 2}. {paper}"
 
 
