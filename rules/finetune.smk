@@ -29,7 +29,7 @@ rule finetune:
         model=folder("model"),
         original=folder("original"),
         code=code("finetune.py"),
-        settings=settings,
+        settings=of("settings"),
         test_code=[],
         out=lambda wildcards, output: parent(output.training),
     shell:
@@ -78,7 +78,7 @@ rule train_bilstm:
         runtime=times_attempt(120),
     params:
         code=code("train_bilstm.py"),
-        settings=settings,
+        settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/train_bilstm.py --train {input.train:q} --dev {input.dev:q}"

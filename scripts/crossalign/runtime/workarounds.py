@@ -11,12 +11,13 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crossalign.runtime import holders
+from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
 from crossalign.runtime.gpus import SHARE
 from crossalign.runtime.signals import beside
@@ -64,6 +65,17 @@ STATUS = Workaround(
 SIDE_BY_SIDE = Workaround(
     "jobs of one submission run one after another", "snakemake-executor-plugin-slurm-jobstep", JOBSTEP_EXECUTOR
 )
+
+
+@contextlib.contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """Snakemake tells what is the user's to mend without a traceback."""
+    from snakemake.exceptions import WorkflowError
+
+    try:
+        yield
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def survive_second_sigterm(warn: Callable[[str], Any]) -> None:
