@@ -44,7 +44,14 @@ rule finetune:
 # stay is tested by the process of its training.
 use rule finetune as finetune_random with:
     input:
+        model=of("model"),
+        train=of("train"),
+        dev=of("dev"),
+        trials=of("trials"),
         sets=of("sets"),
+        bitext=of("bitext"),
+        links=of("links"),
+        original=of("original"),
     output:
         **score_files(f"{RESULTS}/{{address}}"),
         training=f"{RESULTS}/{{address}}/training.json",
