@@ -22,13 +22,14 @@ rule adjust_model:
     params:
         program=program("adjust.py"),
         code_hash=code("adjust.py"),
-        options=lambda wildcards: adjustment_options(config, adapted_at(wildcards)),
+        options=lambda wildcards: run_options(config, adapted_at(wildcards)),
+        settings=lambda wildcards: adjustment_settings(config, adapted_at(wildcards)),
         base=lambda wildcards, input: parent(input.original),
         out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --bitext {input.bitext:q} --links {input.links:q}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
+        " --settings {params.settings:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
         " > {log:q} 2>&1"
 
 
@@ -52,13 +53,14 @@ rule adapt_to_text:
     params:
         program=program("pretrain.py"),
         code_hash=code("pretrain.py"),
-        options=lambda wildcards: mlm_options(config, adapted_at(wildcards)),
+        options=lambda wildcards: run_options(config, adapted_at(wildcards)),
+        settings=lambda wildcards: mlm_settings(config),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
         base=lambda wildcards, input: parent(input.original),
         out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{adapted_at(wildcards).path()}",
     shell:
-        "OMP_NUM_THREADS={threads} exec {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev} {params.options}"
-        " --seed {wildcards.seed} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
+        "OMP_NUM_THREADS={threads} exec {params.program} --init {params.base:q} --texts {params.texts} --dev {params.dev}"
+        " --settings {params.settings:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
         " > {log:q} 2>&1"

@@ -11,16 +11,18 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 from crossalign.catalog.addresses import CONTINUAL, INIT, MODEL, PRESET, SET, WORD
 from crossalign.catalog.addresses import parse as run_at
 from crossalign.catalog.commands import (
-    adjustment_options,
-    bilstm_options,
+    adjustment_settings,
+    bilstm_settings,
     file_options,
-    finetune_options,
-    mlm_options,
+    finetune_settings,
+    mlm_settings,
     options,
     prepare_options,
-    pretrain_options,
+    pretrain_settings,
+    rehearsed,
+    run_options,
     split_options,
-    vocabulary_options,
+    vocabulary_settings,
     way_options,
 )
 from crossalign.catalog.config import check

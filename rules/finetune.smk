@@ -30,7 +30,8 @@ for name, inits, kept in (
         params:
             program=program("finetune.py"),
             code_hash=task_code("finetune.py", tuned_at),
-            options=lambda wildcards: finetune_options(config, tuned_at(wildcards)),
+            options=lambda wildcards: run_options(config, tuned_at(wildcards)),
+            settings=lambda wildcards: finetune_settings(config, tuned_at(wildcards)),
             trials=lambda wildcards, input: trial_files(input),
             continual=lambda wildcards, input: continual_files(config, tuned_at(wildcards), input),
             dev=lambda wildcards, input: options(dev=input.get("dev")),
@@ -47,7 +48,7 @@ for name, inits, kept in (
             ),
         shell:
             "OMP_NUM_THREADS={threads} exec {params.program} --model {params.base:q} --train {input.train:q} {params.dev}"
-            " {params.options} {params.trials} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
+            " --settings {params.settings:q} {params.options} {params.trials} {params.continual} --out {params.out:q} --checkpoints {params.checkpoints:q}"
             " --tokens {params.tokens:q} --code-hash {params.code_hash} {params.then} > {log:q} 2>&1"
 
 
@@ -70,11 +71,12 @@ rule train_bilstm:
     params:
         program=program("train_bilstm.py"),
         code_hash=code("train_bilstm.py"),
-        options=lambda wildcards: bilstm_options(config, bilstm_at(wildcards)),
+        options=lambda wildcards: run_options(config, bilstm_at(wildcards)),
+        settings=lambda wildcards: bilstm_settings(config),
         sets=lambda wildcards, input: named_sets(input.sets),
         out=lambda wildcards, output: parent(output.training),
         checkpoints=lambda wildcards, output: f"{RESULTS}/checkpoints/{bilstm_at(wildcards).path()}",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} --train {input.train:q} --dev {input.dev:q} --sets {params.sets}"
-        " {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
+        " --settings {params.settings:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash}"
         " > {log:q} 2>&1"

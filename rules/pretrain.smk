@@ -22,11 +22,12 @@ rule train_vocabulary:
     params:
         program=program("train_vocabulary.py"),
         code_hash=code("train_vocabulary.py"),
-        options=lambda wildcards: vocabulary_options(config, wildcards.trained),
+        settings=lambda wildcards: vocabulary_settings(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),
         letters=lambda wildcards, input: letters_option(input),
     shell:
-        "{params.program} --texts {params.texts} {params.letters} {params.options} --up-to --out {output:q} > {log:q} 2>&1"
+        "{params.program} --texts {params.texts} {params.letters} --settings {params.settings:q}"
+        " --up-to --out {output:q} > {log:q} 2>&1"
 
 
 rule pretrain:
@@ -49,7 +50,8 @@ rule pretrain:
     params:
         program=program("pretrain.py"),
         code_hash=code("pretrain.py"),
-        options=lambda wildcards: pretrain_options(config, wildcards.trained),
+        options=lambda wildcards: options(seed=trained_model(config, wildcards.trained)["seed"], **rehearsed(config)),
+        settings=lambda wildcards: pretrain_settings(config, wildcards.trained),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
         start=lambda wildcards, input: start_option(input),
@@ -59,7 +61,8 @@ rule pretrain:
         tokens=lambda wildcards, output: f"{RESULTS}/tokens",
     shell:
         "OMP_NUM_THREADS={threads} exec {params.program} {params.start} --texts {params.texts} --dev {params.dev}"
-        " --tokens {params.tokens:q} {params.options} --out {params.out:q} --checkpoints {params.checkpoints:q} --code-hash {params.code_hash} > {log:q} 2>&1"
+        " --tokens {params.tokens:q} --settings {params.settings:q} {params.options} --out {params.out:q}"
+        " --checkpoints {params.checkpoints:q} --code-hash {params.code_hash} > {log:q} 2>&1"
 
 
 # The demo's own models are tracked. One whose folder was deleted is made again.
