@@ -4,9 +4,8 @@ import argparse
 from itertools import chain, islice
 from pathlib import Path
 
-from crossalign.engine.hyperparameters import add_flags, given
-from crossalign.engine.pretrain_settings import VocabularySettings
-from crossalign.engine.programs import named_files
+from crossalign.engine.programs import add_settings, named_files
+from crossalign.engine.settings import VocabularySettings, read_settings
 from crossalign.runtime.errors import run_main
 
 
@@ -15,12 +14,12 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Example:\n    python scripts/train_vocabulary.py --size 600 --up-to --out tokenizer.json"
-        " --texts wo=results/demo/data/text/wikipedia_wo/train.txt",
+        epilog="Example:\n    python scripts/train_vocabulary.py --settings '{\"size\": 600}' --up-to"
+        " --out tokenizer.json --texts wo=results/demo/data/text/wikipedia_wo/train.txt",
     )
     parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE", help="prepared texts")
     parser.add_argument("--letters", nargs="+", default=[], metavar="NAME=FILE", help="texts whose letters get pieces")
-    add_flags(parser, VocabularySettings)
+    add_settings(parser)
     parser.add_argument("--up-to", action="store_true", help="take what the texts support if that is less")
     parser.add_argument("--out", required=True, type=Path, help="tokenizer.json to write")
     return parser.parse_args()
@@ -29,7 +28,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Read, count, write."""
     args = parse_args()
-    settings = VocabularySettings(**given(args, VocabularySettings))
+    settings = VocabularySettings(**read_settings(args.settings, VocabularySettings))
 
     from crossalign.engine.corpus import lines_of
     from crossalign.engine.tokenizer import letters_of, train_vocabulary

@@ -1,12 +1,12 @@
 """A second reading of what alpha weighs: runs of their own, a row of its own, and nothing else changes."""
 
-import shlex
+import json
 
 import pytest
 from tests.unit.made_results import load, make_results
 
 from crossalign.catalog.addresses import Tuned, continual_init, is_continual, parse
-from crossalign.catalog.commands import continual_options, finetune_options
+from crossalign.catalog.commands import continual_settings, finetune_settings, run_options
 from crossalign.catalog.config import check
 from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
@@ -53,26 +53,26 @@ def test_runs_are_added_and_none_changes(one, two):
     # Three tasks, four languages, two seeds.
     assert {run.init for run in new - old} == {"continual-both"} and len(new - old) == 24
     for run in (run for run in old if isinstance(run, Tuned)):
-        assert finetune_options(one, run) == finetune_options(two, run)
+        assert finetune_settings(one, run) == finetune_settings(two, run)
 
 
-def flags(text):
-    words = shlex.split(text)
-    return dict(zip(words[::2], words[1::2], strict=True))
+def scope(config, run):
+    return json.loads(continual_settings(config, run))["alpha_scope"]
 
 
 def test_the_command_says_what_alpha_weighs(two):
-    assert flags(continual_options(two, RUN))["--continual-alpha-scope"] == "both"
+    assert scope(two, RUN) == "both"
     main = Tuned(RUN.model, RUN.preset, RUN.source, "continual", RUN.seed)
-    assert flags(continual_options(two, main))["--continual-alpha-scope"] == "alignment"
+    assert scope(two, main) == "alignment"
     other = two | {
         "adjustment": two["adjustment"] | {"continual": two["adjustment"]["continual"] | {"alpha_scope": "both"}}
     }
-    assert flags(continual_options(other, main))["--continual-alpha-scope"] == "both"
+    assert scope(other, main) == "both"
     turned = Tuned(RUN.model, RUN.preset, RUN.source, "continual-alignment", RUN.seed)
-    assert flags(continual_options(other, turned))["--continual-alpha-scope"] == "alignment"
+    assert scope(other, turned) == "alignment"
     # Nothing else of the two trainings differs.
-    assert finetune_options(two, RUN) == finetune_options(two, main)
+    assert finetune_settings(two, RUN) == finetune_settings(two, main)
+    assert run_options(two, RUN) == run_options(two, main)
 
 
 @pytest.mark.parametrize("item", TABLES)

@@ -1,17 +1,23 @@
-"""The command lines that the rules hand to the programs."""
+"""The command lines and settings that the rules hand to the programs."""
 
-import argparse
 import shlex
-from dataclasses import asdict
 
 import pytest
 import yaml
 
 from crossalign.catalog.addresses import Tuned
-from crossalign.catalog.commands import file_options, finetune_options, options, prepare_options, way_options
+from crossalign.catalog.commands import (
+    file_options,
+    finetune_settings,
+    options,
+    prepare_options,
+    run_options,
+    way_options,
+)
 from crossalign.catalog.sets import DataSet
-from crossalign.engine.hyperparameters import Settings, add_flags, given
+from crossalign.engine.settings import PretrainOptions, PretrainSettings, Settings, read_settings
 from crossalign.fetch.register import Dataset
+from crossalign.runtime.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -54,19 +60,47 @@ def test_how_sets_are_prepared(config, line):
 
 
 def test_presets_reach_the_program(config):
-    """From the config through flags to the settings of the engine, under one name and unchanged; 0 is a value too."""
+    """From the config to the settings of the engine, under one name and unchanged; 0 is a value too."""
     run = Tuned("mbert", "adjust-qa", "squad_en", "random-1-2", 3)
-    parser = argparse.ArgumentParser()
-    for name in ("--task", "--init", "--seed"):
-        parser.add_argument(name)
-    add_flags(parser, Settings)
-    args = parser.parse_args(shlex.split(finetune_options(config, run)))
-    assert (args.task, args.init, args.seed) == ("qa", "random-1-2", "3")
+    assert run_options(config, run) == "--init random-1-2 --task qa --seed 3"
     preset = config["finetune"]["defaults"] | config["finetune"]["adjust-qa"]
-    assert given(args, Settings) == preset | {"betas": tuple(preset["betas"])}
-    assert (
-        asdict(Settings(**given(args, Settings))).items() >= {"warmup": 0.0, "patience": 0, "max_length": 384}.items()
-    )
+    given = read_settings(finetune_settings(config, run), Settings)
+    assert given == preset
+    assert Settings(**given).model_dump().items() >= (preset | {"warmup": 0.0, "seed": 1, "precision": "fp32"}).items()
+
+
+def test_settings_are_read_from_files_or_from_json_itself(tmp_path):
+    (tmp_path / "a.json").write_text('{"batch": 8, "learning_rate": 1e-3}')
+    (tmp_path / "a.yaml").write_text("batch: 8  # examples\nlearning_rate: 1.0e-3\n")
+    sources = [str(tmp_path / "a.json"), str(tmp_path / "a.yaml"), '{"batch": 8, "learning_rate": 1e-3}']
+    assert all(read_settings(source, Settings) == {"batch": 8, "learning_rate": 1e-3} for source in sources)
+    assert read_settings(None, Settings) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("epoch: 3", "a.yaml: the settings: unknown key 'epoch'; did you mean 'epochs'?"),
+        ("seed: 3", "a.yaml: the settings: unknown key 'seed'; allowed are attention_dropout, batch"),
+        ("batch: 0", "a.yaml: batch: 0 is not allowed; expected a whole number from 1 (blocks per step)"),
+        ("masking: 1.5", "masking: 1.5 is not allowed; expected a number above 0 and below 1 (share of masked"),
+        ("betas: [0.9]", "betas: [0.9] is not allowed; expected a list of two numbers, each from 0 and below 1 (decay"),
+        ("learning_rate: 5e-5", "learning_rate: '5e-5' is not allowed; expected a learning rate above 0 and at most 1"),
+        ("selection: middle", "selection: 'middle' is not allowed; expected one of last, best"),
+        ("steps: null", "steps: None is not allowed; expected a whole number from 1"),
+        ("", "a.yaml: the settings: None is not allowed; expected a mapping"),
+        ("a: [", "a.yaml: neither JSON nor YAML: while parsing"),
+        ("{'a': 1}", "a.yaml: neither JSON nor YAML: Expecting property name"),
+    ],
+)
+def test_wrong_settings_are_told_in_one_line(tmp_path, text, words):
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(UserError) as told:
+        read_settings(str(tmp_path / "a.yaml"), PretrainSettings, PretrainOptions)
+    assert str(told.value).startswith(f"--settings {tmp_path}/a.yaml: ") and "\n" not in str(told.value)
+    assert words in str(told.value)
+    with pytest.raises(UserError, match=r"^--settings no.json: cannot read: No such file or directory$"):
+        read_settings("no.json", Settings)
 
 
 def test_what_a_file_is_and_how_it_comes_are_told_apart(config):

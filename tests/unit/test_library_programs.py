@@ -12,7 +12,7 @@ from tests.unit.family_models import write_family
 from tests.unit.test_library_families import records_of
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned
-from crossalign.catalog.commands import adjustment_options, finetune_options, mlm_options
+from crossalign.catalog.commands import run_options
 from crossalign.catalog.config import load
 from crossalign.catalog.params import embed_model
 from crossalign.runtime.errors import UserError
@@ -32,8 +32,9 @@ def test_a_model_is_tuned_and_scored_from_the_command_line(root, tmp_path, famil
     base, data, out = write_family(family, tmp_path / "base"), tmp_path / "data.jsonl", tmp_path / "out"
     data.write_text("".join(json.dumps(record) + "\n" for record in 5 * records_of("ner")), encoding="utf-8")
     program(
-        "finetune.py", "--model", base, "--task", "ner", "--train", data, "--dev", data, "--epochs", 3, "--batch", 6,
-        "--learning-rate", 3e-3, "--backend", backend, "--init", "random-2", "--out", out,
+        "finetune.py", "--model", base, "--task", "ner", "--train", data, "--dev", data,
+        "--settings", '{"epochs": 3, "batch": 6, "learning_rate": 3e-3}',
+        "--backend", backend, "--init", "random-2", "--out", out,
     )  # fmt: skip
     report = json.loads((out / "training.json").read_text())
     assert report["backend"] == "library"
@@ -49,9 +50,9 @@ def options_of(config, base):
     adjusted, further = Adapted(base, Adjustment("hi", "30k", "avg", "all"), 1), Adapted(base, Mlm("wo"), 1)
     for run in (Base(base), adjusted, further):
         yield embed_model(config, run, files)
-        yield finetune_options(config, Tuned(run.name, "ner", "wikiann_en", "ref", 2))
-    yield adjustment_options(config, adjusted)
-    yield mlm_options(config, further)
+        yield run_options(config, Tuned(run.name, "ner", "wikiann_en", "ref", 2))
+    yield run_options(config, adjusted)
+    yield run_options(config, further)
 
 
 def test_the_backend_of_the_config_or_of_a_single_model_reaches_the_programs(root, tmp_path):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from crossalign.catalog.addresses import Base, Tuned
-from crossalign.catalog.commands import prepare_options, pretrain_options
+from crossalign.catalog.commands import prepare_options, pretrain_settings
 from crossalign.catalog.config import check, load
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.params import letters_option, start_option
@@ -115,9 +115,9 @@ def test_stages_are_trainings_one_after_another(small):
     assert (first["text"], second["text"], last["text"]) == ("mix", ["mix", "open"], ["mix", "open"])
     assert len({first["seed"], second["seed"], last["seed"], trained_model(small, "small-2.stage2")["seed"]}) == 4
     assert texts_of(last)[:2] == [DataSet("text", "mix_en", "train"), DataSet("text", "open_en", "train")]
-    options = pretrain_options(small, "small")
-    assert "--hidden" not in options and "--tuning-dropout" not in options and "--dropout 0.0" in options
-    assert "--hidden 768" in pretrain_options(small, "small.stage1")
+    settings = json.loads(pretrain_settings(small, "small"))
+    assert settings.keys().isdisjoint({"hidden", "tuning_dropout"}) and settings["dropout"] == 0
+    assert json.loads(pretrain_settings(small, "small.stage1"))["hidden"] == 768
     job = Inputs(catalog_of(small)).make_model(Base("small"))
     assert job.inputs["init"][0] == "results/small/models/small.stage2/model.safetensors"
     assert start_option(SimpleNamespace(**job.inputs)) == "--init results/small/models/small.stage2"

@@ -1,11 +1,12 @@
 """Models and vocabularies that a config describes, items that it leaves out with a reason, and the small run."""
 
 import copy
+import json
 
 import pytest
 
 from crossalign.catalog.addresses import Base
-from crossalign.catalog.commands import finetune_options, prepare_options, pretrain_options, vocabulary_options
+from crossalign.catalog.commands import finetune_settings, prepare_options, pretrain_settings, vocabulary_settings
 from crossalign.catalog.config import check, load
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.trained_models import stand_ins, texts_of, trained_model, trained_models, trained_vocabulary
@@ -48,7 +49,7 @@ def test_models_of_one_language_have_stages(small):
     assert (first["block"], last["block"], last["init"]) == (32, 128, "mono-ug.latn.stage1")
     for entry in (first, last):
         assert (entry["vocabulary"], texts_of(entry)) == ("mono-ug.latn", [DataSet("text", "open_ug+latn", "train")])
-    assert "--dropout 0.0 " in pretrain_options(small, "mono-wo.stage1")
+    assert json.loads(pretrain_settings(small, "mono-wo.stage1"))["dropout"] == 0
     jobs = {
         job.subject.name: job for job in planned(catalog_of(small), ["talk"]).jobs.values() if job.rule == "pretrain"
     }
@@ -63,33 +64,24 @@ def test_nothing_is_fetched_that_is_made_here(small):
     assert texts == {"mix_en", "mix_fr", "mix_et", "mix_ar"}
 
 
-def test_options(small):
-    masked = pretrain_options(small, "scale-normformer-v2.stage1")
-    for words in (
-        "--objective mlm --norm normformer --residual-scaling",
-        "--exponent 0.0",
-        "--seed 2",
-        "--dropout 0.0",
-        "--epsilon 1e-12 ",
-        "--block 32 ",
-        "--tuning-dropout 0.1",
-    ):
-        assert words in masked
-    assert "--position-waves" not in masked
-    causal = pretrain_options(small, "small-causal-4x128")
-    assert not any(flag in causal for flag in ("--norm", "--position-waves", "--residual-scaling"))
-    assert "--residual-scaling" not in pretrain_options(small, "scale-pre")
-    assert "--attention-dropout" not in masked
+def test_settings(small):
+    masked = json.loads(pretrain_settings(small, "scale-normformer-v2.stage1"))
+    expected = {"objective": "mlm", "norm": "normformer", "residual_scaling": True, "exponent": 0.0, "dropout": 0.0}
+    expected |= {"epsilon": 1e-12, "block": 32, "tuning_dropout": 0.1}
+    assert masked.items() >= expected.items() and masked.keys().isdisjoint({"attention_dropout", "text", "seed"})
+    causal = json.loads(pretrain_settings(small, "small-causal-4x128"))
+    assert causal.keys().isdisjoint({"norm", "position_waves", "residual_scaling"})
+    assert "residual_scaling" not in pretrain_settings(small, "scale-pre")
     changed = copy.deepcopy(small)
     changed["pretrain"]["models"]["small"]["attention_dropout"] = 0.0
-    assert "--attention-dropout 0.0" in pretrain_options(changed, "small")
-    assert vocabulary_options(small, "small-causal") == "--size 50000 --style xglm --lines 60000"
+    assert json.loads(pretrain_settings(changed, "small"))["attention_dropout"] == 0
+    assert vocabulary_settings(small, "small-causal") == '{"size": 50000, "style": "xglm", "lines": 60000}'
     # What is compared is not learnt, and pairs have a form of their own.
     assert "--skip-rows 4000" in prepare_options(small, DataSet("text", "mix_fr", "train"))
     assert prepare_options(small, DataSet("bitext", "mix_ru", "pool")).startswith("--format mix --lang ru")
     tuned = (run for run in catalog_of(small).runs() if getattr(run, "preset", "") == "adjust-nli")
     run = next(run for run in tuned if run.init == "ref")
-    assert f" --examples {small['finetune']['adjust-nli']['examples']} " in finetune_options(small, run) + " "
+    assert json.loads(finetune_settings(small, run))["examples"] == small["finetune"]["adjust-nli"]["examples"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""Command lines: how the rules tell the programs what to do."""
+"""Command lines and settings: how the rules tell the programs what to do."""
 
+import json
 import shlex
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Tuned, is_continual, model_of, trial_of
@@ -9,15 +10,19 @@ from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
 from crossalign.catalog.studied import backend_of
 from crossalign.catalog.targets import ner_sentences, preset, trials_of
 from crossalign.catalog.trained_models import trained_model, trained_vocabulary
-from crossalign.engine.hyperparameters import (
+from crossalign.engine.settings import (
     AdjustmentSettings,
     BilstmSettings,
     ContinualSettings,
+    ModelShape,
+    PretrainOptions,
+    PretrainSettings,
+    Section,
     Settings,
     Sizes,
-    described,
+    VocabularySettings,
+    keys_of,
 )
-from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings, VocabularySettings
 from crossalign.fetch.labelled import HubSplit
 from crossalign.fetch.register import Dataset
 
@@ -123,31 +128,17 @@ def way_options(settings: dict, output: str, path: str) -> str:
     )
 
 
-def training_options(values: dict, *kinds: type, prefix: str = "", **others: object) -> str:
-    """The settings of some trainings under their own names; those that are not given are left to the program."""
-    names = [each.name for kind in kinds for each, _ in described(kind)]
-    # As text, because 0 is a setting too.
-    given = {name: values[name] for name in names if values.get(name) is not None}
-    told = {prefix + name: value if isinstance(value, bool | list) else str(value) for name, value in given.items()}
-    return options(**others, **told)
-
-
-def finetune_options(config: dict, run: Tuned) -> str:
-    """The hyper-parameters of a fine-tuning; a trial of a search has its own batch size and learning rate.
-
-    What has trials gets neither: they say which are best.
-    """
-    values = preset(config, run.preset)
-    init = run.init
-    if trial := trial_of(init):
-        # Its rate is what it is about, so it does not start again with another.
-        values, init = values | {"batch": trial[0], "learning_rate": trial[1], "restart_below": None}, trial[2]
-    elif trials_of(config, run):
-        values |= {"batch": None, "learning_rate": None}
-    elif is_continual(init):
-        init = "ref"
-    told = forced(config, run.model) | rehearsed(config)
-    return training_options(values, Settings, task=run.task, init=init, seed=run.seed, **told)
+def run_options(config: dict, run: Tuned | Adapted) -> str:
+    """The flags of a training beside files and settings; a trial and continual learning have an `init` of their own."""
+    told: dict[str, object] = {"seed": run.seed, **rehearsed(config)}
+    if isinstance(run, Adapted):
+        return options(**told, **forced(config, run.base))
+    told = {"task": run.task, **told}
+    if run.model == "bilstm":
+        return options(**told)
+    trial = trial_of(run.init)
+    init = trial[2] if trial else "ref" if is_continual(run.init) else run.init
+    return options(init=init, **told, **forced(config, run.model))
 
 
 def forced(config: dict, model: str) -> dict[str, str]:
@@ -161,52 +152,66 @@ def rehearsed(config: dict) -> dict[str, object]:
     return {"rehearse": config["rehearsal"]["steps"]} if config.get("rehearsal") else {}
 
 
-def adjustment_options(config: dict, made: Adapted) -> str:
+def settings_of(values: dict, *kinds: type[Section]) -> str:
+    """The settings of some trainings as JSON; those that are not given are left to the program."""
+    return json.dumps({name: value for name in keys_of(*kinds) if (value := values.get(name)) is not None})
+
+
+def finetune_settings(config: dict, run: Tuned) -> str:
+    """The hyper-parameters of a fine-tuning; a trial of a search has its own batch size and learning rate.
+
+    What has trials gets neither: they say which are best.
+    """
+    values = preset(config, run.preset)
+    if trial := trial_of(run.init):
+        # Its rate is what it is about, so it does not start again with another.
+        values |= {"batch": trial[0], "learning_rate": trial[1], "restart_below": None}
+    elif trials_of(config, run):
+        values |= {"batch": None, "learning_rate": None}
+    return settings_of(values, Settings)
+
+
+def adjustment_settings(config: dict, made: Adapted) -> str:
     """How a model is adjusted: what its address says, and the hyper-parameters."""
-    values = config["adjustment"] | _pulled(made.adaptation)
-    told = forced(config, made.base) | rehearsed(config)
-    return training_options(values, AdjustmentSettings, seed=made.seed, **told)
+    return settings_of(config["adjustment"] | _pulled(made.adaptation), AdjustmentSettings)
 
 
-def continual_options(config: dict, run: Tuned) -> str:
+def continual_settings(config: dict, run: Tuned) -> str:
     """The second loss of a fine-tuning: on the pairs that its model was adjusted on."""
     values = config["adjustment"]["continual"] | _pulled(model_of(run).adaptation)
     scope = run.init.partition("-")[2] or values["alpha_scope"]
-    return training_options(values | {"alpha_scope": scope}, ContinualSettings, prefix="continual_")
+    return settings_of(values | {"alpha_scope": scope}, ContinualSettings)
 
 
 def _pulled(made: Adjustment) -> dict[str, object]:
     return {"pairs": pair_count(made.pairs), "aggregation": made.aggregation, "tokens": made.tokens}
 
 
-def mlm_options(config: dict, made: Adapted) -> str:
+def mlm_settings(config: dict) -> str:
     """How a model goes on with the raw text of a language (`talk`)."""
-    told = forced(config, made.base) | rehearsed(config)
-    return training_options(config["mlm"], PretrainSettings, PretrainOptions, **told)
+    return settings_of(config["mlm"], PretrainSettings, PretrainOptions)
 
 
-def vocabulary_options(config: dict, name: str) -> str:
+def vocabulary_settings(config: dict, name: str) -> str:
     """Size and special tokens of a vocabulary that is made here."""
-    return training_options(trained_vocabulary(config, name), VocabularySettings)
+    return settings_of(trained_vocabulary(config, name), VocabularySettings)
 
 
-def pretrain_options(config: dict, name: str) -> str:
+def pretrain_settings(config: dict, name: str) -> str:
     """Shape and training of a model that is pretrained here."""
     values = dict(trained_model(config, name))
     if values["objective"] == "clm":
         # A causal model has one form only, and its positions are waves anyway.
         values |= {"norm": None, "position_waves": None}
-    if not values.get("position_waves"):
-        values["position_waves"] = None
     if values["norm"] != "normformer":
         values["residual_scaling"] = None
     shape = (ModelShape,)
     if values.get("init"):
         # The model of the stage before has its shape, and its own dropout for later.
         shape, values["tuning_dropout"] = (), None
-    return training_options(values, *shape, PretrainSettings, PretrainOptions, seed=values["seed"], **rehearsed(config))
+    return settings_of(values, *shape, PretrainSettings, PretrainOptions)
 
 
-def bilstm_options(config: dict, run: Tuned) -> str:
+def bilstm_settings(config: dict) -> str:
     """Sizes and training of the baseline without pretraining."""
-    return training_options(config["bilstm"], Sizes, BilstmSettings, task=run.task, seed=run.seed, **rehearsed(config))
+    return settings_of(config["bilstm"], Sizes, BilstmSettings)

@@ -12,7 +12,7 @@ from typing import Any
 from crossalign.analysis.indexes import CONTROLLED
 from crossalign.catalog.addresses import Run, Tuned, is_continual
 from crossalign.catalog.code_hash import SCRIPTS, code_hash
-from crossalign.catalog.commands import continual_options, forced, options
+from crossalign.catalog.commands import continual_settings, forced, options
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.runs import Catalog
@@ -115,8 +115,12 @@ def continual_files(config: dict, run: Tuned, files: Any) -> str:
     """The options of continual learning, where a fine-tuning has it."""
     if not is_continual(run.init):
         return ""
-    named = {"bitext": files.bitext, "links": files.links, "reference": parent(files.original)}
-    return f"{options(**{f'continual_{name}': file for name, file in named.items()})} {continual_options(config, run)}"
+    return options(
+        continual_bitext=files.bitext,
+        continual_links=files.links,
+        continual_reference=parent(files.original),
+        continual_settings=continual_settings(config, run),
+    )
 
 
 def then_evaluate(inputs: Inputs, run: Tuned, files: Any, made: Any) -> str:

@@ -33,6 +33,15 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
 
 
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """The flag of the hyper-parameters."""
+    parser.add_argument(
+        "--settings", metavar="FILE",
+        help="hyper-parameters that differ from the defaults (crossalign/engine/settings.py): a file, JSON or YAML, "
+        "or JSON itself",
+    )  # fmt: skip
+
+
 def positive(text: str) -> int:
     """A whole number from 1, for argparse."""
     number = int(text)
