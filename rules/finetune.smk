@@ -34,8 +34,8 @@ rule finetune:
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/finetune.py --model {params.model:q} --train {input.train:q}"
-        " --dev {input.dev:q} --trials {input.trials:q} --bitext {input.bitext:q} --links {input.links:q}"
-        " --original {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens {RESULTS}/tokens"
+        " --dev {input.dev:q} --trials {input.trials:q} --continual-bitext {input.bitext:q} --continual-links {input.links:q}"
+        " --continual-reference {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens {RESULTS}/tokens"
         " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code}"
         " --test-code {params.test_code:q} --sets {input.sets:q} > {log:q} 2>&1"
 

@@ -17,8 +17,9 @@ import time
 from pathlib import Path
 
 from crossalign.engine.identity import folder_identity
-from crossalign.engine.programs import add_backend, add_precision, add_run, add_settings, circumstances
-from crossalign.engine.settings import AdjustmentSettings, read_settings
+from crossalign.engine.programs import add_backend, add_precision, add_run, circumstances
+from crossalign.engine.settings import AdjustmentSettings, checked
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import run_main
 
 
@@ -31,8 +32,7 @@ def parse_args() -> argparse.Namespace:
     add_run(parser)
     add_precision(parser)
     add_backend(parser)
-    add_settings(parser)
-    return parser.parse_args()
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def main() -> None:
     from crossalign.runtime.files import write_json
 
     device = choose_device(args.device)
-    given = read_settings(args.settings, AdjustmentSettings)
+    given = checked(args.settings, AdjustmentSettings)
     settings = AdjustmentSettings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
     sample = read_sample(args.bitext, args.links, settings.pairs, settings.seed)
     encoder, tokenizer = load_encoder(args.model, args.backend)

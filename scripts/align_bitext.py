@@ -28,7 +28,13 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument("--symmetrise", default="intersection", metavar="METHOD")
     parser.add_argument("--threads", type=int, default=1, help="of the builtin program")
-    parser.add_argument("--pieces", type=Path, metavar="TOKENIZER.json", help="link word pieces instead of words")
+    parser.add_argument(
+        "--pieces",
+        type=Path,
+        nargs="?",
+        metavar="FOLDER",
+        help="with tokenizer.json: link word pieces instead of words",
+    )
     parser.add_argument("--max-words", type=int, default=1000, help="longer lines get no links")
     parser.add_argument("--out", type=Path, required=True, help="the links")
     return read_args(parser)

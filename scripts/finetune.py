@@ -3,7 +3,7 @@ r"""Fine-tune one model on one task with one seed.
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
 Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
 which asks to be started again. With the setting `restart_below` a training that its dev set shows to have failed starts
-again with half the rate. With --then the process, which has everything loaded, then tests the model by another program.
+again with half the rate. With --sets it then tests the model.
 
 Example:
     python scripts/finetune.py --model resources/demo/models/mbert --task parsing --init random-1-2 --seed 1 \
@@ -22,14 +22,13 @@ from crossalign.engine.programs import (
     add_backend,
     add_precision,
     add_run,
-    add_settings,
-    add_then,
     add_tokens,
     circumstances,
     leave,
-    run_then,
+    run_program,
 )
-from crossalign.engine.settings import ContinualSettings, Settings, read_settings
+from crossalign.engine.settings import ContinualSettings, Settings, checked
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.stages import Stages
 
@@ -46,32 +45,36 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--model", required=True, type=Path, help="folder with config.json, safetensors, tokenizer")
     parser.add_argument("--task", required=True, help="pos, parsing, ner, nli or qa")
     parser.add_argument("--train", required=True, type=Path)
-    parser.add_argument("--dev", type=Path)
+    parser.add_argument("--dev", type=Path, nargs="?")
     parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
     add_run(parser)
     add_tokens(parser)
     add_precision(parser)
     add_backend(parser)
-    add_settings(parser)
     parser.add_argument(
-        "--trials", nargs="+", type=Path, metavar="FILE",
+        "--trials", nargs="*", type=Path, metavar="FILE",
         help="training.json of trials: batch and rate are those of the best on the dev set",
     )  # fmt: skip
     group = parser.add_argument_group("continual learning: a second loss on word-linked sentence pairs")
-    group.add_argument("--continual-bitext", type=Path, help="the pool of sentence pairs; switches the loss on")
-    group.add_argument("--continual-links", type=Path, help="its links")
-    group.add_argument("--continual-reference", type=Path, help="folder of the model as it was before its adjustment")
-    group.add_argument("--continual-settings", metavar="FILE", help="its settings, likewise")
-    add_then(parser)
-    return parser.parse_args()
+    group.add_argument(
+        "--continual-bitext", type=Path, nargs="?", help="the pool of sentence pairs; switches the loss on"
+    )
+    group.add_argument("--continual-links", type=Path, nargs="?", help="its links")
+    group.add_argument(
+        "--continual-reference", type=Path, nargs="?", help="folder of the model as it was before its adjustment"
+    )
+    group = parser.add_argument_group("test: by this process, which has everything loaded")
+    group.add_argument("--sets", nargs="*", metavar="[NAME=]FILE", help="sets to test the model on")
+    group.add_argument("--test-code", nargs="?", default="", help="identifies the code of the test, for --tokens")
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
     """Train, then do what else is asked for; only then is no checkpoint needed any more."""
     args = parse_args()
     checkpoints = train(args)
-    if args.then:
-        run_then(args.then)
+    if args.sets:
+        test(args)
     for restart, checkpoint in enumerate(checkpoints):
         checkpoint.remove()
         if restart and checkpoint.path and checkpoint.path.parent.exists():
@@ -93,7 +96,7 @@ def train(args: argparse.Namespace) -> list:
 
     device = choose_device(args.device)
     awake = wake(device)
-    given = read_settings(args.settings, Settings)
+    given = checked({name: value for name, value in args.settings.items() if name != "continual"}, Settings)
     chosen, trials = _chosen(args, given)
     settings = Settings(**given | chosen, seed=args.seed, precision=choose_precision(args.precision, device))
     settings.check_dev(args.dev)
@@ -155,6 +158,14 @@ def train(args: argparse.Namespace) -> list:
     return checkpoints
 
 
+def test(args: argparse.Namespace) -> None:
+    """Test the model; the other program has its own name for what this one has written."""
+    places = ["--tuned", args.out / "model", "--base", args.model, "--out", args.out / "scores.json"]
+    places += ["--predictions", args.out / "predictions.jsonl.gz", "--code-hash", args.test_code]
+    places += ["--tokens", args.tokens] if args.tokens else []
+    run_program(str(Path(__file__).with_name("evaluate.py")), *places, "--sets", *args.sets)
+
+
 def _folder(args: argparse.Namespace, restart: int) -> Path | None:
     """Where an attempt keeps its checkpoints: that of one is none of another."""
     return args.checkpoints and (args.checkpoints / f"restart{restart}" if restart else args.checkpoints)
@@ -179,7 +190,7 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     """The second loss and its account, or None twice."""
     files = {name: getattr(args, f"continual_{name}") for name in ("bitext", "links", "reference")}
     missing = [f"--continual-{name}" for name, value in files.items() if value is None]
-    if len(missing) == len(files) and not args.continual_settings:
+    if len(missing) == len(files) and not args.settings.get("continual"):
         return None, None
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
@@ -187,7 +198,7 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     from crossalign.engine.adjust import continual, load_reference
     from crossalign.engine.pairs import read_sample
 
-    settings = ContinualSettings(**read_settings(args.continual_settings, ContinualSettings))
+    settings = ContinualSettings(**checked(args.settings.get("continual", {}), ContinualSettings))
     reference = load_reference(files["reference"], encoder)
     # The sample is the one that an adjustment of the same seed and size used.
     sample = read_sample(files["bitext"], files["links"], settings.pairs, args.seed)

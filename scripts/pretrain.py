@@ -15,33 +15,35 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import add_backend, add_precision, add_run, add_settings, named_files
-from crossalign.engine.settings import ModelShape, PretrainOptions, PretrainSettings, part, read_settings
+from crossalign.engine.programs import add_backend, add_precision, add_run, language_of, named_files
+from crossalign.engine.settings import ModelShape, PretrainOptions, PretrainSettings, checked, part
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE")
-    parser.add_argument("--dev", nargs="+", default=[], metavar="NAME=FILE", help="texts to measure the loss on")
-    parser.add_argument("--init", type=Path, help="model to go on from; its shape and its tokenizer are kept")
-    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of a new model")
+    parser.add_argument("--texts", required=True, nargs="+", metavar="[NAME=]FILE")
+    parser.add_argument("--dev", nargs="+", default=[], metavar="[NAME=]FILE", help="texts to measure the loss on")
+    parser.add_argument(
+        "--init", type=Path, nargs="?", help="model to go on from; its shape and its tokenizer are kept"
+    )
+    parser.add_argument("--tokenizer", type=Path, nargs="?", help="tokenizer.json of a new model, or its folder")
     parser.add_argument(
         "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer, xglm; by norm and objective if not given"
     )
-    add_settings(parser)
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
     add_run(parser)
     add_precision(parser)
     add_backend(parser)
-    return parser.parse_args()
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
     """Encode, train, write."""
     args = parse_args()
-    given = read_settings(args.settings, ModelShape, PretrainSettings, PretrainOptions)
+    given = checked(args.settings, ModelShape, PretrainSettings, PretrainOptions)
     if (given.get("steps") is None) == (given.get("epochs") is None):
         raise UserError("one of the settings steps and epochs is needed")
 
@@ -62,7 +64,9 @@ def main() -> None:
         own = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
         shape |= {name: value for name, value in own.items() if value is not None}
     start = starting_point(args.init, args.tokenizer, norm, args.family, shape, args.seed, objective, args.backend)
-    texts, dev = named_files(args.texts, "--texts"), named_files(args.dev, "--dev")
+    texts, dev = (
+        named_files(files, option, language_of) for files, option in ((args.texts, "--texts"), (args.dev, "--dev"))
+    )
     job = Job(
         texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, further.store,
         Saving(steps=args.save_steps, rehearse=args.rehearse), dev, further.epochs,

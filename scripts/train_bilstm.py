@@ -16,8 +16,9 @@ import logging
 import time
 from pathlib import Path
 
-from crossalign.engine.programs import add_run, add_settings, circumstances, named_sets
-from crossalign.engine.settings import BilstmSettings, Sizes, part, read_settings
+from crossalign.engine.programs import add_run, circumstances, named_sets, set_name
+from crossalign.engine.settings import BilstmSettings, Sizes, checked, part
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import run_main
 
 log = logging.getLogger("train_bilstm")
@@ -30,17 +31,16 @@ def parse_args() -> argparse.Namespace:
     add("--task", required=True, help="parsing, pos or ner")
     add("--train", required=True, type=Path)
     add("--dev", type=Path, help="decides which epoch is kept and when to stop")
-    add("--sets", nargs="+", default=[], metavar="NAME=FILE", help="such as trees/wo_wtb/test=FILE")
-    add_settings(parser)
+    add("--sets", nargs="+", default=[], metavar="[NAME=]FILE", help="such as trees/wo_wtb/test=FILE")
     add_run(parser)
-    return parser.parse_args()
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
     """Train, score, write."""
     args = parse_args()
     started = time.monotonic()
-    files = named_sets(args.sets)
+    files = named_sets(args.sets, "--sets", set_name)
 
     from crossalign.engine.bilstm import Lexicon
     from crossalign.engine.bilstm_training import WordTraining, save_word_model
@@ -52,7 +52,7 @@ def main() -> None:
     from crossalign.tasks.words import get_word_task
 
     task = get_word_task(args.task)
-    given = read_settings(args.settings, Sizes, BilstmSettings)
+    given = checked(args.settings, Sizes, BilstmSettings)
     sizes = Sizes(**part(Sizes, given))
     chosen = {"selection": "best" if args.dev else "last"} | part(BilstmSettings, given)
     settings = BilstmSettings(**chosen, seed=args.seed)

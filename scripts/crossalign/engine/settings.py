@@ -6,8 +6,6 @@ A field without a meaning is no setting: seed and precision are flags.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -227,32 +225,9 @@ def part(kind: type[Section], values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in known}
 
 
-def read_settings(source: str | None, *kinds: type[Section]) -> dict[str, Any]:
-    """The settings that a file (JSON or YAML) gives, or JSON itself, checked. For all others the defaults hold."""
-    if source is None:
-        return {}
-    inline = source.lstrip().startswith("{")
-    place = "--settings" if inline else f"--settings {source}"
-    try:
-        text = source if inline else Path(source).read_text(encoding="utf-8")
-        values = _parse(text)
-    except OSError as error:
-        raise UserError(f"{place}: cannot read: {error.strerror}") from None
-    except ValueError as error:
-        raise UserError(f"{place}: neither JSON nor YAML: {error}") from None
-    checked = create_model("Checked", __base__=Section, **keys_of(*kinds))
-    if problems := list(wrong_keys(checked, values, "the settings")):
-        raise UserError("\n".join(f"{place}: {problem}" for problem in problems))
+def checked(values: dict[str, Any], *kinds: type[Section]) -> dict[str, Any]:
+    """Settings as they were given, once they are known to be right; for all others the defaults hold."""
+    model = create_model("Checked", __base__=Section, **keys_of(*kinds))
+    if problems := list(wrong_keys(model, values, "the settings")):
+        raise UserError("\n".join(f"--settings: {problem}" for problem in problems))
     return values
-
-
-def _parse(text: str) -> Any:
-    if text.lstrip().startswith("{"):
-        return json.loads(text)
-
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from None
