@@ -33,7 +33,7 @@ def parse_args() -> argparse.Namespace:
         type=Path,
         nargs="?",
         metavar="FOLDER",
-        help="with tokenizer.json: link word pieces instead of words",
+        help="that of a tokenizer.json whose word pieces are linked",
     )
     parser.add_argument("--max-words", type=int, default=1000, help="longer lines get no links")
     parser.add_argument("--out", type=Path, required=True, help="the links")
@@ -54,7 +54,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pairs = read_pool(args.pool)
     if args.pieces is not None:
-        pairs = in_pieces(pairs, args.pieces)
+        pairs = in_pieces(pairs, args.pieces / "tokenizer.json")
     bitext = read_bitext(bitext_lines(pairs), str(args.pool), args.max_words)
     say_skipped(bitext, str(args.pool))
     if args.program == "fast_align":

@@ -25,7 +25,7 @@ def parse_args() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", required=True, nargs="+", metavar="[NAME=]FILE")
-    parser.add_argument("--dev", nargs="+", default=[], metavar="[NAME=]FILE", help="texts to measure the loss on")
+    parser.add_argument("--dev", nargs="*", default=[], metavar="[NAME=]FILE", help="texts to measure the loss on")
     parser.add_argument(
         "--init", type=Path, nargs="?", help="model to go on from; its shape and its tokenizer are kept"
     )
@@ -63,7 +63,10 @@ def main() -> None:
     elif args.init is None:
         own = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
         shape |= {name: value for name, value in own.items() if value is not None}
-    start = starting_point(args.init, args.tokenizer, norm, args.family, shape, args.seed, objective, args.backend)
+    tokenizer = args.tokenizer
+    if tokenizer and tokenizer.is_dir():
+        tokenizer = tokenizer / "tokenizer.json"
+    start = starting_point(args.init, tokenizer, norm, args.family, shape, args.seed, objective, args.backend)
     texts, dev = (
         named_files(files, option, language_of) for files, option in ((args.texts, "--texts"), (args.dev, "--dev"))
     )

@@ -28,9 +28,8 @@ def read_args(parser: argparse.ArgumentParser, settings: bool = False) -> argpar
     args = parser.parse_args([*words, *sys.argv[1:]])
     args.settings = {name: value for name, value in told.items() if name not in options}
     if args.settings and not settings:
-        raise UserError(
-            f"--settings: unknown option '{next(iter(args.settings))}'; there are {', '.join(sorted(options))}"
-        )
+        unknown, known = next(iter(args.settings)), ", ".join(sorted(options))
+        raise UserError(f"--settings: unknown option '{unknown}'; there are {known}")
     return args
 
 
