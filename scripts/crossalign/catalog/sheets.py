@@ -553,7 +553,7 @@ class Sheets:
     def _cell(self, column: str, value: object) -> str:
         """A value as it stands in a sheet: a model by its folder, results by their place in the folder of the run."""
         if isinstance(value, list):
-            files = [os.path.dirname(file) for file in value[:1]] if column in FOLDERS else value
+            files = [str(Path(file).parent) for file in value[:1]] if column in FOLDERS else value
             return " ".join(file.removeprefix(f"{self.results}/") for file in files)
         if isinstance(value, dict):
             return as_json(value)

@@ -24,6 +24,7 @@ from crossalign.runtime.workarounds import (
     submits_as,
     submitted_before,
     survive_second_sigterm,
+    told_by_snakemake,
     use_one_timer,
 )
 
@@ -31,7 +32,7 @@ Tell = Callable[[str], Any]
 
 
 def check_all(workflow: Any, config: dict, tell: Tell) -> Sheets:
-    """At every parse: mend what is wrong with Snakemake, check the config, and write the sheets of what is to be done."""
+    """At every parse: mend what is wrong with Snakemake, check the config, and write the sheets of the run."""
     if "SLURM_JOB_ID" in os.environ:
         mend_status_queries(_shims(workflow), tell)
     survive_second_sigterm(tell)
@@ -52,9 +53,7 @@ def check_all(workflow: Any, config: dict, tell: Tell) -> Sheets:
 
 def start_run(workflow: Any, config: dict, sheets: Sheets, tell: Tell) -> None:
     """Before the first job."""
-    from snakemake.exceptions import WorkflowError
-
-    try:
+    with told_by_snakemake():
         _look_at_downloads(workflow, config, tell)
         # A job copies the first one, since Snakemake warns of outputs that are there before their job.
         for file in (sheets.at("logs/config.json"), *filter(os.path.exists, [sheets.config_file])):
@@ -63,8 +62,6 @@ def start_run(workflow: Any, config: dict, sheets: Sheets, tell: Tell) -> None:
             watch_disk(Path.cwd(), Path(sheets.results) / DISK)
         use_one_timer(workflow.scheduler, tell)
         _look_at_gpus_and_cluster(workflow, tell)
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
 
 
 def _look_at_downloads(workflow: Any, config: dict, tell: Tell) -> None:
@@ -89,12 +86,15 @@ def _look_at_gpus_and_cluster(workflow: Any, tell: Tell) -> None:
     planned, on_cluster = submitted_before(workflow), workflow.executor_plugin.name == "slurm"
     if on_cluster:
         mend_status_queries(_shims(workflow), tell)
-    elif not workflow.remote_exec and any(job.resources.get("gpu") for job in needed_jobs(workflow)):
-        if gpus := choices(os.environ):
-            share = jobs_per_gpu(os.environ)
-            mps = "" if share == 1 else " with MPS" if share_by_mps(os.environ) else " without MPS: they take turns"
-            tell(f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, jobs on each: {share}{mps}")
-    # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, unless jobs are known.
+    elif (
+        not workflow.remote_exec
+        and any(job.resources.get("gpu") for job in needed_jobs(workflow))
+        and (gpus := choices(os.environ))
+    ):
+        share = jobs_per_gpu(os.environ)
+        mps = "" if share == 1 else " with MPS" if share_by_mps(os.environ) else " without MPS: they take turns"
+        tell(f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, jobs on each: {share}{mps}")
+    # A machine may have SLURM's programs and no scheduler that answers: a local run asks if jobs are known only.
     if planned or on_cluster:
         # Without a note of the name that its jobs carry, other runs would have to ask the user.
         if run := submits_as(workflow.scheduler):
