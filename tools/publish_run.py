@@ -1,8 +1,8 @@
 """Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
 
-Out: the page with all tables, figures and sheets that it links to, all scores (as Parquet, a tenth of the CSV file), verdicts
-on the claims, and how the language models that it pretrained were made, with their checksums. The folder is replaced as
-a whole.
+Out: the page with all tables, figures and sheets that it links to, all scores (as Parquet, a tenth of the CSV file),
+verdicts on the claims, and how the language models that it pretrained were made, with their checksums. The folder is
+replaced as a whole.
 
 Example:
     python tools/publish_run.py --results results/demo --out published

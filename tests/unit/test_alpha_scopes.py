@@ -1,13 +1,11 @@
 """A second reading of what alpha weighs: runs of their own, a row of its own, and nothing else changes."""
 
-import shlex
-
 import pytest
 from tests.unit.made_results import load, make_results
 
 from crossalign.catalog.addresses import Tuned, continual_init, is_continual, parse
-from crossalign.catalog.commands import continual_options, finetune_options
 from crossalign.catalog.config import check
+from crossalign.catalog.trainings import finetune_settings
 from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
@@ -53,26 +51,25 @@ def test_runs_are_added_and_none_changes(one, two):
     # Three tasks, four languages, two seeds.
     assert {run.init for run in new - old} == {"continual-both"} and len(new - old) == 24
     for run in (run for run in old if isinstance(run, Tuned)):
-        assert finetune_options(one, run) == finetune_options(two, run)
+        assert finetune_settings(one, run) == finetune_settings(two, run)
 
 
-def flags(text):
-    words = shlex.split(text)
-    return dict(zip(words[::2], words[1::2], strict=True))
+def continual(config, run):
+    return finetune_settings(config, run)["continual"]
 
 
-def test_the_command_says_what_alpha_weighs(two):
-    assert flags(continual_options(two, RUN))["--continual-alpha-scope"] == "both"
+def test_the_settings_say_what_alpha_weighs(two):
+    assert continual(two, RUN)["alpha_scope"] == "both"
     main = Tuned(RUN.model, RUN.preset, RUN.source, "continual", RUN.seed)
-    assert flags(continual_options(two, main))["--continual-alpha-scope"] == "alignment"
+    assert continual(two, main)["alpha_scope"] == "alignment"
     other = two | {
         "adjustment": two["adjustment"] | {"continual": two["adjustment"]["continual"] | {"alpha_scope": "both"}}
     }
-    assert flags(continual_options(other, main))["--continual-alpha-scope"] == "both"
+    assert continual(other, main)["alpha_scope"] == "both"
     turned = Tuned(RUN.model, RUN.preset, RUN.source, "continual-alignment", RUN.seed)
-    assert flags(continual_options(other, turned))["--continual-alpha-scope"] == "alignment"
+    assert continual(other, turned)["alpha_scope"] == "alignment"
     # Nothing else of the two trainings differs.
-    assert finetune_options(two, RUN) == finetune_options(two, main)
+    assert finetune_settings(two, RUN) | {"continual": continual(two, main)} == finetune_settings(two, main)
 
 
 @pytest.mark.parametrize("item", TABLES)

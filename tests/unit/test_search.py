@@ -2,18 +2,17 @@
 
 import json
 import runpy
-import shlex
 import sys
 from dataclasses import replace
 
 import pytest
 
 from crossalign.catalog.addresses import Tuned, trial_init, trial_of
-from crossalign.catalog.commands import finetune_options
 from crossalign.catalog.config import check, load
 from crossalign.catalog.layers import merge
 from crossalign.catalog.runs import count
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
+from crossalign.catalog.trainings import finetune_settings
 from crossalign.engine.finetune import best_settings
 from crossalign.papers.all_items import catalog_of
 from crossalign.results.claims.tolerances import tolerance
@@ -28,11 +27,6 @@ def config_with(search, **changes):
     merge(config, changes)
     config["align-predict"]["search_per_init"] = search
     return config
-
-
-def flags(config, run):
-    words = shlex.split(finetune_options(config, run))
-    return {word: words[place + 1] for place, word in enumerate(words) if word.startswith("--")}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +47,7 @@ def test_off_changes_nothing_and_on_is_the_whole_grid_for_every_initialisation()
     plain, config = load([]), config_with(True)
     assert plain["align-predict"]["search_per_init"] is False
     assert trials_of(plain, REF) == trials_of(plain, LOWER) == []
-    assert flags(plain, REF)["--learning-rate"] == "3.5e-05"
+    assert finetune_settings(plain, REF)["learning_rate"] == 3.5e-5
     trials = trials_of(config, LOWER)
     assert len(trials) == 6 and {trial.seed for trial in trials} == {1}
     assert trials[0] == Tuned("mbert", "parsing", "ru_gsd", "grid-16-1e-5-random-1-2", 1)
@@ -85,11 +79,11 @@ def test_other_studies_and_trials_themselves_are_not_searched(changes):
 
 def test_options_of_a_trial_and_of_what_it_decides():
     config = config_with(True)
-    plain, searched = flags(load([]), LOWER), flags(config, LOWER)
-    assert plain.keys() - searched.keys() == {"--batch", "--learning-rate"}
-    trial = flags(config, trials_of(config, LOWER)[-1])
-    assert (trial["--batch"], trial["--learning-rate"], trial["--init"]) == ("32", "5e-05", "random-1-2")
-    assert {name for name in plain if plain[name] != trial[name]} == {"--seed"}
+    plain, searched = finetune_settings(load([]), LOWER), finetune_settings(config, LOWER)
+    assert plain.keys() - searched.keys() == {"batch", "learning_rate"}
+    trial = finetune_settings(config, trials_of(config, LOWER)[-1])
+    assert (trial["batch"], trial["learning_rate"], trial["init"]) == (32, 5e-5, "random-1-2")
+    assert {name for name in plain if plain[name] != trial[name]} == {"seed"}
     assert [data.path() for data in evaluation_sets(config, trials_of(config, LOWER)[0])] == [
         "data/trees/ru_gsd/dev.conllu"
     ]
@@ -97,8 +91,8 @@ def test_options_of_a_trial_and_of_what_it_decides():
 
 def test_a_trial_does_not_start_again_with_another_rate():
     config = config_with(True, finetune={"parsing": {"restart_below": 16}})
-    assert flags(config, LOWER)["--restart-below"] == "16"
-    assert "--restart-below" not in flags(config, trials_of(config, LOWER)[0])
+    assert finetune_settings(config, LOWER)["restart_below"] == 16
+    assert "restart_below" not in finetune_settings(config, trials_of(config, LOWER)[0])
 
 
 def test_the_small_run_starts_again_below_the_floors_of_competence(root):

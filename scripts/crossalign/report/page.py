@@ -210,7 +210,8 @@ def page(report: Report) -> str:
     # The names by which a content security policy knows an inline style and script.
     digests = [base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script)]
     allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
-    scale = "rehearsal" if report.config.get("rehearsal") else "demo" if artificial(report.config) else report.config["run"]
+    config = report.config
+    scale = "rehearsal" if config.get("rehearsal") else "demo" if artificial(config) else config["run"]
     return render(
         "page.html",
         report=report,
