@@ -15,8 +15,8 @@ from pathlib import Path
 import yaml
 
 from crossalign.catalog.config import load
-from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.labelled import hub_split, registered_files
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
 from crossalign.embedding.memory import embedding_bytes
 from crossalign.fetch.listing import missing
@@ -24,7 +24,8 @@ from crossalign.fetch.register import Model
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.outlook import hardware_of, tells_of
+from crossalign.plan.jobs import planned
+from crossalign.plan.outlook import hardware_of, tells_of, write_real_run
 from crossalign.plan.show import NAMES, jobs_by_rule, licences, models_by_paper, times
 from crossalign.plan.work import model_disk, readable
 from crossalign.runtime.errors import UserError, run_main
@@ -67,7 +68,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--kinds",
         action="store_true",
-        help="instead of a plan: results for which one job of each kind has to work on a GPU, for snakemake",
+        help="instead of a plan: results for which one job of each kind has to work on a GPU, for snakemake; "
+        "before a rehearsal also notes the jobs of the real run, for the page",
     )
     return parser.parse_args()
 
@@ -127,9 +129,7 @@ def disk(config: dict, estimate: Estimate, models: dict[str, Model]) -> Iterator
     """What results and downloads take."""
     yield f"Disk, about (keep_models: {config['keep_models']})"
     yield ""
-    for kind, (many, size) in model_disk(
-        config, sorted(estimate.made(), key=str), models, estimate.works.shape
-    ).items():
+    for kind, (many, size) in model_disk(config, estimate.trainings(), models, estimate.works.shape).items():
         yield f"{readable(size):>10}  {many} models {kind}"
     if largest := estimate.vector_bytes():
         yield f"{readable(largest):>10}  vectors of the largest model, deleted after their comparison"
@@ -178,13 +178,18 @@ def main() -> None:
     datasets, models = registered_files(), known_models(config)
     hardware, why = (given.hardware, "") if given.hardware else assumed(config)
     choice = chosen(given, config, hardware)
-    estimate = Estimate(catalog, (datasets, models), choice, ROOT, Path())
+    sheets = Sheets(catalog)
+    graph = planned(given.files, [file for target in choice.targets for file in sheets.target(target)], Path())
+    estimate = Estimate(catalog, graph, (datasets, models), choice, ROOT, Path())
     if given.kinds:
+        if config.get("rehearsal"):
+            write_real_run(config, Path(sheets.results))
         print("\n".join(estimate.one_of_each_kind()))
         return
-    named = {item for target in choice.targets for item in Inputs(catalog).items_of(target)}
+    named = {item for target in choice.targets for item in sheets.items_of(target)}
     items = [item for item in catalog.items if item in named]
     print(f"Run '{config['run']}', targets: {' '.join(choice.targets)}")
+    print(f"Sheets of all models and sets, by what asks for them: {sheets.at('plan')}/*.tsv")
     print(f"{why}\n".lstrip())
     if not {"data", "download"}.issuperset(choice.targets):
         print("\n".join(models_by_paper(catalog, items)), end="\n\n")

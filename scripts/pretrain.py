@@ -43,7 +43,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Encode, train, write."""
     args = parse_args()
-    given = checked(args.settings, ModelShape, PretrainSettings, PretrainOptions)
+    given = checked(args.settings, ModelShape, PretrainSettings, PretrainOptions, place=args.place)
     if (given.get("steps") is None) == (given.get("epochs") is None):
         raise UserError("one of the settings steps and epochs is needed")
 

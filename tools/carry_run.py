@@ -29,6 +29,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.catalog.config import load
+from crossalign.catalog.sheets import Sheets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import ENDS
 from crossalign.plan.jobs import Graph, planned
@@ -102,7 +103,7 @@ def to_send(graph: Graph, results: Path) -> Iterator[str]:
     And targets that are there already, else they would be made again, with everything before them; tables and figures
     with what they show, as their code may be another since.
     """
-    left = graph.remaining(os.path.exists)
+    left = graph.left
     shown = {name for file in graph.targets if graph.jobs[name := graph.maker[file]].rule.startswith("make_")}
     read = {file for name in left | shown for file in graph.jobs[name].reads}.union(graph.targets)
     makers = {graph.maker[file] for file in read if file in graph.maker} - left
@@ -199,6 +200,11 @@ def accounts(results: Path, names: Iterable[str]) -> Iterator[str]:
     return (str(file) for name in names for file in (results / name).rglob("*") if file.name != ENDS)
 
 
+def jobs_behind(sheets: Sheets, configs: Iterable[Path], targets: Iterable[str] = ("all",)) -> Graph:
+    """The jobs behind some targets."""
+    return planned(configs, [file for target in targets for file in sheets.target(target)], Path())
+
+
 class Parts:
     """A stream that is compressed on all cores and cut into files of a limited size, each readable by itself."""
 
@@ -283,10 +289,10 @@ def is_benchmark(path: Path) -> bool:
 
 def pack(args: Namespace) -> None:
     """Write the parts of what is to be sent or returned."""
-    config = load(args.configs)
-    results = Path("results") / config["run"]
-    catalog = catalog_of(config)
-    graph = planned(catalog, args.targets if args.command == "send" else ["all"])
+    sheets = Sheets(catalog_of(load(args.configs)))
+    results = Path(sheets.results)
+    targets = args.targets if args.command == "send" else ["all"]
+    graph = jobs_behind(sheets, args.configs, targets)
     note = results / "carried.json"
     known = read_json(note) or {}
     # Jobs go on meanwhile: what is written after this moment belongs to the next time.
@@ -299,7 +305,7 @@ def pack(args: Namespace) -> None:
     elsewhere, waiting = b"", set()
     if args.command == "send":
         found = {*to_send(graph, results), *accounts(results, ["gpus"])}
-        stays = {file: how for file, how in present(planned(catalog)).items() if file not in found}
+        stays = {file: how for file, how in present(jobs_behind(sheets, args.configs)).items() if file not in found}
         elsewhere = json.dumps(stays, sort_keys=True).encode()
         found -= {file for folder in args.after for file in (folder / FILES).read_text("utf-8").splitlines()}
     else:

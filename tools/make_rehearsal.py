@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.catalog.config import check, load
-from crossalign.catalog.inputs import Inputs
 from crossalign.catalog.layers import merge
+from crossalign.catalog.sheets import Sheets
 from crossalign.fetch.checksums import parse_sums
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.fetch.sources import SUMS
@@ -189,7 +189,7 @@ def main() -> None:
     check(config)
     catalog = catalog_of(config)
     paths = [path for path in catalog.files() if path in read_datasets(ROOT / "resources" / "datasets.tsv")]
-    models, settings, out = Inputs(catalog).hub_models(), world_settings(config, args.tiny), args.out
+    models, settings, out = Sheets(catalog).hub_models(), world_settings(config, args.tiny), args.out
     write_mirror(out, paths, models, settings, args.tiny, args.jobs)
     mirror = {"mirror": f"file://{out.absolute()}", "mirror_checksums": "mirror"}
     with write_atomic(out.with_suffix(".yaml")) as stream:

@@ -1,8 +1,8 @@
 """Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
 
-Out: the page with all tables and figures that it links to, all scores (as Parquet, a tenth of the CSV file), verdicts
-on the claims, and how the language models that it pretrained were made, with their checksums. The folder is replaced as
-a whole.
+Out: the page with all tables, figures and sheets that it links to, all scores (as Parquet, a tenth of the CSV file),
+verdicts on the claims, and how the language models that it pretrained were made, with their checksums. The folder is
+replaced as a whole.
 
 Example:
     python tools/publish_run.py --results results/demo --out published
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json
 
-FOLDERS = ("report", "tables", "figures")  # side by side as in the run, so that the page's links work
+FOLDERS = ("report", "tables", "figures", "plan")  # side by side as in the run, so that the page's links work
 FILES = ("claims.csv", "scores.parquet", "coverage.csv")
 MARK = "published.txt"  # only a folder that this program wrote is replaced
 FIELDS = ["model", "objective", "parameters", "steps", "tokens_seen", "dev_loss", "seconds", "device", "recipe"]
@@ -46,14 +46,14 @@ def gather(results: Path, out: Path) -> int:
             shutil.copyfile(results / name, out / name)
     for name in FOLDERS:
         if (results / name).exists():
-            # The page holds what tables have as JSON.
-            page_only = shutil.ignore_patterns("table*.json")
+            # The page holds what tables have as JSON, and what a rehearsal foresees.
+            page_only = shutil.ignore_patterns("table*.json", "real_run.json")
             shutil.copytree(results / name, out / name, copy_function=shutil.copyfile, ignore=page_only)
     models(results).to_csv(out / "models.csv", index=False)
     (out / MARK).write_text(
         "Written by tools/publish_run.py, which replaces this folder as a whole.\n", encoding="utf-8"
     )
-    return len({file.with_suffix("") for name in FOLDERS[1:] for file in (out / name).rglob("*.csv")})
+    return len({file.with_suffix("") for name in FOLDERS[1:3] for file in (out / name).rglob("*.csv")})
 
 
 def main() -> None:

@@ -1,13 +1,11 @@
 """A second reading of what alpha weighs: runs of their own, a row of its own, and nothing else changes."""
 
-import json
-
 import pytest
 from tests.unit.made_results import load, make_results
 
 from crossalign.catalog.addresses import Tuned, continual_init, is_continual, parse
-from crossalign.catalog.commands import continual_settings, finetune_settings, run_options
 from crossalign.catalog.config import check
+from crossalign.catalog.trainings import finetune_settings
 from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
@@ -56,23 +54,22 @@ def test_runs_are_added_and_none_changes(one, two):
         assert finetune_settings(one, run) == finetune_settings(two, run)
 
 
-def scope(config, run):
-    return json.loads(continual_settings(config, run))["alpha_scope"]
+def continual(config, run):
+    return finetune_settings(config, run)["continual"]
 
 
-def test_the_command_says_what_alpha_weighs(two):
-    assert scope(two, RUN) == "both"
+def test_the_settings_say_what_alpha_weighs(two):
+    assert continual(two, RUN)["alpha_scope"] == "both"
     main = Tuned(RUN.model, RUN.preset, RUN.source, "continual", RUN.seed)
-    assert scope(two, main) == "alignment"
+    assert continual(two, main)["alpha_scope"] == "alignment"
     other = two | {
         "adjustment": two["adjustment"] | {"continual": two["adjustment"]["continual"] | {"alpha_scope": "both"}}
     }
-    assert scope(other, main) == "both"
+    assert continual(other, main)["alpha_scope"] == "both"
     turned = Tuned(RUN.model, RUN.preset, RUN.source, "continual-alignment", RUN.seed)
-    assert scope(other, turned) == "alignment"
+    assert continual(other, turned)["alpha_scope"] == "alignment"
     # Nothing else of the two trainings differs.
-    assert finetune_settings(two, RUN) == finetune_settings(two, main)
-    assert run_options(two, RUN) == run_options(two, main)
+    assert finetune_settings(two, RUN) | {"continual": continual(two, main)} == finetune_settings(two, main)
 
 
 @pytest.mark.parametrize("item", TABLES)

@@ -8,10 +8,10 @@ from made_results import WHOLE_TALK, load
 
 from crossalign.analysis.indexes import ANC, CCA, CKA
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
-from crossalign.catalog.commands import prepare_options
-from crossalign.catalog.params import distance_options
+from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.runs import count, kind_of
 from crossalign.catalog.sets import DataSet, parse_set, raw_files
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.targets import KINDS, evaluation_sets, training_sets
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.papers import all_of, make
@@ -94,14 +94,17 @@ def test_adjust_may_have_fewer_seeds(config):
     assert count(new.needs("adjust/table8").runs)["fine-tuning"] == 22
     # The histograms and the word pairs, which are none of those adjusted on, go by the first seed of these.
     assert {run.seed for run in new.needs("adjust/figure2").runs if hasattr(run, "seed")} == {2}
-    assert distance_options(fewer).endswith("--skip-seeds 2") and distance_options(config).endswith("--skip-seeds 1")
+    for catalog, seed in ((old, 1), (new, 2)):
+        words = (row for address, row in Sheets(catalog).rows.items() if "/words/" in address)
+        assert {row["settings"]["skip_seeds"] for row in words} == {seed}
 
 
 def test_training_sets_of_ner_are_whole_where_test_sets_are_not(config):
     fewer = config | {"ner_sentences": 2000}
     for split, told in (("train", False), ("dev", True), ("test", True)):
-        assert ("--max-sentences 2000" in prepare_options(fewer, DataSet("ner", "wikiann_de", split))) == told
-    assert "--max-sentences" not in prepare_options(config, DataSet("ner", "wikiann_de", "test"))
+        settings = prepare_settings(fewer, DataSet("ner", "wikiann_de", split))
+        assert settings.get("max_sentences") == (2000 if told else None)
+    assert "max_sentences" not in prepare_settings(config, DataSet("ner", "wikiann_de", "test"))
 
 
 def test_every_download_is_registered(config, root):

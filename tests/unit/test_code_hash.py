@@ -164,7 +164,7 @@ def test_no_program_imports_from_another(root):
 @pytest.mark.parametrize(
     ("code", "large"),
     [
-        ("import crossalign.catalog.inputs, crossalign.catalog.targets", "numpy torch snakemake"),
+        ("import crossalign.catalog.sheets", "numpy torch snakemake"),
         ("import crossalign.fetch.listing", "huggingface_hub http.client urllib.request numpy ssl"),
         (
             "from crossalign.papers import all_of; all_of('tables'), all_of('figures')",

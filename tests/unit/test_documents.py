@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crossalign.catalog.code_hash import closure
-from crossalign.catalog.inputs import PAPER_TARGETS
+from crossalign.catalog.sheets import PAPER_TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(

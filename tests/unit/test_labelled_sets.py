@@ -16,12 +16,12 @@ import yaml
 from tests.unit.made_results import load
 
 from crossalign.catalog.addresses import Tuned
-from crossalign.catalog.commands import prepare_options
 from crossalign.catalog.config import check
-from crossalign.catalog.inputs import Inputs
-from crossalign.catalog.labelled import labelled
+from crossalign.catalog.labelled import hub_split, labelled
+from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.targets import evaluation_sets
 from crossalign.data.labelled import listed_files, prepare_table
 from crossalign.data.nli import read_multinli, read_pairs
@@ -328,12 +328,9 @@ def test_a_set_of_the_hub_is_fetched_and_prepared(root):
     config = config_with(root, mine=ENTRY | ON_HUB | {"columns": {"tags": "y"}, "labels": {"1": "B-PER", "0": "O"}})
     check(config)
     data = DataSet("ner", "mine_wo", "test")
-    job = Inputs(Catalog(config, {})).prepare(data)
-    complete = f"{config['downloads']['folder']}/datasets/mine_wo/test/complete.json"
-    assert (job.rule, job.reads) == ("prepare_ner", [complete])
-    assert Inputs(Catalog(config, {})).job(complete).rule == "download_labelled"
-    assert labelled(config, data).on_hub == HubSplit("mine_wo", "test", HUB, ONE, "wo/test*")
-    assert prepare_options(config, data) == "--task ner --columns tags=y --labels 1=B-PER 0=O"
+    assert hub_split(config, "mine_wo", "test") == HubSplit("mine_wo", "test", HUB, ONE, "wo/test*")
+    told = {"task": "ner", "columns": ["tags=y"], "labels": ["1=B-PER", "0=O"]}
+    assert prepare_settings(config, data) == told
     assert labelled(config, DataSet("ner", "mine_de", "test")) is None
     assert labelled(config, DataSet("nli", "mine_wo", "test")) is None
 
@@ -346,7 +343,7 @@ def test_a_model_is_tested_in_all_languages_of_its_set(root):
     assert tests == [DataSet("trees", "pcm_words", "test"), DataSet("trees", "wo_words", "test")]
     lacking = "datasets.mine.splits: no 'dev', which is needed of mine_wo; there are train, te"
     with pytest.raises(UserError, match=lacking):
-        Inputs(Catalog(config, {})).prepare(DataSet("ner", "mine_wo", "dev"))
+        hub_split(config, "mine_wo", "dev")
 
 
 def test_an_item_tests_on_a_set_by_its_name(root, tmp_path):
@@ -360,8 +357,9 @@ def test_an_item_tests_on_a_set_by_its_name(root, tmp_path):
     catalog = catalog_of(config)
     assert [split.complete for split in catalog.hub_splits()] == ["datasets/mine_wo/test/complete.json"]
     assert not any("mine" in path for path in catalog.files())
-    fetched = Inputs(catalog).fetched()
-    assert f"{config['downloads']['folder']}/datasets/mine_wo/test/complete.json" in fetched
+    sheets, complete = Sheets(catalog), f"{config['downloads']['folder']}/datasets/mine_wo/test/complete.json"
+    row = sheets.rows["data/ner/mine_wo/test"]
+    assert (row["program"], row["sources"]) == ("prepare_labelled.py", [complete]) and complete in sheets.fetched()
     # The page names the files that were fetched.
     files = ["datasets/mine_wo/test/wo/test-0.parquet", "datasets/mine_wo/train/wo/train-0.parquet"]
     record(tmp_path / config["downloads"]["lock"], [Locked(path, ONE, 3, "a" * 64, "hub://…") for path in files])
@@ -408,8 +406,8 @@ def test_a_folder_is_read_where_it_lies(root, tmp_path):
         (tmp_path / name).touch()
     config = config_with(root, mine=ENTRY | {"folder": str(tmp_path)})
     check(config)
-    job = Inputs(Catalog(config, {})).prepare(DataSet("ner", "mine_pcm", "test"))
-    assert [Path(file).name for file in job.reads] == ["test-a.csv", "test-b.csv"]
+    files = labelled(config, DataSet("ner", "mine_pcm", "test")).local_files()
+    assert [file.name for file in files] == ["test-a.csv", "test-b.csv"]
     assert Catalog(config, {}).hub_splits([]) == []
     for change, sentence in (
         ({"languages": ["wo", "ru"]}, r"no table fits 'ru/train\*' .*it has pcm/test-a.csv, pcm/tes"),

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from crossalign.catalog.addresses import Tuned, trial_init, trial_of
-from crossalign.catalog.commands import finetune_settings, run_options
 from crossalign.catalog.config import check, load
 from crossalign.catalog.layers import merge
 from crossalign.catalog.runs import count
 from crossalign.catalog.targets import evaluation_sets, training_sets, trials_of
+from crossalign.catalog.trainings import finetune_settings
 from crossalign.engine.finetune import best_settings
 from crossalign.papers.all_items import catalog_of
 from crossalign.results.claims.tolerances import tolerance
@@ -27,10 +27,6 @@ def config_with(search, **changes):
     merge(config, changes)
     config["align-predict"]["search_per_init"] = search
     return config
-
-
-def settings(config, run):
-    return json.loads(finetune_settings(config, run))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +47,7 @@ def test_off_changes_nothing_and_on_is_the_whole_grid_for_every_initialisation()
     plain, config = load([]), config_with(True)
     assert plain["align-predict"]["search_per_init"] is False
     assert trials_of(plain, REF) == trials_of(plain, LOWER) == []
-    assert settings(plain, REF)["learning_rate"] == 3.5e-5
+    assert finetune_settings(plain, REF)["learning_rate"] == 3.5e-5
     trials = trials_of(config, LOWER)
     assert len(trials) == 6 and {trial.seed for trial in trials} == {1}
     assert trials[0] == Tuned("mbert", "parsing", "ru_gsd", "grid-16-1e-5-random-1-2", 1)
@@ -83,11 +79,11 @@ def test_other_studies_and_trials_themselves_are_not_searched(changes):
 
 def test_options_of_a_trial_and_of_what_it_decides():
     config = config_with(True)
-    plain, searched = settings(load([]), LOWER), settings(config, LOWER)
+    plain, searched = finetune_settings(load([]), LOWER), finetune_settings(config, LOWER)
     assert plain.keys() - searched.keys() == {"batch", "learning_rate"}
-    last = trials_of(config, LOWER)[-1]
-    assert settings(config, last) == plain | {"batch": 32, "learning_rate": 5e-5}
-    assert run_options(config, last) == run_options(config, replace(LOWER, seed=1))
+    trial = finetune_settings(config, trials_of(config, LOWER)[-1])
+    assert (trial["batch"], trial["learning_rate"], trial["init"]) == (32, 5e-5, "random-1-2")
+    assert {name for name in plain if plain[name] != trial[name]} == {"seed"}
     assert [data.path() for data in evaluation_sets(config, trials_of(config, LOWER)[0])] == [
         "data/trees/ru_gsd/dev.conllu"
     ]
@@ -95,8 +91,8 @@ def test_options_of_a_trial_and_of_what_it_decides():
 
 def test_a_trial_does_not_start_again_with_another_rate():
     config = config_with(True, finetune={"parsing": {"restart_below": 16}})
-    assert settings(config, LOWER)["restart_below"] == 16
-    assert "restart_below" not in settings(config, trials_of(config, LOWER)[0])
+    assert finetune_settings(config, LOWER)["restart_below"] == 16
+    assert "restart_below" not in finetune_settings(config, trials_of(config, LOWER)[0])
 
 
 def test_the_small_run_starts_again_below_the_floors_of_competence(root):
@@ -179,7 +175,6 @@ def test_mistakes_are_told(search, changes, message):
 def test_trials_and_settings_at_once_are_refused(tmp_path, root, monkeypatch):
     path = account(tmp_path, "a", 16, 1e-5, [70.0], 1)
     places = ["--model", str(tmp_path), "--train", str(tmp_path), "--out", str(tmp_path / "out"), "--device", "cpu"]
-    both = ["--trials", str(path), "--settings", '{"batch": 8}']
-    monkeypatch.setattr(sys, "argv", ["x", "--task", "pos", *places, *both])
-    with pytest.raises(UserError, match="^give either --trials or the settings batch and learning_rate$"):
+    monkeypatch.setattr(sys, "argv", ["x", "--task", "pos", *places, "--trials", str(path), "--batch", "8"])
+    with pytest.raises(UserError, match="^give either --trials or --batch and --learning-rate$"):
         runpy.run_path(str(root / "scripts/finetune.py"))["main"]()

@@ -4,19 +4,18 @@ import json
 import subprocess
 import sys
 import zipfile
-from types import SimpleNamespace
 
 import pytest
 
-from crossalign.catalog.addresses import Base, Tuned
-from crossalign.catalog.commands import prepare_options, pretrain_settings
+from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.config import check, load
-from crossalign.catalog.inputs import Inputs
-from crossalign.catalog.params import letters_option, start_option
+from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.sets import DataSet, text_set
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.stand_in import base_name
 from crossalign.catalog.targets import having
 from crossalign.catalog.trained_models import texts_of, trained_model
+from crossalign.catalog.trainings import pretrain_settings
 from crossalign.data.conllu import read_tagged
 from crossalign.data.report import Report
 from crossalign.data.text import Apart
@@ -91,22 +90,22 @@ def test_prepare_text_drops_what_an_evaluation_set_has(root, tmp_path):
 
 def test_the_small_run_keeps_its_text_apart_from_all_it_is_tested_on(small):
     catalog = catalog_of(small)
-    inputs = Inputs(catalog)
+    sheets = Sheets(catalog)
     texts = {data for data in catalog.sets() if data.kind == "text"}
     tested = {data for data in catalog.sets() if data.kind not in ("text", "bitext") and data.split != "train"}
     assert texts and tested
     seen = set()
     for data in texts:
-        job = inputs.prepare(data)
-        seen |= set(job.inputs["apart"])
-        assert all(data.languages[0] in path or "xnlimixed" in path for path in job.inputs["apart"])
-        assert "--overlap 8" in prepare_options(small, data)
+        row = sheets.rows[f"data/text/{data.name}"]
+        seen |= set(row["apart"])
+        assert all(data.languages[0] in path or "xnlimixed" in path for path in row["apart"])
+        assert row["settings"]["overlap"] == 8
     assert {path.split("/")[3] for path in seen} == {"trees", "ner", "nli", "qa", "parallel"}
     languages = {data.languages[0] for data in texts}
-    missed = {data for data in tested if not data.latin and inputs.set(data) not in seen}
+    missed = {data for data in tested if not data.latin and sheets.set(data) not in seen}
     assert not {data for data in missed if languages & set(data.languages)}
     # The papers' runs fetch models that have read what they have read.
-    assert "apart" not in Inputs(catalog_of(load([]))).prepare(DataSet("text", "wikipedia_fo", "train")).inputs
+    assert "apart" not in Sheets(catalog_of(load([]))).rows["data/text/wikipedia_wo"]
 
 
 def test_stages_are_trainings_one_after_another(small):
@@ -115,14 +114,12 @@ def test_stages_are_trainings_one_after_another(small):
     assert (first["text"], second["text"], last["text"]) == ("mix", ["mix", "open"], ["mix", "open"])
     assert len({first["seed"], second["seed"], last["seed"], trained_model(small, "small-2.stage2")["seed"]}) == 4
     assert texts_of(last)[:2] == [DataSet("text", "mix_en", "train"), DataSet("text", "open_en", "train")]
-    settings = json.loads(pretrain_settings(small, "small"))
-    assert settings.keys().isdisjoint({"hidden", "tuning_dropout"}) and settings["dropout"] == 0
-    assert json.loads(pretrain_settings(small, "small.stage1"))["hidden"] == 768
-    job = Inputs(catalog_of(small)).make_model(Base("small"))
-    assert job.inputs["init"][0] == "results/small/models/small.stage2/model.safetensors"
-    assert start_option(SimpleNamespace(**job.inputs)) == "--init results/small/models/small.stage2"
-    first_job = Inputs(catalog_of(small)).make_model(Base("small.stage1"))
-    assert start_option(SimpleNamespace(**first_job.inputs)).startswith("--tokenizer results/small/vocabularies/small/")
+    settings = pretrain_settings(small, "small")
+    assert not {"hidden", "tuning_dropout"} & settings.keys() and settings["dropout"] == 0
+    assert pretrain_settings(small, "small.stage1")["hidden"] == 768
+    rows = Sheets(catalog_of(small)).rows
+    assert rows["models/small"]["original"][0] == "results/small/models/small.stage2/model.safetensors"
+    assert rows["models/small.stage1"]["vocabulary"] == ["results/small/vocabularies/small/tokenizer.json"]
 
 
 def test_a_vocabulary_has_the_letters_of_other_languages(small):
@@ -132,9 +129,8 @@ def test_a_vocabulary_has_the_letters_of_other_languages(small):
     tokenizer = train_vocabulary(lambda: lines, 30, up_to=True, letters=letters)
     unknown = tokenizer.token_to_id("[UNK]")
     assert unknown not in tokenizer.encode("añaña").ids and unknown in tokenizer.encode("é").ids
-    job = Inputs(catalog_of(small)).train_vocabulary("small")
-    assert "ug=results/small/data/text/open_ug/train.txt" in letters_option(SimpleNamespace(**job.inputs))
-    assert letters_option(SimpleNamespace()) == ""
+    letters = Sheets(catalog_of(small)).rows["vocabularies/small"]["letters"]
+    assert "results/small/data/text/open_ug/train.txt" in letters
 
 
 def test_words_and_tags_without_trees():
@@ -205,17 +201,17 @@ def test_what_the_small_run_is_fine_tuned_on(small):
 
 
 def test_the_vocabulary_is_looked_at_on_the_text_of_every_unseen_language(small):
-    inputs = Inputs(catalog_of(small))
-    job = inputs.job(inputs.coverage)
-    assert job.inputs["model"] == ["results/small/vocabularies/small/tokenizer.json"]
-    assert {"open_ug", "open_fo"} <= {path.split("/")[-2] for path in job.inputs["texts"]}
-    assert len(job.inputs["texts"]) == len(small["talk"]["languages"])
-    assert inputs.coverage in inputs.target("talk") and inputs.coverage in inputs.target("all")
-    assert inputs.coverage in inputs.make_report().reads
+    sheets, file = Sheets(catalog_of(small)), "results/small/coverage.csv"
+    row = sheets.rows["coverage"]
+    assert row["model"] == ["results/small/vocabularies/small/tokenizer.json"]
+    assert {"open_ug", "open_fo"} <= {path.split("/")[-2] for path in row["texts"]}
+    assert len(row["texts"]) == len(small["talk"]["languages"])
+    assert file in sheets.target("talk") and file in sheets.target("all")
+    assert sheets.rows["report"]["coverage"] == [file]
     # It is no item of a paper, and fetches no model for its own sake.
-    assert inputs.coverage not in inputs.target("anc") and "coverage" not in "".join(inputs.items_of("all"))
-    alone = Inputs(catalog_of(load([]) | {"items": ["talk/table3"]}))
-    assert alone.coverage not in alone.target("all") and alone.coverage not in alone.make_report().reads
+    assert file not in sheets.target("anc") and "coverage" not in "".join(sheets.items_of("all"))
+    alone = Sheets(catalog_of(load([]) | {"items": ["talk/table3"]}))
+    assert "coverage" not in alone.rows and alone.rows["report"]["coverage"] == []
 
 
 @pytest.mark.parametrize("paper", ["adjust", "talk"])
@@ -235,11 +231,10 @@ def test_two_pretrainings_take_turns_over_the_seeds(small, paper, tmp_path):
     for item in items:
         make(item, Context(several, results))
     assert len(results.asked) > 100 and results.asked <= two
-    inputs = Inputs(catalogs[1])
-    vocabulary = ["results/small/vocabularies/small/tokenizer.json"]
-    data = DataSet("bitext", "mix_hi", "train")
-    audit = inputs.align(data, pieces=True) if paper == "adjust" else inputs.audit_coverage()
-    assert audit.inputs["model"] == vocabulary
+    rows = Sheets(catalogs[1]).rows
+    (pieces,) = (address for address in rows if address.endswith(".pieces"))
+    row = rows[pieces if paper == "adjust" else "coverage"]
+    assert row["model"] == ["results/small/vocabularies/small/tokenizer.json"]
 
 
 def test_one_key_puts_wikipedia_in_the_place_of_open_text(small, root):
@@ -253,12 +248,12 @@ def test_one_key_puts_wikipedia_in_the_place_of_open_text(small, root):
     assert trained_model(wikipedia, "small.stage1") == trained_model(small, "small.stage1")
     assert trained_model(wikipedia, "small")["text"] == ["mix", "wikipedia"]
     assert trained_model(wikipedia, "mono-wo")["text"] == "wikipedia"
-    letters = Inputs(catalog).train_vocabulary("small").inputs["letters"]
-    assert "results/small/data/text/wikipedia_ug/train.txt" in letters
-    data = DataSet("text", "wikipedia_wo", "train")
-    assert Inputs(catalog).prepare(data).inputs["apart"]
-    assert "--format wikipedia --lang wo --max-sentences 300000 --overlap 8" in prepare_options(wikipedia, data)
-    assert "--max-sentences" not in prepare_options(load([]), data)
+    rows = Sheets(catalog).rows
+    assert "results/small/data/text/wikipedia_ug/train.txt" in rows["vocabularies/small"]["letters"]
+    row = rows["data/text/wikipedia_wo"]
+    told = {"format": "wikipedia", "lang": "wo", "max_sentences": 300_000, "overlap": 8}
+    assert row["apart"] and row["settings"] == told
+    assert "max_sentences" not in prepare_settings(load([]), DataSet("text", "wikipedia_wo", "train"))
 
 
 def test_raw_text_is_named_by_what_was_read(small):

@@ -11,7 +11,7 @@ from tests.unit.study_results import MODELS, make_study, study_config
 from crossalign.analysis.distances import Panel
 from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.config import check
-from crossalign.catalog.inputs import Inputs
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models, layer_sets, model_folder, shape_of, wrong_models
 from crossalign.papers import all_of, make
 from crossalign.papers.all_claims import judge_run
@@ -19,7 +19,6 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.draw import draw
 from crossalign.papers.common.table import write_csv
-from crossalign.plan.jobs import planned
 from crossalign.results.measured import measured_model
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
@@ -75,12 +74,12 @@ def test_every_item_is_made_whole_and_can_be_read(made, name):
 
 
 def test_only_pretrained_models_are_compared(made):
-    jobs = planned(catalog_of(made.config)).jobs.values()
-    assert {job.subject for job in jobs if job.rule == "embed_sentences"} == {Base(name) for name in MODELS}
+    sheets = Sheets(catalog_of(made.config))
+    compared = {address.rpartition("/")[0] for address in sheets.rows if address.startswith("similarity/")}
+    assert compared == {f"similarity/models/{name}" for name in MODELS}
     # Three tasks and NLI; REF and four sets of layers but for NLI and the adjusted models, whose tasks are two.
-    tuned = [job.subject for job in jobs if job.rule.startswith("finetune")]
-    assert len(tuned) == 2 * 2 * (3 * 5 + 1 + 2)
-    assert [job.subject for job in jobs if job.rule == "download_model"] == ["deep-model-270m"]
+    assert sum(address.startswith("tuned/") for address in sheets.rows) == 2 * 2 * (3 * 5 + 1 + 2)
+    assert sheets.hub_models() == ["deep-model-270m"]
 
 
 def test_a_study_without_adjustment_leaves_its_items_out(root):
@@ -92,22 +91,22 @@ def test_a_study_without_adjustment_leaves_its_items_out(root):
 
 def test_models_come_from_folders_the_hub_and_the_register(root):
     config = study_config(root, models=MODELS | {"xlmr-base": {}})
-    inputs = Inputs(catalog_of(config))
-    assert inputs.hub_models() == ["deep-model-270m", "xlmr-base"]
-    assert inputs.model(Base("mbert"))[0].endswith("resources/demo/models/mbert/model.safetensors")
-    assert inputs.model(Base("xlmr-base")) == ["resources/downloads/models/xlmr-base/complete.json"]
+    sheets = Sheets(catalog_of(config))
+    assert sheets.hub_models() == ["deep-model-270m", "xlmr-base"]
+    assert sheets.model(Base("mbert"))[0].endswith("resources/demo/models/mbert/model.safetensors")
+    assert sheets.model(Base("xlmr-base")) == ["resources/downloads/models/xlmr-base/complete.json"]
     row = known_models(config)["deep-model-270m"]
     assert (row.hub, row.revision, row.layers) == ("owner/Deep_Model-270M", "0" * 40, 26)
     assert list(layer_sets(config, "xlmr-base").values())[-1] == "10-12"
 
 
 def test_unseen_languages_are_tested_on_their_own_treebanks(made):
-    run = Tuned("mbert", "study-pos", "en_ewt", "ref", 1)
-    sets = Inputs(catalog_of(made.config)).finetune(run).inputs["sets"]
+    rows = Sheets(catalog_of(made.config)).rows
+    sets = rows["tuned/mbert/study-pos-en_ewt/ref/seed1"]["sets"]
     assert "results/study/data/trees/wo_wtb/test.conllu" in sets
     assert "results/study/data/trees/ru_pud/test.conllu" in sets
     # WikiANN has no Wolof.
-    ner = Inputs(catalog_of(made.config)).finetune(Tuned("mbert", "study-ner", "wikiann_en", "ref", 1)).inputs["sets"]
+    ner = rows["tuned/mbert/study-ner-wikiann_en/ref/seed1"]["sets"]
     assert not any("wikiann_wo" in file for file in ner) and any("wikiann_fo" in file for file in ner)
 
 
@@ -164,7 +163,7 @@ def test_a_folder_of_the_config_is_found_from_anywhere(root, tmp_path, monkeypat
     config = study_config(root)
     assert model_folder(config, "mbert") == root / "resources/demo/models/mbert"
     assert measured_model(config, "mbert")["neurons_per_layer"] == 64
-    assert (tmp_path / Inputs(catalog_of(config)).model(Base("mbert"))[0]).is_file()
+    assert (tmp_path / Sheets(catalog_of(config)).model(Base("mbert"))[0]).is_file()
     # Of a model without numbers in its entry the planner reads them from there.
     config["study"]["models"]["mbert"] = {"folder": "resources/demo/models/mbert"}
     assert shape_of(config, "mbert") == {"layers": 12, "neurons": 64}

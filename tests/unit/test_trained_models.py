@@ -1,18 +1,18 @@
 """Models and vocabularies that a config describes, items that it leaves out with a reason, and the small run."""
 
 import copy
-import json
 
 import pytest
 
 from crossalign.catalog.addresses import Base
-from crossalign.catalog.commands import finetune_settings, prepare_options, pretrain_settings, vocabulary_settings
 from crossalign.catalog.config import check, load
+from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.trained_models import stand_ins, texts_of, trained_model, trained_models, trained_vocabulary
+from crossalign.catalog.trainings import finetune_settings, pretrain_settings, vocabulary_settings
 from crossalign.papers.all_claims import evidence_of
 from crossalign.papers.all_items import ITEMS, catalog_of
-from crossalign.plan.jobs import planned
 from crossalign.results.claims.evidence import Outside
 from crossalign.runtime.errors import UserError
 
@@ -49,11 +49,10 @@ def test_models_of_one_language_have_stages(small):
     assert (first["block"], last["block"], last["init"]) == (32, 128, "mono-ug.latn.stage1")
     for entry in (first, last):
         assert (entry["vocabulary"], texts_of(entry)) == ("mono-ug.latn", [DataSet("text", "open_ug+latn", "train")])
-    assert json.loads(pretrain_settings(small, "mono-wo.stage1"))["dropout"] == 0
-    jobs = {
-        job.subject.name: job for job in planned(catalog_of(small), ["talk"]).jobs.values() if job.rule == "pretrain"
-    }
-    assert set(jobs["mono-wo.stage1"].outputs) & set(jobs["mono-wo"].reads)
+    assert pretrain_settings(small, "mono-wo.stage1")["dropout"] == 0
+    rows = Sheets(catalog_of(small)).rows
+    assert "vocabulary" in rows["models/mono-wo.stage1"] and "vocabulary" not in rows["models/mono-wo"]
+    assert rows["models/mono-wo"]["original"][0] == "results/small/models/mono-wo.stage1/model.safetensors"
 
 
 def test_nothing_is_fetched_that_is_made_here(small):
@@ -65,23 +64,24 @@ def test_nothing_is_fetched_that_is_made_here(small):
 
 
 def test_settings(small):
-    masked = json.loads(pretrain_settings(small, "scale-normformer-v2.stage1"))
-    expected = {"objective": "mlm", "norm": "normformer", "residual_scaling": True, "exponent": 0.0, "dropout": 0.0}
-    expected |= {"epsilon": 1e-12, "block": 32, "tuning_dropout": 0.1}
-    assert masked.items() >= expected.items() and masked.keys().isdisjoint({"attention_dropout", "text", "seed"})
-    causal = json.loads(pretrain_settings(small, "small-causal-4x128"))
-    assert causal.keys().isdisjoint({"norm", "position_waves", "residual_scaling"})
+    masked = pretrain_settings(small, "scale-normformer-v2.stage1")
+    told = {"objective": "mlm", "norm": "normformer", "residual_scaling": True, "exponent": 0.0, "seed": 2}
+    told |= {"dropout": 0.0, "epsilon": 1e-12, "block": 32, "tuning_dropout": 0.1}
+    assert masked.items() >= told.items() and "attention_dropout" not in masked
+    causal = pretrain_settings(small, "small-causal-4x128")
+    assert not {"norm", "position_waves", "residual_scaling"} & causal.keys()
     assert "residual_scaling" not in pretrain_settings(small, "scale-pre")
     changed = copy.deepcopy(small)
     changed["pretrain"]["models"]["small"]["attention_dropout"] = 0.0
-    assert json.loads(pretrain_settings(changed, "small"))["attention_dropout"] == 0
-    assert vocabulary_settings(small, "small-causal") == '{"size": 50000, "style": "xglm", "lines": 60000}'
+    assert pretrain_settings(changed, "small")["attention_dropout"] == 0
+    assert vocabulary_settings(small, "small-causal") == {"size": 50000, "style": "xglm", "lines": 60000}
     # What is compared is not learnt, and pairs have a form of their own.
-    assert "--skip-rows 4000" in prepare_options(small, DataSet("text", "mix_fr", "train"))
-    assert prepare_options(small, DataSet("bitext", "mix_ru", "pool")).startswith("--format mix --lang ru")
+    assert prepare_settings(small, DataSet("text", "mix_fr", "train"))["skip_rows"] == 4000
+    pairs = prepare_settings(small, DataSet("bitext", "mix_ru", "pool"))
+    assert (pairs["format"], pairs["lang"]) == ("mix", "ru")
     tuned = (run for run in catalog_of(small).runs() if getattr(run, "preset", "") == "adjust-nli")
     run = next(run for run in tuned if run.init == "ref")
-    assert json.loads(finetune_settings(small, run))["examples"] == small["finetune"]["adjust-nli"]["examples"]
+    assert finetune_settings(small, run)["examples"] == small["finetune"]["adjust-nli"]["examples"]
 
 
 @pytest.mark.parametrize(

@@ -225,9 +225,9 @@ def part(kind: type[Section], values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in known}
 
 
-def checked(values: dict[str, Any], *kinds: type[Section]) -> dict[str, Any]:
-    """Settings as they were given, once they are known to be right; for all others the defaults hold."""
+def checked(values: dict[str, Any], *kinds: type[Section], place: str = "--settings") -> dict[str, Any]:
+    """Settings as they were given at a place, once they are known to be right; for all others the defaults hold."""
     model = create_model("Checked", __base__=Section, **keys_of(*kinds))
     if problems := list(wrong_keys(model, values, "the settings")):
-        raise UserError("\n".join(f"--settings: {problem}" for problem in problems))
+        raise UserError("\n".join(f"{place}: {problem}" for problem in problems))
     return values

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from crossalign.catalog.inputs import Job
+from crossalign.plan.jobs import Job
 from crossalign.plan.work import Work
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_json
@@ -189,25 +189,26 @@ def _typical(prices: Sequence[Price], seconds: float) -> Price:
 
 
 def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dict[str, float]:
-    """The seconds that jobs took earlier, by the job's name; an empty or broken file says nothing.
+    """What the benchmark files of jobs say in a column, by the job's name."""
+    found = {job.name: read_benchmark(folder / job.benchmark, column) for job in jobs if job.benchmark}
+    return {name: value for name, value in found.items() if value is not None}
 
-    Seconds in which a job waited for a GPU are not among them: its log, beside the benchmarks, has their number.
+
+def read_benchmark(file: Path, column: str = "s") -> float | None:
+    """The seconds that a job took; an empty or broken file says nothing.
+
+    Seconds in which the job waited for a GPU are not among them: its log, beside the benchmarks, has their number.
     Snakemake's other columns: `max_rss` are MB of memory at most.
     """
-    found: dict[str, float] = {}
-    for job in jobs:
-        if not job.benchmark:
-            continue
-        try:
-            with (folder / job.benchmark).open(encoding="utf-8", newline="") as stream:
-                last = list(csv.DictReader(stream, delimiter="\t"))[-1]
-            found[job.name] = float(last[column])
-        except (OSError, LookupError, TypeError, ValueError):
-            continue
-        if column == "s" and job.gpus:
-            log = (folder.parent / "logs" / job.benchmark).with_suffix(".log")
-            found[job.name] = max(0.0, found[job.name] - _waited(log))
-    return found
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            value = float(list(csv.DictReader(stream, delimiter="\t"))[-1][column])
+    except (OSError, LookupError, TypeError, ValueError):
+        return None
+    if column != "s":
+        return value
+    results, _, name = file.as_posix().rpartition("/benchmarks/")
+    return max(0.0, value - _waited(Path(results, "logs", name).with_suffix(".log")))
 
 
 def _waited(log: Path) -> float:

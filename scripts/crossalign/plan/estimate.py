@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crossalign.catalog.addresses import Base, Run
-from crossalign.catalog.inputs import Job
+from crossalign.catalog.addresses import Base
 from crossalign.catalog.runs import Catalog
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HOST, Price, Prices, read_benchmarks, read_costs
-from crossalign.plan.jobs import Machines, planned
+from crossalign.plan.jobs import Graph, Job, Machines
 from crossalign.plan.measured import training_note
 from crossalign.plan.rehearsal import measured_alone, one_of_each_kind, rehearsed
 from crossalign.plan.work import Sizes, Works
@@ -47,19 +46,19 @@ class Totals:
 
 
 class Estimate:
-    """The plan of one config; `folder` is the working folder, under which results and downloads lie."""
+    """The plan of one config and the jobs behind its targets; `folder` is the working folder, with the results."""
 
     def __init__(
         self,
         catalog: Catalog,
+        graph: Graph,
         registers: tuple[Mapping[str, Dataset], Mapping[str, Model]],
         choice: Choice,
         root: Path,
         folder: Path,
     ) -> None:
-        self.choice, self.graph = choice, planned(catalog, choice.targets)
-        self.jobs = self.graph.jobs
-        self.left = self.graph.remaining(lambda path: (folder / path).exists())
+        self.choice, self.graph = choice, graph
+        self.jobs, self.left = graph.jobs, graph.left
         results = folder / "results" / catalog.config["run"]
         sizes = Sizes(catalog.config, results, root / "resources" / "sizes.tsv", root)
         self.works = Works(catalog, sizes, *registers)
@@ -82,7 +81,8 @@ class Estimate:
         """The seconds that jobs took; those of jobs that shared a GPU, or had a CPU in its place, do not count."""
         took = read_benchmarks(folder, self.jobs.values())
         alone = self.choice.share == 1
-        on_cpu = {name for name in took if training_note(self.jobs[name], folder.parent).get("device") == "cpu"}
+        notes = {name: training_note(folder.parent, self.jobs[name].benchmark) for name in took}
+        on_cpu = {name for name, note in notes.items() if note.get("device") == "cpu"}
         return {
             name: seconds
             for name, seconds in took.items()
@@ -159,12 +159,10 @@ class Estimate:
         chain = sum(map(self.seconds, self.critical_path()))
         return max(chain, self.graph.wall_time(self.left, self.held, machines))
 
-    def made(self) -> set[Run]:
-        """The models that the jobs make, whether they are done or not."""
-        jobs = self.jobs.values()
-        return {
-            job.subject for job in jobs if job.gpus and job.rule not in ("evaluate", "embed_sentences", "embed_words")
-        }
+    def trainings(self) -> list[Job]:
+        """The jobs that make a model, whether they are done or not."""
+        others = ("evaluate", "embed_sentences", "embed_words")
+        return [job for job in self.jobs.values() if job.gpus and job.rule not in others]
 
     def looked_into(self) -> list[str]:
         """The names of published models whose vectors are taken as they are."""

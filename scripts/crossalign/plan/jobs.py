@@ -1,72 +1,83 @@
-"""Every job behind some targets, worked out from the catalog in a second; Snakemake takes many for the same.
-
-Also which of them are still to be done, the longest chain among these, and how long all take on so many machines.
-"""
+"""The jobs behind some targets, which of them are left, the longest chain among these, and how long all take."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import TopologicalSorter
+from pathlib import Path
 
-from crossalign.catalog.inputs import Inputs, Job
-from crossalign.catalog.runs import Catalog
+from crossalign.catalog.addresses import Run, parse
+from crossalign.catalog.sets import DataSet
+from crossalign.runtime.workarounds import jobs_of
 
+SNAKEFILE = Path(__file__).resolve().parents[3] / "Snakefile"
 Seconds = Callable[[str], float]
 
 
+@dataclass(frozen=True)
+class Job:
+    """One job, named by its first output. `wildcards` have the address of what it makes, or the name of a download.
+
+    `benchmark` is its file below the folder of all benchmarks; `left` says whether it would run.
+    """
+
+    rule: str
+    outputs: list[str]
+    reads: list[str] = field(default_factory=list)
+    wildcards: Mapping[str, str] = field(default_factory=dict)
+    gpus: int = 0
+    threads: int = 1
+    benchmark: str = ""
+    left: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.outputs[0]
+
+    @property
+    def address(self) -> str:
+        """What it is about, in words: an address, or the name of a download."""
+        return "/".join(self.wildcards.values())
+
+    @cached_property
+    def subject(self) -> Run | DataSet | str:
+        """What it is about: a model, a set, or something that has a name only."""
+        kind, *parts = self.wildcards.get("address", "").split("/")
+        match kind:
+            case "models" | "tuned":
+                return parse(self.address)
+            case "embeddings" | "similarity" | "distances":
+                return parse("/".join(parts[:-1]).removesuffix("/words"))
+            case "data":
+                return DataSet(*parts, *(["train"] if parts[0] == "text" else []))
+            case "links":
+                return DataSet("bitext", parts[0], parts[1].removesuffix(".pieces"))
+        return "/".join(parts) or self.address
+
+    @property
+    def detail(self) -> str:
+        """The corpus or language in which a model is looked into."""
+        return self.address.rpartition("/")[2]
+
+
 class Graph:
-    """Jobs by name, the jobs that each waits for (`needs`), and those that wait for it (`dependants`)."""
+    """Jobs by name, the jobs that each waits for (`needs`), those that wait for it (`dependants`), and what is left."""
 
     def __init__(self, jobs: Iterable[Job], targets: Iterable[str] = ()) -> None:
-        self.jobs = {job.name: job for job in jobs}
+        self.jobs = {job.name: job for job in sorted(jobs, key=lambda job: job.name)}
         self.maker = {file: name for name, job in self.jobs.items() for file in job.outputs}
         self.targets = list(targets)
+        self.left = {name for name, job in self.jobs.items() if job.left}
         self.needs: dict[str, tuple[str, ...]] = {}
         self.dependants: dict[str, list[str]] = {name: [] for name in self.jobs}
-        for name in sorted(self.jobs):
+        for name in self.jobs:
             makers = (self.maker.get(file) for file in self.jobs[name].reads)
             self.needs[name] = tuple(dict.fromkeys(maker for maker in makers if maker))
             for need in self.needs[name]:
                 self.dependants[need].append(name)
-
-    def remaining(self, exists: Callable[[str], bool]) -> set[str]:
-        """The jobs that would run, as far as existing files tell.
-
-        As Snakemake sees it: a target that is missing is made; what a running job reads is made where it is missing;
-        what depends on a running job is made again. A missing file that no running job reads is not missed, unless a
-        table or figure that is there shows a result of which nothing is: the config asks for more than it did.
-        """
-        there = {file: exists(file) for file in self.maker}
-        begun = {name for name, job in self.jobs.items() if any(there[file] for file in job.outputs)}
-        missing = (self.maker[file] for file in self.targets if not there[file])
-        grown = (name for name in self._shown & begun if not begun.issuperset(self._results(name)))
-        queue = sorted({*missing, *grown})
-        found = set(queue)
-        while queue:
-            name = queue.pop()
-            absent = (self.maker[file] for file in self.jobs[name].reads if not there.get(file, True))
-            new = {*absent, *self._triggered(name, there)} - found
-            found |= new
-            queue += sorted(new)
-        return found
-
-    @cached_property
-    def _shown(self) -> set[str]:
-        """The tables and figures."""
-        return {name for name, job in self.jobs.items() if job.rule in ("make_table", "make_figure")}
-
-    def _results(self, name: str) -> Iterable[str]:
-        """The jobs whose results a table or figure shows; the config is none."""
-        return (need for need in self.needs[name] if self.jobs[need].rule != "write_config")
-
-    def _triggered(self, name: str, there: dict[str, bool]) -> Iterable[str]:
-        # Another config makes nothing again by itself: params tell which of its keys matter.
-        if self.jobs[name].rule == "write_config" and there[name]:
-            return ()
-        return self.dependants[name]
 
     def tails(self, names: Collection[str], seconds: Seconds) -> dict[str, float]:
         """For each job the seconds from its start to the end of the longest chain behind it."""
@@ -144,18 +155,7 @@ class Machines:
         return min(job.gpus, self.gpus), min(job.threads, self.cores), transfers
 
 
-def planned(catalog: Catalog, targets: Iterable[str] = ("all",)) -> Graph:
-    """The jobs of some targets: names of rules, items, or files of items."""
-    inputs = Inputs(catalog)
-    wanted = list(dict.fromkeys(file for target in targets for file in inputs.target(target)))
-    jobs: dict[str, Job] = {}
-    seen: set[str] = set()
-    waiting = list(wanted)
-    while waiting:
-        file = waiting.pop()
-        if file not in seen and (job := inputs.job(file)):
-            seen.update(job.outputs)
-            jobs[job.name] = job
-            waiting += job.reads
-        seen.add(file)
-    return Graph(jobs.values(), wanted)
+def planned(configs: Iterable[Path], targets: Iterable[str], folder: Path) -> Graph:
+    """The jobs behind some files, as Snakemake finds them in a working folder."""
+    wanted = list(dict.fromkeys(targets))
+    return Graph([Job(**job) for job in jobs_of(SNAKEFILE, configs, wanted, folder)] if wanted else [], wanted)

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.catalog.addresses import Adapted, Base, Tuned
-from crossalign.catalog.inputs import Job
-from crossalign.catalog.runs import Catalog
-from crossalign.plan.costs import read_benchmarks
-from crossalign.plan.jobs import planned
+from crossalign.plan.costs import read_benchmark
 from crossalign.runtime.files import read_json
 
-# Stages by how the names of their rules begin, in order.
+# Stages by how their benchmark files begin, in order.
 STAGES = {
     "make_world": "demo world",
-    "prepare": "texts and sentence pairs",
-    "align": "word alignment",
-    "pretrain": "pretraining",
-    "adapt": "language model adaptation",
-    "adjust": "adjustment",
-    "finetune": "fine-tuning",
-    "train_bilstm": "BiLSTM",
-    "evaluate": "evaluation",
-    "embed": "vectors",
-    "compare": "comparison",
+    "data/": "texts and sentence pairs",
+    "links/": "word alignment",
+    r"models/[^+]+$": "pretraining",
+    r"models/.+\+mlm-": "language model adaptation",
+    r"models/.+\+adjust-": "adjustment",
+    "tuned/.+/finetune": "fine-tuning",
+    "tuned/.+/train_bilstm": "BiLSTM",
+    "tuned/.+/evaluate": "evaluation",
+    "embeddings/": "vectors",
+    "similarity/": "comparison",
 }
 
 
@@ -36,22 +33,19 @@ class Measured:
     devices: list[str]
 
 
-def measured(catalog: Catalog, results: Path) -> Measured:
-    """What the jobs of a config have taken so far."""
-    jobs = planned(catalog).jobs
-    seconds = read_benchmarks(results / "benchmarks", jobs.values())
-    devices = {training_note(jobs[name], results).get("device") for name in seconds}
-    stages: dict[str, list[float]] = {stage: [] for stage in STAGES.values()}
-    for name, took in seconds.items():
-        rule = jobs[name].rule
-        stages.setdefault(next((label for start, label in STAGES.items() if rule.startswith(start)), rule), []).append(
-            took
-        )
+def measured(results: Path) -> Measured:
+    """What the jobs of a run have taken so far."""
+    folder, stages, devices = results / "benchmarks", {stage: [] for stage in STAGES.values()}, set()
+    for file in sorted(folder.rglob("*.tsv")):
+        name = file.relative_to(folder).as_posix()
+        stage = next((stage for start, stage in STAGES.items() if re.match(start, name)), None)
+        if stage and (seconds := read_benchmark(file)) is not None:
+            stages[stage].append(seconds)
+            devices.add(training_note(results, name).get("device"))
     return Measured({stage: each for stage, each in stages.items() if each}, sorted(devices - {None}))
 
 
-def training_note(job: Job, results: Path) -> dict:
-    """What a training says of itself."""
-    if not isinstance(job.subject, Base | Adapted | Tuned) or job.rule.startswith(("evaluate", "embed", "compare")):
-        return {}
-    return read_json(results / job.subject.path() / "training.json") or {}
+def training_note(results: Path, benchmark: str) -> dict:
+    """What a training says of itself, which lies at the address that its benchmark file is named by."""
+    address = re.sub(r"(/finetune|/train_bilstm)?\.tsv$", "", benchmark)
+    return read_json(results / address / "training.json") or {}

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from crossalign.catalog.config import load
-from crossalign.catalog.inputs import ROOT
 from crossalign.catalog.labelled import registered_files
+from crossalign.catalog.layers import ROOT
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
+from crossalign.plan.jobs import Graph, Job, planned
 from crossalign.plan.rehearsal import DISK, measured_alone, rehearsed
-from crossalign.runtime.files import read_json
+from crossalign.runtime.files import read_json, write_json
+
+# In the folder of a rehearsal's sheets: the jobs of the real run, with nothing done.
+REAL = "plan/real_run.json"
 
 
 @dataclass(frozen=True)
@@ -60,22 +66,35 @@ def tells_of(results: Path, hardware: str) -> bool:
     return bool(devices) and not tiny and hardware_of(sorted(devices)) == hardware
 
 
-def outlook(config: dict, results: Path, devices: list[str]) -> Outlook:
-    """For config.yaml, as far as the rehearsal has its items; `devices` are those that it ran on."""
-    real = load([]) | {"papers": config["papers"], "items": config["items"]}
-    registers = registered_files(), known_models(real)
-    hardware = hardware_of(devices)
-    # In a folder without results, so that nothing counts as done.
-    foreseen, planned = (
-        Estimate(catalog_of(real), registers, Choice(hardware=hardware, rehearsal=folder), ROOT, results)
+def write_real_run(config: dict, results: Path) -> None:
+    """Plan config.yaml, as far as the rehearsal has its items, where nothing is done: the page needs no Snakemake."""
+    chosen = _chosen(config)
+    with tempfile.TemporaryDirectory() as folder:
+        write_json(file := Path(folder) / "chosen.json", chosen)
+        graph = planned([file], Sheets(catalog_of(load([]) | chosen)).target("all"), Path(folder))
+    write_json(results / REAL, [asdict(job) for job in graph.jobs.values()])
+
+
+def _chosen(config: dict) -> dict:
+    return {"papers": config["papers"], "items": config["items"]}
+
+
+def outlook(config: dict, results: Path, devices: list[str]) -> Outlook | None:
+    """For the real run; `devices` are those that the rehearsal ran on. None where nobody has planned that."""
+    if (jobs := read_json(results / REAL)) is None:
+        return None
+    real, graph = load([]) | _chosen(config), Graph(Job(**job) for job in jobs)
+    registers, hardware = (registered_files(), known_models(real)), hardware_of(devices)
+    foreseen, before = (
+        Estimate(catalog_of(real), graph, registers, Choice(hardware=hardware, rehearsal=folder), ROOT, results)
         for folder in (results, None)
     )
     found = rehearsed(results, list(foreseen.jobs.values()))
     return Outlook(
-        list(_lines(foreseen, planned, found, results)),
+        list(_lines(foreseen, before, found)),
         hardware,
-        tuple(_seconds(each) for each in (foreseen, planned)),
-        tuple(each.wall_time() for each in (foreseen, planned)),
+        tuple(_seconds(each) for each in (foreseen, before)),
+        tuple(each.wall_time() for each in (foreseen, before)),
         read_json(results / DISK),
     )
 
@@ -85,7 +104,7 @@ def _seconds(estimate: Estimate) -> float:
     return totals.cpu_seconds if estimate.choice.hardware == "cpu" else totals.alone
 
 
-def _lines(foreseen: Estimate, planned: Estimate, found: dict, results: Path) -> Iterator[Line]:
+def _lines(foreseen: Estimate, planned: Estimate, found: dict) -> Iterator[Line]:
     before, counted = planned.by_rule(), measured_alone(found, foreseen.jobs)
     for rule, totals in foreseen.by_rule().items():
         ran = [each for name, each in found.items() if foreseen.jobs[name].rule == rule]

@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.catalog.inputs import Job
 from crossalign.plan.costs import Price, read_benchmarks, read_ends
-from crossalign.plan.jobs import Graph
+from crossalign.plan.jobs import Graph, Job
 from crossalign.plan.measured import training_note
 from crossalign.runtime.files import read_json, write_json
 
@@ -82,7 +81,7 @@ def rehearsed(results: Path | None, jobs: Collection[Job]) -> dict[str, Rehearse
     memory = read_benchmarks(results / "benchmarks", jobs, "max_rss")
     named = {job.name: job for job in jobs}
     seconds = read_benchmarks(results / "benchmarks", jobs)
-    notes = {name: training_note(named[name], results) for name in seconds}
+    notes = {name: training_note(results, named[name].benchmark) for name in seconds}
     ends = read_ends(results / "benchmarks", jobs)
     on_gpu = alone({name: (ends[name] - took, ends[name]) for name, took in seconds.items() if named[name].gpus})
     return {

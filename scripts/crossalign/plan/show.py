@@ -5,14 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from crossalign.catalog.addresses import Adapted, Base, Tuned
-from crossalign.catalog.inputs import Job
 from crossalign.catalog.runs import Catalog, count
-from crossalign.catalog.sets import DataSet
 from crossalign.fetch.listing import by_licence
 from crossalign.fetch.register import Dataset, Model
 from crossalign.plan.costs import HARDWARE, SHARING
 from crossalign.plan.estimate import Estimate, Totals
+from crossalign.plan.jobs import Job
 from crossalign.plan.outlook import Outlook
 from crossalign.plan.work import readable
 
@@ -71,7 +69,7 @@ def jobs_by_rule(estimate: Estimate) -> Iterator[str]:
     """How many jobs, how many of them are done, and what the others take."""
     rules = estimate.by_rule()
     rows = [[rule, *_cells(totals)] for rule, totals in rules.items()]
-    yield "Jobs: all, done (their results are there), left, and the time of what is left"
+    yield "Jobs: all, done (Snakemake would not run them), left, and the time of what is left"
     yield ""
     yield from columns(
         [["rule", "jobs", "done", "left", "GPU time", "CPU time", "from"], *rows, ["all", *_cells(estimate.totals())]]
@@ -125,8 +123,7 @@ def times(estimate: Estimate) -> Iterator[str]:
     yield ""
     yield from textwrap.wrap(
         "The wall time is simulated: whenever something is free, the job with the longest chain behind it starts. "
-        "Queues of a cluster are not in it, early stopping is not foreseen, and which results a changed rule or file "
-        "makes again is Snakemake's to say (--dry-run).",
+        "Queues of a cluster are not in it, and early stopping is not foreseen.",
         98,
     )
     yield ""
@@ -188,12 +185,4 @@ def licences(rows: Iterable[Dataset | Model]) -> Iterator[str]:
 
 def about(job: Job) -> str:
     """What a job is about, short."""
-    subject = job.subject
-    if isinstance(subject, Base | Adapted | Tuned):
-        text = subject.path().partition("/")[2]
-    elif isinstance(subject, DataSet):
-        text = f"{subject.kind}/{subject.name}/{subject.split}"
-    else:
-        text = subject
-    text = f"{text} {job.detail}".strip()
-    return text if len(text) <= 64 else f"{text[:61]}..."
+    return job.address if len(job.address) <= 64 else f"{job.address[:61]}..."

@@ -17,13 +17,13 @@ import yaml
 
 from crossalign.catalog.addresses import Adapted, Base, Run, Tuned, is_continual, model_of, trial_of
 from crossalign.catalog.config import pair_count
-from crossalign.catalog.inputs import Job, kept
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.studied import HUB, place_of, shape_of
 from crossalign.catalog.targets import evaluation_sets, ner_sentences, preset, training_sets
 from crossalign.catalog.trained_models import texts_of, trained_model, trained_vocabulary
 from crossalign.fetch.register import Dataset, Model
+from crossalign.plan.jobs import Job
 from crossalign.runtime.errors import UserError
 
 # Word pieces of a sentence of raw text, and its end, in a vocabulary made for other languages, such as mBERT's for its
@@ -157,7 +157,7 @@ class Works:
         """The work of a job."""
         match job.rule:
             case "finetune" | "finetune_random":
-                return self._finetune(job.subject)
+                return self._finetune(job)
             case "evaluate":
                 return self._evaluate(job.subject)
             case "train_bilstm":
@@ -187,13 +187,14 @@ class Works:
                 return _by_size(job, self.download_bytes(job.rule, job.subject) / 1e6)
         return _by_size(job, self._sizes.of(job.subject) if isinstance(job.subject, DataSet) else 1)
 
-    def _finetune(self, run: Tuned) -> Work:
+    def _finetune(self, job: Job) -> Work:
+        run = job.subject
         values = preset(self._config, run.preset)
         # A model whose settings are searched is priced with its recipe's batch: which is best is not known yet.
         batch = trial[0] if (trial := trial_of(run.init)) else values["batch"]
         task = run.task + "-continual" * is_continual(run.init)
         steps = self._steps(run, batch, values["epochs"], values.get("examples"))
-        tests = 0 if kept(self._config, run) else self._tests(run)
+        tests = self._tests(run) if job.rule == "finetune_random" else 0
         # An adjusted model is tested on its own language alone, the original on all.
         group = f"{run.preset}-{run.source}-{batch}-{task}-{tests}"
         return Work("finetune", task, steps, batch, self.shape(run), group, tests=tests)
@@ -293,13 +294,15 @@ def tuned_bytes(shape: tuple[int, int]) -> int:
 
 
 def model_disk(
-    config: dict, runs: Iterable[Run], models: dict[str, Model], shape: Callable[[Run], tuple[int, int]]
+    config: dict, trainings: Iterable[Job], models: dict[str, Model], shape: Callable[[Run], tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
     """Number and bytes of the models that a run makes, by what becomes of them; `shape` tells layers and neurons."""
     found: dict[str, list[int]] = {}
-    for run in runs:
+    for job in trainings:
+        run = job.subject
         if isinstance(run, Tuned):
-            label = "fine-tuned, kept" if kept(config, run) else "fine-tuned, deleted after their last use"
+            deleted = job.rule == "finetune_random"
+            label = "fine-tuned, deleted after their last use" if deleted else "fine-tuned, kept"
             found.setdefault(label, []).append(tuned_bytes(_shape(config, run, shape)))
         else:
             name = run.base if isinstance(run, Adapted) else run.name

@@ -12,10 +12,10 @@ from jinja2 import TemplateError
 
 from crossalign.catalog.addresses import TASKS, Tuned
 from crossalign.catalog.checksums import known_checksums
-from crossalign.catalog.inputs import COVERED
 from crossalign.catalog.papers import STUDY, shown_papers
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sheets import COVERED
 from crossalign.catalog.stand_in import base_name
 from crossalign.catalog.studied import study
 from crossalign.catalog.trained_models import stand_ins
@@ -121,6 +121,7 @@ class Report:
     machine: str
     period: tuple[str, str] | None
     measured: Measured
+    sheets: dict[str, str]
     outlook: Outlook | None = None
 
     @property
@@ -294,6 +295,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
         commit=commit(ROOT),
         machine=machine(),
         period=period(written),
-        measured=(taken := measured(catalog_of(config), results)),
+        measured=(taken := measured(results)),
+        sheets={file.stem: link(file, out) for file in sorted((results / "plan").glob("*.tsv"))},
         outlook=outlook(config, results, taken.devices) if config.get("rehearsal") else None,
     )

@@ -196,8 +196,10 @@ def failed_tunings(report: Report) -> list[str]:
 
 def rehearsal(report: Report) -> dict | None:
     """What a rehearsal tells, for the banner; None of another run."""
-    if report.outlook is None:
+    if not report.config.get("rehearsal"):
         return None
+    if report.outlook is None:
+        return {"words": ["Not known: the jobs of the real run were not planned (make rehearsal does so)."], "rows": []}
     return {"words": list(rehearsal_words(report.outlook)), "rows": rehearsal_table(report.outlook)}
 
 
@@ -208,7 +210,8 @@ def page(report: Report) -> str:
     # The names by which a content security policy knows an inline style and script.
     digests = [base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script)]
     allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
-    scale = "rehearsal" if report.outlook else "demo" if artificial(report.config) else report.config["run"]
+    config = report.config
+    scale = "rehearsal" if config.get("rehearsal") else "demo" if artificial(config) else config["run"]
     return render(
         "page.html",
         report=report,

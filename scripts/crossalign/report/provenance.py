@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Run, Tuned
-from crossalign.catalog.inputs import COVERED, Inputs
 from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sheets import COVERED, Sheets
 from crossalign.catalog.trained_models import MONO, trained_models
 from crossalign.fetch.lock import read_lock
 from crossalign.runtime.files import read_json, sha256
@@ -60,6 +61,10 @@ class Sources:
     results: Path
     _facts: dict[str, dict | None] = field(default_factory=dict)
 
+    @cached_property
+    def sheets(self) -> Sheets:
+        return Sheets(self.catalog)
+
     def facts(self, run: Run) -> dict | None:
         """What training.json says of a run; None when it was not run."""
         address = run.path()
@@ -89,9 +94,8 @@ class Sources:
 
     def inputs(self, item: str) -> list[str]:
         """The result files that are there and that the item, and what stands below it, was rendered from."""
-        inputs = Inputs(self.catalog)
-        below = f"{inputs.results}/"
-        files = [*inputs.item_results(item), *([inputs.coverage] if item == COVERED else [])]
+        below = f"{self.sheets.results}/"
+        files = [*self.sheets.item_results(item), *([self.sheets.at("coverage.csv")] if item == COVERED else [])]
         paths = [file.removeprefix(below) for file in files if file.startswith(below)]
         return [path for path in paths if (self.results / path).is_file()]
 

@@ -7,11 +7,12 @@ the workaround would break.
 import contextlib
 import importlib.metadata
 import json
+import logging
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,40 @@ def locked_files(folder: Path) -> list[str]:
     """The files that runs in a folder are making."""
     locks = (folder / LOCKS).glob("*.output.lock")
     return [line for lock in locks for line in lock.read_text(encoding="utf-8").splitlines()]
+
+
+def jobs_of(snakefile: Path, configs: Iterable[Path], files: Iterable[str], folder: Path) -> list[dict[str, Any]]:
+    """Every job behind some files, as a dry run in a folder finds them; `left` says whether it would run."""
+    from snakemake.api import SnakemakeApi
+    from snakemake.exceptions import WorkflowError
+    from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, ResourceSettings
+
+    settings = ResourceSettings(cores=999), ConfigSettings(configfiles=list(configs))
+    quiet = OutputSettings(dryrun=True, log_level_override=logging.ERROR, enable_file_logging=False)
+    with SnakemakeApi(quiet) as api:
+        try:
+            found = api.workflow(*settings, snakefile=snakefile, workdir=folder)
+            # As in the profiles, what a killed job has left is made again.
+            found.dag(DAGSettings(targets=frozenset(files), force_incomplete=True))
+            workflow = found._workflow
+            workflow._prepare_dag(forceall=False, ignore_incomplete=False, lock_warn_only=False, nolock=True)
+            workflow._build_dag()
+        except WorkflowError as error:
+            raise UserError(str(error)) from None
+        left = set(needed_jobs(workflow))
+        return [
+            {
+                "rule": job.rule.name,
+                "outputs": list(map(str, job.output)),
+                "reads": list(map(str, job.input)),
+                "wildcards": dict(job.wildcards_dict),
+                "gpus": job.resources.get("gpu", 0),
+                "threads": job.threads,
+                "benchmark": str(job.benchmark or "").partition("/benchmarks/")[2],
+                "left": job in left,
+            }
+            for job in workflow.dag.jobs
+        ]
 
 
 def needed_jobs(workflow: Any) -> list[Any]:
