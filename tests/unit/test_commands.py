@@ -89,15 +89,15 @@ def test_settings_are_read_from_files_or_from_json_itself(tmp_path):
         ("selection: middle", "selection: 'middle' is not allowed; expected one of last, best"),
         ("steps: null", "steps: None is not allowed; expected a whole number from 1"),
         ("", "a.yaml: the settings: None is not allowed; expected a mapping"),
-        ("a: [", "a.yaml: neither JSON nor YAML: while parsing"),
-        ("{'a': 1}", "a.yaml: neither JSON nor YAML: Expecting property name"),
+        ("a: [", "a.yaml: the settings are neither JSON nor YAML: while parsing"),
+        ("{'a': 1}", "a.yaml: the settings are neither JSON nor YAML: Expecting property name"),
     ],
 )
 def test_wrong_settings_are_told_in_one_line(tmp_path, text, words):
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(UserError) as told:
         read_settings(str(tmp_path / "a.yaml"), PretrainSettings, PretrainOptions)
-    assert str(told.value).startswith(f"--settings {tmp_path}/a.yaml: ") and "\n" not in str(told.value)
+    assert str(told.value).startswith(f"{tmp_path}/a.yaml: ") and "\n" not in str(told.value)
     assert words in str(told.value)
     with pytest.raises(UserError, match=r"^--settings no.json: cannot read: No such file or directory$"):
         read_settings("no.json", Settings)

@@ -232,17 +232,16 @@ def read_settings(source: str | None, *kinds: type[Section]) -> dict[str, Any]:
     if source is None:
         return {}
     inline = source.lstrip().startswith("{")
-    place = "--settings" if inline else f"--settings {source}"
+    place = "" if inline else f"{source}: "
     try:
-        text = source if inline else Path(source).read_text(encoding="utf-8")
-        values = _parse(text)
+        values = _parse(source if inline else Path(source).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UserError(f"{place}: cannot read: {error.strerror}") from None
+        raise UserError(f"--settings {source}: cannot read: {error.strerror}") from None
     except ValueError as error:
-        raise UserError(f"{place}: neither JSON nor YAML: {error}") from None
+        raise UserError(f"{place}the settings are neither JSON nor YAML: {error}") from None
     checked = create_model("Checked", __base__=Section, **keys_of(*kinds))
     if problems := list(wrong_keys(checked, values, "the settings")):
-        raise UserError("\n".join(f"{place}: {problem}" for problem in problems))
+        raise UserError("\n".join(f"{place}{problem}" for problem in problems))
     return values
 
 
