@@ -29,7 +29,6 @@ def read(monkeypatch, *words, settings=False):
     parser.add_argument("--rows", type=int, default=5)
     parser.add_argument("--mixed", action="store_true")
     parser.add_argument("--labels", nargs="+")
-    parser.add_argument("files", nargs="*")
     return read_args(parser, settings)
 
 
@@ -38,16 +37,15 @@ def test_options_come_from_json_a_file_or_the_command_line(monkeypatch, tmp_path
     (tmp_path / "a.json").write_text(json.dumps(told))
     (tmp_path / "a.yaml").write_text("lang: wo # Wolof\nrows: 0\nmixed: true\nlabels: [a b, =c]\n")
     for source in (json.dumps(told), tmp_path / "a.json", tmp_path / "a.yaml"):
-        args = read(monkeypatch, "file", "--settings", source)
+        args = read(monkeypatch, "--settings", source)
         assert {name: getattr(args, name) for name in told} == told
-        assert args.files == ["file"]
     args = read(monkeypatch, "--rows", "7", "--settings", '{"lang": "wo", "mixed": false}', '{"rows": 3}')
     assert (args.rows, args.mixed, args.settings) == (7, False, {})
 
 
 def test_what_is_no_option_is_refused_or_left_to_the_program(monkeypatch, tmp_path):
     (tmp_path / "a.yaml").write_text("lang: wo\nbatch: 8\n")
-    with pytest.raises(UserError, match=r"a.yaml: unknown option 'batch'; there are files, labels, lang, mixed, rows$"):
+    with pytest.raises(UserError, match=r"a.yaml: unknown option 'batch'; there are labels, lang, mixed, rows$"):
         read(monkeypatch, "--settings", tmp_path / "a.yaml")
     args = read(monkeypatch, "--settings", tmp_path / "a.yaml", settings=True)
     assert (args.settings, args.place) == ({"batch": 8}, f"--settings {tmp_path}/a.yaml")
