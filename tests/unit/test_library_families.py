@@ -33,7 +33,6 @@ from crossalign.engine.task_model import load_tuned_encoder, load_tuned_model, p
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 
-ROWS = [family for family in FAMILIES if family != "albert"]
 LENGTHS = (7, 0, 20, 3)
 
 
@@ -159,7 +158,7 @@ def test_a_row_gives_what_a_grid_gives(tmp_path, family):
 # ---- RANDOM-INIT -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", ROWS)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_random_init_draws_the_named_layers_from_the_librarys_initialiser(folder, family):
     encoder = load_weights(folder(family), backend="library")
     before = all_values(encoder)
@@ -186,15 +185,6 @@ def test_random_init_draws_the_named_layers_from_the_librarys_initialiser(folder
             assert value.std() / fresh[name].std() == pytest.approx(1, abs=0.2), name
         elif fresh[name].std() == 0:
             assert torch.equal(value, fresh[name]), name
-
-
-def test_random_init_of_shared_layers_is_refused(folder):
-    encoder = load_weights(folder("albert"))
-    before = all_values(encoder)
-    with pytest.raises(UserError, match="RANDOM-INIT needs layers with weights of their own; those of 'albert' share"):
-        random_init(encoder, "random-2", 1)
-    assert same(all_values(encoder), before)
-    assert random_init(encoder, "ref", 1) == []
 
 
 # ---- tasks -------------------------------------------------------------------------------------------------------
@@ -248,7 +238,7 @@ PAIRS = [
     ("pos", "distilbert"), ("pos", "t5"), ("pos", "gemma3_text"),
     ("parsing", "electra"), ("parsing", "mt5"), ("parsing", "llama"), ("parsing", "bert"),
     ("ner", "roberta"), ("ner", "xglm"), ("ner", "modernbert"),
-    ("nli", "deberta-v2"), ("nli", "t5"), ("nli", "bloom"), ("nli", "qwen3"), ("nli", "albert"),
+    ("nli", "deberta-v2"), ("nli", "t5"), ("nli", "bloom"), ("nli", "qwen3"),
     ("qa", "xlm-roberta"), ("qa", "t5"), ("qa", "gpt2"), ("qa", "gemma2"),
 ]  # fmt: skip
 
@@ -487,7 +477,7 @@ def text(tmp_path):
     return tmp_path / "text"
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "deberta-v2", "modernbert", "albert", "gpt2", "qwen3"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "deberta-v2", "modernbert", "gpt2", "qwen3"])
 def test_language_modelling_goes_on_and_the_library_reads_it(folder, text, family):
     import transformers
 

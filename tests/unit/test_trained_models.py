@@ -75,9 +75,8 @@ def test_options(small):
         "--tuning-dropout 0.1",
     ):
         assert words in masked
-    assert "--position-waves" not in masked
     causal = pretrain_options(small, "small-causal-4x128")
-    assert not any(flag in causal for flag in ("--norm", "--position-waves", "--residual-scaling"))
+    assert not any(flag in causal for flag in ("--norm", "--residual-scaling"))
     assert "--residual-scaling" not in pretrain_options(small, "scale-pre")
     assert "--attention-dropout" not in masked
     changed = copy.deepcopy(small)

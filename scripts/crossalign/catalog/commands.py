@@ -194,10 +194,7 @@ def pretrain_options(config: dict, name: str) -> str:
     """Shape and training of a model that is pretrained here."""
     values = dict(trained_model(config, name))
     if values["objective"] == "clm":
-        # A causal model has one form only, and its positions are waves anyway.
-        values |= {"norm": None, "position_waves": None}
-    if not values.get("position_waves"):
-        values["position_waves"] = None
+        values["norm"] = None  # a causal model has one form only
     if values["norm"] != "normformer":
         values["residual_scaling"] = None
     shape = (ModelShape,)

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.runtime.files import sweep, write_atomic
+from crossalign.engine.weights import write_tensors
+from crossalign.runtime.files import sweep
 
 log = logging.getLogger(__name__)
 
@@ -162,8 +162,7 @@ class Checkpoints:
             "notes_crc": str(zlib.crc32(text.encode())),
             "crc": json.dumps({name: _crc(tensor) for name, tensor in sorted(tensors.items())}),
         }
-        with write_atomic(self.path, "wb") as stream:
-            stream.write(save(tensors, metadata=metadata))
+        write_tensors(self.path, tensors, metadata)
 
     def resume(self) -> dict[str, Tensor] | None:
         """The tensors of the checkpoint; `progress` is then what it was. None, with a message, if none fits."""

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from crossalign.engine import library_heads
 from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
 from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, empty_library_encoder, load_library_encoder
 from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead, fresh_head
-from crossalign.engine.shape import ROBERTAS, XGLM, XLMR_XL, EncoderConfig, knows_shape
+from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
-from crossalign.engine.weights import Shards, audit, read_config
+from crossalign.engine.weights import Shards, audit, read_config, write_tensors
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -69,13 +68,6 @@ _BERT_HEAD = {
 }
 _ROBERTA_HEAD = {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"}
 _PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": "", XGLM: "model."}
-# Names by which weights give their family away. Without prefix and head BERT and RoBERTa have the same ones.
-_SIGNS = {
-    **dict.fromkeys(("bert.", "cls."), ("bert",)),
-    "roberta": ROBERTAS,
-    "lm_head.": (*ROBERTAS, XGLM),
-    "model.": (XGLM,),
-}
 _ARCHITECTURE = {
     "bert": "BertForMaskedLM",
     "roberta": "RobertaForMaskedLM",
@@ -160,15 +152,7 @@ def load_weights(
 
 
 def _check(folder: str | Path, encoder: Encoder, tensors: Shards) -> None:
-    """Refuse weights of another model: of another family, or with other tensors."""
-    config = encoder.config
-    for kind, families in _SIGNS.items():
-        told = [key for _, key in tensors.places.values() if key.startswith(kind)]
-        if told and config.family not in families:
-            raise UserError(
-                f"{folder}: the weights have {told[0]}, as in models of type {' or '.join(families)}, but config.json "
-                f"says model_type '{config.family}'"
-            )
+    """Refuse weights with other tensors than config.json wants."""
     parameters = dict(encoder.named_parameters())
     wanted = {}
     for name, sources in library_names(encoder).items():
@@ -247,12 +231,8 @@ def _library_tensors(encoder: Encoder) -> dict[str, Tensor]:
 def _save(
     folder: Path, tensors: dict[str, Tensor], raw: dict[str, Any], tokenizer: Tokenizer | None, low: bool = False
 ) -> None:
-    tensors = {
-        name: (value.bfloat16() if low and value.dim() == 2 else value.float()).cpu().contiguous()
-        for name, value in tensors.items()
-    }
-    with write_atomic(folder / "model.safetensors", "wb") as stream:
-        stream.write(save(tensors, metadata={"format": "pt"}))
+    stored = {name: value.bfloat16() if low and value.dim() == 2 else value.float() for name, value in tensors.items()}
+    write_tensors(folder / "model.safetensors", stored)
     if tokenizer is not None:
         with write_atomic(folder / "tokenizer.json") as stream:
             stream.write(tokenizer.to_str(pretty=False))

@@ -157,11 +157,6 @@ class LibraryEncoder(BaseEncoder):
         weight = self.word.weight
         return [table for table in self.model.modules() if isinstance(table, nn.Embedding) and table.weight is weight]
 
-    @property
-    def shares_layers(self) -> bool:
-        """Whether layers have their weights in common, as in ALBERT."""
-        return len(set(self.layers)) < len(self.layers)
-
     @torch.no_grad()
     def redraw(self, layer: int | None, seed: int, positions: bool = False) -> None:
         """Draw all weights of a layer (None: of what is no layer) from the model's own initialiser.
@@ -223,10 +218,7 @@ def find_layers(model: PreTrainedModel) -> nn.ModuleList:
             )
         if rows:
             return rows[0]
-    groups = getattr(getattr(model, "encoder", None), "albert_layer_groups", None)
-    if groups is None:
-        raise UserError(f"models of type '{model.config.model_type}' have no row of {depth} layers that could be seen")
-    return nn.ModuleList(groups[index * len(groups) // depth] for index in range(depth))
+    raise UserError(f"models of type '{model.config.model_type}' have no row of {depth} layers of their own")
 
 
 def empty_library_encoder(folder: str | Path) -> LibraryEncoder:

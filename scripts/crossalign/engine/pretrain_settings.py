@@ -74,9 +74,6 @@ class ModelShape(Checked):
     word_range: float | None = setting(
         "standard deviation of new word vectors; null: as of the other weights", None, gt=0, le=1
     )
-    position_waves: float | None = setting(
-        "height of the sine waves that position vectors begin as; 0: at random", None, ge=0
-    )
 
 
 @dataclass

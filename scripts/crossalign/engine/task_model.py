@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, by_length
@@ -20,8 +20,9 @@ from crossalign.engine.folders import load_weights
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.parts import run_encoder
 from crossalign.engine.random_init import ALL, random_init
+from crossalign.engine.weights import write_tensors
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic, write_json
+from crossalign.runtime.files import write_json
 
 # Tokens per batch: enough to fill a GPU, few enough to stay in a CPU's cache.
 BUDGET = {"cuda": 32768, "cpu": 2048}
@@ -91,20 +92,6 @@ def collect(
     return outputs
 
 
-def warm_up(model: TaskModel, task: Any, device: torch.device | str) -> None:
-    """Predict something short and something long, so that a GPU's libraries are loaded and its kernels compiled."""
-    examples = []
-    for length in (12, 30, 60, 120):
-        size = min(length, model.encoder.config.max_length)
-        extent = {"sequence": [0] * size, "words": [0] * size, "scalar": 0}
-        values = {name: extent[field.shape] for name, field in task.fields.items()}
-        examples.append({"input_ids": [0] * size, **values})
-    device = torch.device(device)
-    # Each thread has a current GPU of its own.
-    with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
-        predict_all(model, task, examples, device, budget=1)
-
-
 def make_store(encoder: BaseEncoder, examples: Sequence[dict[str, Any]], fields: dict[str, Any]) -> Store:
     """A store of examples for this encoder."""
     return Store(examples, fields, encoder.config.position_offset, encoder.config.max_length)
@@ -124,9 +111,9 @@ def save_tuned(folder: str | Path, base: str | Path, model: TaskModel, task: Any
             rows = torch.arange(len(value)) if rows is None else rows.cpu()
             changed = (value != before[name].detach()[rows]).any(1)
             tensors[f"{name}.rows"] = rows[changed]
-            tensors[f"{name}.values"] = value[changed].contiguous()
+            tensors[f"{name}.values"] = value[changed]
         elif name not in before or not torch.equal(value, before[name]):
-            tensors[name] = value.contiguous()
+            tensors[name] = value
     config = {
         **info,
         "base": Path(base).name,
@@ -135,8 +122,7 @@ def save_tuned(folder: str | Path, base: str | Path, model: TaskModel, task: Any
         "task": task.name,
         "labels": list(task.labels),
     }
-    with write_atomic(folder / "model.safetensors", "wb") as stream:
-        stream.write(save(tensors, metadata={"format": "pt"}))
+    write_tensors(folder / "model.safetensors", tensors)
     write_json(folder / "config.json", config, ensure_ascii=False)
 
 
