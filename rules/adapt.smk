@@ -52,7 +52,7 @@ rule adapt_to_text:
     params:
         program=program("pretrain.py"),
         code_hash=code("pretrain.py"),
-        options=lambda wildcards: mlm_options(config, adapted_at(wildcards)),
+        options=mlm_options(config),
         texts=lambda wildcards, input: named_texts(input.texts),
         dev=lambda wildcards, input: named_texts(input.dev),
         base=lambda wildcards, input: parent(input.original),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from crossalign.engine.hyperparameters import add_flags, given
 from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings
-from crossalign.engine.programs import add_backend, add_precision, add_run, named_files
+from crossalign.engine.programs import add_precision, add_run, named_files
 from crossalign.runtime.errors import UserError, run_main
 
 
@@ -36,7 +36,6 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
     add_run(parser)
     add_precision(parser)
-    add_backend(parser)
     return parser.parse_args()
 
 
@@ -63,7 +62,7 @@ def main() -> None:
     elif args.init is None:
         own = {"dropout": args.dropout, "attention_dropout": args.attention_dropout}
         shape |= {name: value for name, value in own.items() if value is not None}
-    start = starting_point(args.init, args.tokenizer, norm, args.family, shape, args.seed, objective, args.backend)
+    start = starting_point(args.init, args.tokenizer, norm, args.family, shape, args.seed, objective)
     texts, dev = named_files(args.texts, "--texts"), named_files(args.dev, "--dev")
     job = Job(
         texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, further.store,

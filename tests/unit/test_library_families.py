@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.engine_toys import all_values, die_at, same
 from tests.unit.family_models import CAUSAL, DECODER, FAMILIES, write_family
-from tests.unit.tokenizers_for_tests import TEXT, WORDS
+from tests.unit.tokenizers_for_tests import WORDS
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from crossalign.engine.adjust import Adjusting, continual, load_reference
@@ -18,7 +18,6 @@ from crossalign.engine.folders import (
     choose_backend,
     load_config,
     load_encoder,
-    load_language_model,
     load_weights,
     save_encoder,
 )
@@ -26,8 +25,6 @@ from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSetti
 from crossalign.engine.layout import Layout
 from crossalign.engine.library import PACKED
 from crossalign.engine.pairs import Row, Sample
-from crossalign.engine.pretrain_job import Job, pretrain, starting_point
-from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.engine.random_init import random_init
 from crossalign.engine.task_model import load_tuned_encoder, load_tuned_model, predict_all, save_tuned
 from crossalign.runtime.errors import UserError
@@ -459,60 +456,3 @@ def test_continual_learning(folder):
         reference = load_reference(folder("qwen3"), load_weights(folder("qwen3")))
     torch.testing.assert_close(*losses, atol=1e-4, rtol=0)
     assert losses[0][-1] < losses[0][0]
-
-
-# ---- language modelling ----------------------------------------------------------------------------------------------
-
-
-def pretraining(folder, text, backend="auto", **changes):
-    start = starting_point(folder, None, "post", None, {}, 1, None, backend)
-    chosen = {"steps": 30, "batch": 4, "block": 16, "learning_rate": 3e-3, "dev_every": 30}
-    job = Job({"en": [text]}, PretrainSettings(**chosen | changes), text.parent / "out", dev={"en": [text]})
-    return start, pretrain(start, job, torch.device("cpu"))
-
-
-@pytest.fixture
-def text(tmp_path):
-    (tmp_path / "text").write_text("\n".join(60 * TEXT) + "\n", encoding="utf-8")
-    return tmp_path / "text"
-
-
-@pytest.mark.parametrize("family", ["bert", "distilbert", "deberta-v2", "modernbert", "gpt2", "qwen3"])
-def test_language_modelling_goes_on_and_the_library_reads_it(folder, text, family):
-    import transformers
-
-    start, report = pretraining(folder(family), text, "library")
-    assert report["objective"] == ("clm" if family in CAUSAL else "mlm")
-    losses = [point["loss"] for point in report["dev"]]
-    assert losses[-1] < 0.9 * losses[0]
-    again = load_language_model(text.parent / "out", 1, "library")
-    for ours, theirs in zip((start.encoder, start.head), again, strict=True):
-        assert same(all_values(ours), all_values(theirs))
-    kind = transformers.AutoModelForCausalLM if family in CAUSAL else transformers.AutoModelForMaskedLM
-    whole, ids = kind.from_pretrained(text.parent / "out", dtype=torch.float32).eval(), torch.arange(9)[None]
-    encoder, head = (module.eval() for module in again)
-    table = encoder.word.weight if head.table is None else head.table
-    with torch.no_grad():
-        scores = head.inner(encoder(ids)[0]) @ table.t() + (0 if head.bias is None else head.bias)
-        torch.testing.assert_close(scores, whole(ids).logits[0], atol=1e-4, rtol=1e-4)
-    assert load_weights(text.parent / "out").config.family == family
-
-
-def test_both_backends_learn_the_same_language_model(folder, text):
-    reports = [pretraining(folder("bert"), text, backend, steps=20, dev_every=10)[1] for backend in ("own", "library")]
-    for name in ("dev", "loss"):
-        own, library = ([point["loss"] if name == "dev" else point[1] for point in each[name]] for each in reports)
-        assert own == pytest.approx(library, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("family", "message"),
-    [
-        ("t5", "no language model of type 't5'"),
-        ("electra", "missing are generator"),
-        ("gemma2", "'gemma2' caps its scores"),
-    ],
-)
-def test_language_models_that_are_refused(folder, text, family, message):
-    with pytest.raises(UserError, match=message):
-        pretraining(folder(family), text)

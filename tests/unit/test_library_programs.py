@@ -12,7 +12,7 @@ from tests.unit.family_models import write_family
 from tests.unit.test_library_families import records_of
 
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned
-from crossalign.catalog.commands import adjustment_options, finetune_options, mlm_options
+from crossalign.catalog.commands import adjustment_options, finetune_options
 from crossalign.catalog.config import load
 from crossalign.catalog.params import embed_model
 from crossalign.runtime.errors import UserError
@@ -51,7 +51,6 @@ def options_of(config, base):
         yield embed_model(config, run, files)
         yield finetune_options(config, Tuned(run.name, "ner", "wikiann_en", "ref", 2))
     yield adjustment_options(config, adjusted)
-    yield mlm_options(config, further)
 
 
 def test_the_backend_of_the_config_or_of_a_single_model_reaches_the_programs(root, tmp_path):

@@ -61,7 +61,7 @@ def test_every_training_is_told_where_to_stop(root):
     adjusted = next(run for run in runs if "adjust-" in run.path() and not isinstance(run, Tuned))
     bilstm = next(run for run in tuned if run.model == "bilstm")
     told = [finetune_options(config, tuned[0]), bilstm_options(config, bilstm), adjustment_options(config, adjusted)]
-    for options in (*told, mlm_options(config, adjusted)):
+    for options in (*told, mlm_options(config)):
         assert "--rehearse 30" in options
     assert "--rehearse" not in finetune_options(load([]), tuned[0])
 

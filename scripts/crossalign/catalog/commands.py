@@ -179,10 +179,9 @@ def _pulled(made: Adjustment) -> dict[str, object]:
     return {"pairs": pair_count(made.pairs), "aggregation": made.aggregation, "tokens": made.tokens}
 
 
-def mlm_options(config: dict, made: Adapted) -> str:
+def mlm_options(config: dict) -> str:
     """How a model goes on with the raw text of a language (`talk`)."""
-    told = forced(config, made.base) | rehearsed(config)
-    return training_options(config["mlm"], PretrainSettings, PretrainOptions, **told)
+    return training_options(config["mlm"], PretrainSettings, PretrainOptions, **rehearsed(config))
 
 
 def vocabulary_options(config: dict, name: str) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from crossalign.engine import library_heads
 from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
 from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, empty_library_encoder, load_library_encoder
 from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead, fresh_head
@@ -163,10 +162,8 @@ def _check(folder: str | Path, encoder: Encoder, tensors: Shards) -> None:
     audit(folder, wanted.keys() - have.keys(), have.keys() - wanted.keys(), wrong)
 
 
-def load_language_model(folder: str | Path, seed: int, backend: str = "auto") -> tuple[BaseEncoder, Head]:
-    """An encoder and its language model's head; a folder of our encoder without one gets a new one."""
-    if choose_backend(folder, backend) == "library":
-        return library_heads.load_language_model(folder)
+def load_language_model(folder: str | Path, seed: int) -> tuple[Encoder, Head]:
+    """Our encoder, which alone learns from running text, and its language model's head; a new one if none is there."""
     encoder = load_weights(folder, backend="own")
     return encoder, load_head(folder, encoder.config) or fresh_head(encoder.config, seed)
 
@@ -201,21 +198,18 @@ def save_encoder(folder: str | Path, encoder: BaseEncoder, tokenizer: Tokenizer 
 
 
 def save_language_model(
-    folder: str | Path, encoder: BaseEncoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
+    folder: str | Path, encoder: Encoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
 ) -> None:
     """Write a folder that the library loads as a language model, and this project as an encoder.
 
     With `store` bf16 the matrices take half the space; all computing is still done in fp32 or as the run says.
     """
-    config, low = encoder.config, store == "bf16"
-    if isinstance(encoder, LibraryEncoder):
-        _save(Path(folder), head.tensors(encoder), config.to_huggingface(), tokenizer, low)
-        return
+    config = encoder.config
     prefix, own = _PREFIX.get(config.family, "roberta."), dict(head.named_parameters())
     tensors = {prefix + name: value for name, value in _library_tensors(encoder).items()}
     tensors |= {name: own[ours].detach() for ours, name in _head_names(config).items()}
     raw = {"architectures": [_ARCHITECTURE[config.family]], "tie_word_embeddings": True}
-    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, low)
+    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, store == "bf16")
 
 
 def _library_tensors(encoder: Encoder) -> dict[str, Tensor]:

@@ -256,17 +256,9 @@ def spread_library_encoder(folder: str | Path, dtype: torch.dtype, **where: Any)
 
 
 def _load(folder: Path, dtype: torch.dtype, **where: Any) -> LibraryEncoder:
+    """The model of a folder with all its weights and none left over."""
     config, raw = read_library_config(folder)
-    model, tensors = load_pretrained(folder, config, model_class(config, folder), dtype, **where)
-    encoder = LibraryEncoder(model, shape_of(model, raw))
-    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
-    return encoder
-
-
-def load_pretrained(
-    folder: Path, config: PreTrainedConfig, kind: type[PreTrainedModel], dtype: torch.dtype, **where: Any
-) -> tuple[PreTrainedModel, Shards]:
-    """A model with all its weights and none left over, and the tensors of the folder."""
+    kind = model_class(config, folder)
     prefix = f"{kind.base_model_prefix}."
     tensors = Shards(folder, (prefix,))
     # Its scores are capped, which PyTorch's fused attention leaves out.
@@ -290,7 +282,9 @@ def load_pretrained(
             check_finite(folder, name, parameter.data)
     # Keys and values of earlier tokens are for writing text.
     model.config.use_cache = False
-    return model, tensors
+    encoder = LibraryEncoder(model, shape_of(model, raw))
+    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
+    return encoder
 
 
 def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:

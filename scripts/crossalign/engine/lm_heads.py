@@ -23,9 +23,6 @@ _BESIDE = 8
 class MaskedHead(nn.Module):
     """A layer with GELU and norm, then the product with the word embeddings (tied, so not held here) and a bias."""
 
-    # The table of words is the encoder's.
-    table = None
-
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden, config.hidden)
@@ -50,7 +47,7 @@ class MaskedHead(nn.Module):
 class CausalHead(nn.Module):
     """The product with the word embeddings and nothing else, as in XGLM; without weights of its own."""
 
-    bias = table = None
+    bias = None
 
     def inner(self, states: Tensor) -> Tensor:
         """What meets the table of words: the states themselves."""
@@ -72,7 +69,7 @@ def masked_loss(head: Head, states: Tensor, words: Tensor, places: Tensor, targe
     batch, length, hidden = states.shape
     cells = (torch.arange(batch, device=places.device) * length)[:, None] + places
     picked = states.reshape(batch * length, hidden).index_select(0, cells.reshape(-1))
-    return word_loss(head.inner(picked), words if head.table is None else head.table, head.bias, targets.reshape(-1))
+    return word_loss(head.inner(picked), words, head.bias, targets.reshape(-1))
 
 
 def fresh_head(config: EncoderConfig, seed: int) -> Head:

@@ -14,7 +14,7 @@ import torch
 
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.corpus import Blocks, make_blocks
-from crossalign.engine.encoder import BaseEncoder, Encoder
+from crossalign.engine.encoder import Encoder
 from crossalign.engine.hyperparameters import fingerprint
 from crossalign.engine.lm_heads import Head, fresh_head, masked_loss
 from crossalign.engine.loop import Loop
@@ -93,7 +93,7 @@ class Pretraining(Loop):
 
     def __init__(
         self,
-        encoder: BaseEncoder,
+        encoder: Encoder,
         head: Head,
         tokenizer: Tokenizer,
         files: dict[str, Path],
@@ -114,7 +114,11 @@ class Pretraining(Loop):
         self.encoder, self.head = encoder.to(device).train(), head.to(device).train()
         self.store = make_blocks(config, tokenizer, files, settings)
         self.dev = DevLoss(dev, config, tokenizer, settings)
-        self._set_dropout(settings.dropout, settings.attention_dropout)
+        attention = settings.dropout if settings.attention_dropout is None else settings.attention_dropout
+        shares = {"hidden_dropout": settings.dropout, "attention_dropout": attention}
+        # While this runs; the model's own dropout is for later.
+        self._own = config
+        self._configure(replace(config, **{name: share for name, share in shares.items() if share is not None}))
 
         def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
             return masked_loss(head, encode(), encoder.word.weight, batch["places"], batch["truth"])
@@ -128,26 +132,14 @@ class Pretraining(Loop):
         self.progress = PretrainProgress()
         self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about), saving, self.progress)
 
-    def _set_dropout(self, hidden: float | None, attention: float | None) -> None:
-        """Dropout while this runs; the model's own, where None is given, is for later."""
-        self._config = self.encoder.config
-        attention = hidden if attention is None else attention
-        if hidden is attention is None:
-            return
-        if self.encoder.backend == "library":
-            raise UserError("--dropout: a model of the library keeps the dropout of its config.json")
-        shares = {"hidden_dropout": hidden, "attention_dropout": attention}
-        self._configure(replace(self._config, **{name: share for name, share in shares.items() if share is not None}))
-
     def _configure(self, config: EncoderConfig) -> None:
-        self.encoder.config = config
-        for layer in self.encoder.layers if self.encoder.backend == "own" else ():
-            layer.config = config
+        for part in (self.encoder, *self.encoder.layers):
+            part.config = config
 
     def run(self) -> None:
         """Train, or go on from a checkpoint. Afterwards encoder and head hold the result in fp32."""
         super().run()
-        self._configure(self._config)
+        self._configure(self._own)
 
     def batches(self, number: int) -> list[np.ndarray]:
         return [self.store.members(number)]

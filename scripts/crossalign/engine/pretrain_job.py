@@ -13,7 +13,7 @@ import torch
 
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, mapped
-from crossalign.engine.encoder import BaseEncoder
+from crossalign.engine.encoder import Encoder
 from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.hyperparameters import folder_identity
 from crossalign.engine.lm_heads import Head
@@ -44,7 +44,7 @@ _SHAPE |= {"dropout": 0.1, "initializer_range": 0.02}
 class Start:
     """The model that training begins with; `identity` tells it from others."""
 
-    encoder: BaseEncoder
+    encoder: Encoder
     head: Head
     tokenizer: Tokenizer
     identity: Any
@@ -74,7 +74,6 @@ def starting_point(
     shape: dict[str, Any],
     seed: int,
     objective: str | None = None,
-    backend: str = "auto",
 ) -> Start:
     """An existing model, or a new one of the given shape; its family says whether it is masked or causal."""
     if init is None:
@@ -82,7 +81,7 @@ def starting_point(
     elif tokenizer is not None or shape:
         raise UserError("--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out")
     else:
-        encoder, head = load_language_model(init, seed, backend)
+        encoder, head = load_language_model(init, seed)
         start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init))
     kind = "clm" if start.encoder.config.causal else "mlm"
     if objective not in (None, kind):
@@ -109,14 +108,16 @@ def _new_start(tokenizer, norm, family, shape, seed, objective) -> Start:
     return Start(encoder, head, pieces, {"word_range": spread} if spread else None)
 
 
-def has_even_segments(encoder: BaseEncoder) -> bool:
+def has_even_segments(encoder: Encoder) -> bool:
     """Whether all segments have the same vector, and there are several."""
-    rows = getattr(getattr(getattr(encoder, "embeddings", None), "segment", None), "weight", None)
-    return rows is not None and len(rows) > 1 and bool((rows == rows[0]).all())
+    if not hasattr(encoder.embeddings, "segment"):
+        return False
+    rows = encoder.embeddings.segment.weight
+    return len(rows) > 1 and bool((rows == rows[0]).all())
 
 
 @torch.no_grad()
-def even_segments(encoder: BaseEncoder) -> None:
+def even_segments(encoder: Encoder) -> None:
     """Give segments that texts do not have the vector of the one that they have.
 
     A later task with two segments then starts without a disturbance.
