@@ -16,8 +16,8 @@ from crossalign.engine.corpus import (
     encode_texts,
     lines_of,
 )
-from crossalign.engine.pretrain_job import read_tokenizer
 from crossalign.engine.programs import named_files
+from crossalign.engine.tokenizer import read_tokenizer
 from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 

@@ -48,12 +48,12 @@ class WordModel(nn.Module):
         shape = store.exact_shape(members)
         views = store.views(store.assemble(members, shape), shape)
         forms, place = np.unique(views["ids"], return_inverse=True)
-        spelt = self.lexicon.spell(forms)
+        numbers, characters, lengths = self.lexicon.spell(forms)
         grid = place.reshape(-1)[views["cells"]].reshape(shape.batch, shape.length)
-        arrays = {"words": spelt.words, "characters": spelt.characters, "grid": grid}
+        arrays = {"words": numbers, "characters": characters, "grid": grid}
         parts = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
         counts = views["word_counts"]
-        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(spelt.lengths))
+        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(lengths))
         fields = {name: torch.from_numpy(views[name]).to(device) for name in store.fields}
         mask = np.arange(shape.words) < counts[:, None]
         return words, {**fields, "word_mask": torch.from_numpy(mask).to(device)}
@@ -79,7 +79,9 @@ def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) 
     """Write weights, vocabulary and a configuration, which `info` is added to."""
     folder = Path(folder)
     write_tensors(folder / "model.safetensors", model.state_dict())
-    model.lexicon.save(folder / "vocabulary.json")
+    # The place in a list is the number, less the unknown and padding.
+    lists = {"words": model.lexicon.words, "characters": model.lexicon.characters}
+    write_json(folder / "vocabulary.json", lists, ensure_ascii=False, indent=0)
     config = {**info, "sizes": asdict(model.sizes), "task": model.task.name, "labels": list(model.task.labels)}
     write_json(folder / "config.json", config, ensure_ascii=False)
 

@@ -21,8 +21,7 @@ import numpy as np
 from crossalign.engine.batches import IGNORE, Packed, Shape
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tokenizer import mask_token
-from crossalign.engine.tokens import Specials
+from crossalign.engine.tokens import Specials, named_token
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sha256, write_atomic
 
@@ -370,7 +369,9 @@ def make_blocks(config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Pa
         blocks = CausalBlocks(corpus, start=specials.frame.before[0], **how)
         blocks.never = {specials.cls, specials.pad}
         return blocks
-    mask = mask_token(tokenizer)
+    mask = named_token(tokenizer, "mask")
+    if mask is None:
+        raise UserError("the tokenizer has neither [MASK] nor <mask>; masked language modelling needs one")
     special = {specials.cls, specials.sep, specials.pad, specials.unk, mask}
     return MaskedBlocks(
         corpus, start=specials.cls, mask=mask, specials=special, vocabulary=size, share=settings.masking, **how

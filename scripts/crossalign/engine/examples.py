@@ -56,33 +56,22 @@ class FlatExamples(Sequence[Any]):
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, number: int) -> Example:
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        """One example: its numbers as such, its lists as arrays."""
         if not 0 <= number < self.count:
             raise IndexError(number)
-        return Example(self.columns, number)
+        example = {}
+        for name in self.names:
+            values, ends = self.columns[name], self.columns.get(name + ENDS)
+            if ends is None:
+                example[name] = int(values[number])
+            else:
+                example[name] = values[ends[number - 1] if number else 0 : ends[number]]
+        return example
 
     def sizes(self, name: str) -> np.ndarray:
         """The lengths of the lists in a column."""
         return np.diff(self.columns[name + ENDS], prepend=0)
-
-
-class Example(Mapping[str, Any]):
-    """One example: its numbers as such, its lists as arrays."""
-
-    def __init__(self, columns: dict[str, np.ndarray], number: int) -> None:
-        self.columns, self.number = columns, number
-
-    def __getitem__(self, name: str) -> Any:
-        values, ends = self.columns[name], self.columns.get(name + ENDS)
-        if ends is None:
-            return int(values[self.number])
-        return values[ends[self.number - 1] if self.number else 0 : ends[self.number]]
-
-    def __iter__(self) -> Any:
-        return (name for name in self.columns if not name.endswith(ENDS))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class Encoded:

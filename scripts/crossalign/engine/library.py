@@ -238,8 +238,7 @@ def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
 
 
 def load_library_encoder(
-    folder: str | Path,
-    place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (torch.device("cpu"), torch.float32),
+    folder: str | Path, place: Callable[[str], tuple[torch.device, torch.dtype]]
 ) -> LibraryEncoder:
     """The model of a folder. `place` gives each parameter's device and precision; all have one precision."""
     encoder = _load(Path(folder), place("layers.0")[1])

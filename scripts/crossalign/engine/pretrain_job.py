@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from crossalign.engine.pretrain import (
 )
 from crossalign.engine.programs import circumstances
 from crossalign.engine.shape import XGLM, XGLM_OFFSET, EncoderConfig
-from crossalign.engine.tokenizer import load_tokenizer
+from crossalign.engine.tokenizer import load_tokenizer, read_tokenizer
 from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sha256, write_json
@@ -126,19 +125,6 @@ def even_segments(encoder: Encoder) -> None:
         encoder.embeddings.segment.weight[1:] = encoder.embeddings.segment.weight[0]
 
 
-def read_tokenizer(path: Path) -> Tokenizer:
-    """A tokenizer.json, without padding and truncation."""
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception
-        raise UserError(f"{path} cannot be read as a tokenizer: {error}") from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
-
-
 def new_config(tokenizer: Tokenizer, norm: str, family: str | None, shape: dict[str, Any]) -> EncoderConfig:
     """The configuration of a new model. `positions` counts tokens; families with an offset get that many rows more."""
     family = family or _FAMILY[norm]
@@ -173,8 +159,8 @@ def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
 def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
     """Train and write the folder; returns the report that training.json holds."""
     even = has_even_segments(start.encoder)
-    with ExitStack() as stack:
-        tokens = job.tokens or job.checkpoints or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with tempfile.TemporaryDirectory() as temporary:
+        tokens = job.tokens or Path(temporary)
         files, dev = (encode_texts(texts, start.tokenizer, tokens) for texts in (job.texts, job.dev))
         settings = job.settings
         if job.epochs is not None:
