@@ -14,7 +14,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import add_backend
+from crossalign.engine.programs import add_backend, named_sets
 from crossalign.runtime.errors import UserError, run_main
 
 log = logging.getLogger("embed")
@@ -41,25 +41,10 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def named_files(pairs: list[str]) -> dict[str, Path]:
-    """The files of `--text` by language."""
-    files: dict[str, Path] = {}
-    for pair in pairs:
-        lang, sign, file = pair.partition("=")
-        if not (lang and sign and file) or "/" in lang:
-            raise UserError(f"--text {pair}: LANG=FILE was expected, such as fr=data/parallel/pud/fr.txt")
-        if lang in files:
-            raise UserError(f"--text {pair}: the language '{lang}' is given twice")
-        files[lang] = Path(file)
-        if not files[lang].is_file():
-            raise UserError(f"--text {pair}: no such file")
-    return files
-
-
 def main() -> None:
     """Load the model, embed every file."""
     args = parse_args()
-    files = named_files(args.text)
+    files = named_sets(args.text, "--text")
     if args.token_budget is not None and args.token_budget < 1:
         raise UserError(f"--token-budget {args.token_budget}: at least 1")
 

@@ -204,6 +204,5 @@ def test_program(root, folder, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0 and "en: 6 sentences" in done.stderr, done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["en.lengths.npy", "en.npy"]
-    for text, message in (("en", "LANG=FILE was"), ("en=nowhere.txt", "no such file"), ("a/b=x", "LANG=FILE was")):
-        done = run(root, "--model", folder("bert"), "--text", text, "--out", tmp_path)
-        assert done.returncode == 1 and done.stderr.startswith("error: --text") and message in done.stderr
+    done = run(root, "--model", folder("bert"), "--text", "en=nowhere.txt", "--out", tmp_path, "--device", "cpu")
+    assert done.returncode == 1 and "error: nowhere.txt: cannot read" in done.stderr

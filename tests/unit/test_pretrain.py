@@ -106,7 +106,8 @@ def test_the_library_computes_the_same_scores(folder, texts, tmp_path, norm, fam
     head = load_head(tmp_path / "m", encoder.config)
     ids = torch.randint(6, encoder.config.vocab_size, (3, 9), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        ours = head(encoder.eval()(ids).reshape(27, -1), encoder.embeddings.word.weight)
+        states = encoder.eval()(ids).reshape(27, -1)
+        ours = torch.nn.functional.linear(head.inner(states), encoder.embeddings.word.weight, head.bias)
         expected = theirs.eval()(ids).logits.reshape(27, -1)
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
 

@@ -47,7 +47,7 @@ def test_the_library_computes_the_same(trained):
         expected = theirs.eval()(ids, labels=ids, output_hidden_states=True)
         for state, wanted in zip(states, expected.hidden_states, strict=True):
             torch.testing.assert_close(state, wanted, atol=1e-5, rtol=1e-5)
-        scores = head(states[-1].reshape(27, -1), words)
+        scores = head.inner(states[-1].reshape(27, -1)) @ words.t()
         loss = masked_loss(head, states[-1], words, torch.arange(8).expand(3, 8), ids[:, 1:])
     torch.testing.assert_close(scores, expected.logits.reshape(27, -1), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(loss, expected.loss, atol=1e-5, rtol=1e-5)

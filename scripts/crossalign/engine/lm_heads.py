@@ -39,10 +39,6 @@ class MaskedHead(nn.Module):
         )
         return inner.to(states.dtype)
 
-    def forward(self, states: Tensor, words: Tensor) -> Tensor:
-        """Scores of all words, (n, vocabulary), for states (n, hidden) and the table of word embeddings."""
-        return functional.linear(self.inner(states), words, self.bias)
-
 
 class CausalHead(nn.Module):
     """The product with the word embeddings and nothing else, as in XGLM; without weights of its own."""
@@ -52,10 +48,6 @@ class CausalHead(nn.Module):
     def inner(self, states: Tensor) -> Tensor:
         """What meets the table of words: the states themselves."""
         return states
-
-    def forward(self, states: Tensor, words: Tensor) -> Tensor:
-        """Scores of all words, (n, vocabulary)."""
-        return functional.linear(states, words)
 
 
 Head = MaskedHead | CausalHead

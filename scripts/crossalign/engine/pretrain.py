@@ -58,11 +58,9 @@ class DevLoss:
     @torch.no_grad()
     def __call__(self, engine: Engine, head: torch.nn.Module) -> tuple[float, dict[str, float]]:
         """The loss of all texts, and of each one."""
-        encoder = engine.encoder
-        modes = encoder.training, head.training
-        encoder.eval(), head.eval()
+        engine.encoder.eval(), head.eval()
         sums = {name: self._sum(store, engine, head) for name, store in self.stores.items()}
-        encoder.train(modes[0]), head.train(modes[1])
+        engine.encoder.train(), head.train()
         total = np.sum(list(sums.values()), axis=0)
         each = {name: loss / max(1, count) for name, (loss, count) in sums.items()}
         return total[0] / max(1, total[1]), each
