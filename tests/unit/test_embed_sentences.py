@@ -114,8 +114,7 @@ def test_a_model_in_several_places_gives_the_same(folder, family, tmp_path):
     whole = load_weights(folder(family), backend="library").eval()
     places = {"device_map": all_over(whole.model), "offload_folder": tmp_path}
     spread = spread_library_encoder(folder(family), torch.float32, **places).eval()
-    # ALBERT's layers are one.
-    assert any(each.is_meta for each in spread.layers.parameters()) == (family != "albert")
+    assert any(each.is_meta for each in spread.layers.parameters())
     grid = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]]), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     with torch.no_grad():
         assert all(map(torch.equal, whole(*grid, all_layers=True), spread(*grid, all_layers=True)))
@@ -205,6 +204,5 @@ def test_program(root, folder, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0 and "en: 6 sentences" in done.stderr, done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["en.lengths.npy", "en.npy"]
-    for text, message in (("en", "LANG=FILE was"), ("en=nowhere.txt", "no such file"), ("a/b=x", "LANG=FILE was")):
-        done = run(root, "--model", folder("bert"), "--text", text, "--out", tmp_path)
-        assert done.returncode == 1 and done.stderr.startswith("error: --text") and message in done.stderr
+    done = run(root, "--model", folder("bert"), "--text", "en=nowhere.txt", "--out", tmp_path, "--device", "cpu")
+    assert done.returncode == 1 and "error: nowhere.txt: cannot read" in done.stderr

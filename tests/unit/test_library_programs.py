@@ -12,7 +12,7 @@ from tests.unit.test_library_families import records_of
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned
 from crossalign.catalog.config import load
 from crossalign.catalog.sheets import Sheets
-from crossalign.catalog.trainings import adjustment_settings, finetune_settings, mlm_settings
+from crossalign.catalog.trainings import adjustment_settings, finetune_settings
 from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import UserError
 
@@ -48,7 +48,6 @@ def settings_of(config, base):
     for run in (Base(base), adjusted, further):
         yield finetune_settings(config, Tuned(run.name, "ner", "wikiann_en", "ref", 2))
     yield adjustment_settings(config, adjusted)
-    yield mlm_settings(config, further)
 
 
 def test_the_backend_of_the_config_or_of_a_single_model_reaches_the_programs(root, tmp_path):

@@ -7,9 +7,8 @@ import time
 import pytest
 from tests.engine_toys import ToyTask, toy_encoder, toy_records
 
-from crossalign.catalog.addresses import Tuned
-from crossalign.catalog.commands import run_options
 from crossalign.catalog.config import load
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
 from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.finetune import FineTuning
@@ -54,15 +53,11 @@ def test_steps_and_scores_are_measured_when_they_have_run_before():
 
 
 def test_every_training_is_told_where_to_stop(root):
-    config = load([root / "config.rehearsal.yaml"])
-    catalog = catalog_of(config)
-    runs = sorted(catalog.runs(), key=str)
-    tuned = [run for run in runs if isinstance(run, Tuned)]
-    adjusted = next(run for run in runs if "adjust-" in run.path() and not isinstance(run, Tuned))
-    bilstm = next(run for run in tuned if run.model == "bilstm")
-    for run in (tuned[0], bilstm, adjusted):
-        assert "--rehearse 30" in run_options(config, run)
-    assert "--rehearse" not in run_options(load([]), tuned[0])
+    rows = Sheets(catalog_of(load([root / "config.rehearsal.yaml"]))).rows
+    trained = {address: row["settings"] for address, row in rows.items() if address.startswith(("tuned/", "models/"))}
+    assert trained and all(settings["rehearse"] == 30 for settings in trained.values())
+    rows = Sheets(catalog_of(load([]))).rows
+    assert not any("rehearse" in (row.get("settings") or {}) for row in rows.values())
 
 
 def test_a_rehearsal_needs_two_steps(tmp_path, root):

@@ -194,7 +194,6 @@ class ModelShape(Section):
     word_range: float = setting(
         "standard deviation of new word vectors; null: as of the other weights", None, gt=0, le=1
     )
-    position_waves: float = setting("height of the sine waves that position vectors begin as; 0: at random", None, ge=0)
 
 
 class PretrainOptions(Section):
