@@ -102,6 +102,7 @@ config.pop("extends", None)
 
 try:
     check(config)
+    jobs_per_gpu(os.environ)
     CATALOG = catalog_of(config)
     DATASETS = registered_files()
     MODELS = known_models(config)
@@ -182,7 +183,7 @@ def to_fetch():
 
 
 def start_run():
-    """Before the first job: what is missing offline, licences of what will be fetched, the config for the programs, and no job of a killed run."""
+    """What comes before the first job."""
     downloads = config["downloads"]
     # A mirror may have what is not there yet.
     if downloads["offline"] and not downloads["mirror"] and (message := missing_message(to_fetch(), DOWNLOADS)):
