@@ -12,7 +12,7 @@ from tests.unit.family_models import FAMILIES, write_family
 
 from crossalign.embedding import model as loading
 from crossalign.embedding import sentences
-from crossalign.embedding.model import load_model, too_large
+from crossalign.embedding.model import is_large, load_model, too_large
 from crossalign.embedding.sentences import Options, embed_files
 from crossalign.engine.folders import load_empty, load_weights, save_encoder
 from crossalign.engine.library import find_layers, spread_library_encoder
@@ -134,6 +134,15 @@ def test_what_is_larger_than_the_gpu_is_the_librarys(folder, monkeypatch):
     monkeypatch.setattr(loading, "spread_library_encoder", lambda *told, **more: spread.append((*told, more)) or empty)
     assert load_model(folder("bert"), torch.device("cuda")).encoder is empty
     assert spread == [(folder("bert"), torch.bfloat16, {"max_memory": {"cpu": 10**9}})]
+
+
+def test_a_model_that_embeds_alone_is_known_by_the_heads_of_its_files(folder, monkeypatch):
+    weights = sum(parameter.numel() for parameter in load_empty(folder("bert")).parameters())
+    assert not is_large(folder("bert"))
+    monkeypatch.setattr(loading, "_LARGE", weights - 1)
+    assert is_large(folder("bert"))
+    monkeypatch.setattr(loading, "_LARGE", 2 * weights)
+    assert not is_large(folder("bert"))
 
 
 def test_a_tuned_model_is_laid_over_its_base(folder, tmp_path):
