@@ -29,7 +29,8 @@ include: "rules/report.smk"
 
 # Only the last `onstart` of a workflow counts, so this is the only one.
 onstart:
-    start_run(workflow, config, SHEETS, logger.warning)
+    with in_a_sentence():
+        start_run(workflow, config, SHEETS, logger.warning)
 
 
 rule all:

@@ -30,7 +30,7 @@ from crossalign.engine.corpus import token_type
 from crossalign.engine.device import choose_device, choose_precision
 from crossalign.engine.pretrain import Pretraining, new_model
 from crossalign.engine.pretrain_job import new_config
-from crossalign.engine.pretrain_settings import PretrainSettings
+from crossalign.engine.settings import PretrainSettings
 
 PEAK = 989e12
 SHAPE = {"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072, "positions": 512}

@@ -103,9 +103,10 @@ def start(folder: Path, seed: int, args: argparse.Namespace, share: int, epochs:
     environment |= {"CROSSALIGN_GPUS": args.gpu, "OMP_NUM_THREADS": "1"}
     environment["CROSSALIGN_GPU_SHARE"] = str(share)
     command = [
-        *(sys.executable, str(ROOT / "scripts" / "finetune.py"), "--task", "ner", "--selection", "last"),
+        *(sys.executable, str(ROOT / "scripts" / "finetune.py"), "--task", "ner"),
         *("--model", str(folder / "model"), "--train", str(folder / "train.jsonl"), "--out", str(out)),
-        *("--batch", str(batch), "--epochs", str(epochs), "--seed", str(seed), "--device", args.device),
+        *("--settings", json.dumps({"selection": "last", "batch": batch, "epochs": epochs})),
+        *("--seed", str(seed), "--device", args.device),
     ]
     with (out / "log").open("w") as stream:
         return subprocess.Popen(command, env=environment, stdout=stream, stderr=stream)

@@ -23,8 +23,8 @@ from train_step_data import write_tasks
 
 from crossalign.engine.device import choose_device
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.settings import Settings
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import TaskModel, predict_all
 from crossalign.engine.tokenizer import wordpiece_tokenizer

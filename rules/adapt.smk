@@ -25,7 +25,7 @@ rule adjust_model:
         original=folder("original"),
         seed=of("seed"),
         code=code("adjust.py"),
-        settings=settings,
+        settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/adjust.py --model {params.original:q} --bitext {input.bitext:q}"
@@ -56,7 +56,7 @@ rule adapt_to_text:
         original=folder("original"),
         seed=of("seed"),
         code=code("pretrain.py"),
-        settings=settings,
+        settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/pretrain.py --init {params.original:q} --texts {input.texts:q}"

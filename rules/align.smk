@@ -22,7 +22,7 @@ rule align_bitext:
     params:
         pieces=folder("model"),
         code=code("align_bitext.py"),
-        settings=settings,
+        settings=of("settings"),
     shell:
         "python {SCRIPTS:q}/align_bitext.py {input.pool:q} --out {output:q} --pieces {params.pieces:q} --threads {threads}"
         " --settings {params.settings:q} > {log:q} 2>&1"

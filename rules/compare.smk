@@ -20,7 +20,7 @@ rule compare_languages:
         runtime=times_attempt(60),
     params:
         code=code("compare.py"),
-        settings=settings,
+        settings=of("settings"),
     shell:
         "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/compare.py --embeddings {input.vectors:q}"
         " --settings {params.settings:q} --out {output:q} > {log:q} 2>&1"

@@ -1,14 +1,14 @@
 """Fetch raw files and models, checked. Only these rules touch the network; run `snakemake download` where there is one."""
 
-MIRROR = [f"{RESULTS}/mirror/SHA256SUMS"] if config.get("world") else []
+# Stands for its folder, which downloads read here: it is for this machine alone.
+MIRROR = [local(f"{RESULTS}/mirror/SHA256SUMS")] if config.get("world") else []
 if MIRROR:
 
     rule make_world:
         input:
             settings=local(tracked(config["world"])),
         output:
-            # Stands for its folder, which downloads read here: it is for this machine alone.
-            local(MIRROR[0]),
+            MIRROR,
         log:
             f"{LOGS}/make_world.log",
         benchmark:

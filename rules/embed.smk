@@ -26,7 +26,7 @@ rule embed_sentences:
         model=folder("model"),
         tuned=folder("tuned"),
         code=code("embed_sentences.py"),
-        settings=settings,
+        settings=of("settings"),
     shell:
         "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/embed_sentences.py --model {params.model:q} --tuned {params.tuned:q}"
         " --text {input.text:q} --settings {params.settings:q} --out {output:q} > {log:q} 2>&1"
@@ -58,7 +58,7 @@ rule embed_words:
         model=folder("model"),
         tuned=folder("tuned"),
         code=code("embed_words.py"),
-        settings=settings,
+        settings=of("settings"),
     shell:
         "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/embed_words.py --model {params.model:q} --tuned {params.tuned:q}"
         " --pool {input.pool:q} --links {input.links:q} --settings {params.settings:q} --related {output.related:q}"

@@ -29,13 +29,13 @@ rule finetune:
         model=folder("model"),
         original=folder("original"),
         code=code("finetune.py"),
-        settings=settings,
+        settings=of("settings"),
         test_code=[],
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/finetune.py --model {params.model:q} --train {input.train:q}"
-        " --dev {input.dev:q} --trials {input.trials:q} --bitext {input.bitext:q} --links {input.links:q}"
-        " --original {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens {RESULTS}/tokens"
+        " --dev {input.dev:q} --trials {input.trials:q} --continual-bitext {input.bitext:q} --continual-links {input.links:q}"
+        " --continual-reference {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens {RESULTS}/tokens"
         " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code}"
         " --test-code {params.test_code:q} --sets {input.sets:q} > {log:q} 2>&1"
 
@@ -44,7 +44,14 @@ rule finetune:
 # stay is tested by the process of its training.
 use rule finetune as finetune_random with:
     input:
+        model=of("model"),
+        train=of("train"),
+        dev=of("dev"),
+        trials=of("trials"),
         sets=of("sets"),
+        bitext=of("bitext"),
+        links=of("links"),
+        original=of("original"),
     output:
         **score_files(f"{RESULTS}/{{address}}"),
         training=f"{RESULTS}/{{address}}/training.json",
@@ -78,7 +85,7 @@ rule train_bilstm:
         runtime=times_attempt(120),
     params:
         code=code("train_bilstm.py"),
-        settings=settings,
+        settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/train_bilstm.py --train {input.train:q} --dev {input.dev:q}"

@@ -17,7 +17,7 @@ rule prepare_trees:
     params:
         program=of("program"),
         code=code(),
-        settings=settings,
+        settings=of("settings"),
     shell:
         "python {SCRIPTS:q}/{params.program} --source {input.sources:q} --out {output.data:q} --report {output.report:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -84,7 +84,7 @@ rule prepare_text:
         runtime=times_attempt(240),
     params:
         code=code("prepare_text.py"),
-        settings=settings,
+        settings=of("settings"),
     shell:
         "python {SCRIPTS:q}/prepare_text.py --source {input.sources:q} --apart {input.apart:q} --out-train {output.train:q}"
         " --out-dev {output.dev:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -18,7 +18,7 @@ rule train_vocabulary:
         runtime=times_attempt(60),
     params:
         code=code("train_vocabulary.py"),
-        settings=settings,
+        settings=of("settings"),
     shell:
         "python {SCRIPTS:q}/train_vocabulary.py --texts {input.texts:q} --letters {input.letters:q} --up-to --out {output:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
@@ -48,7 +48,7 @@ rule pretrain:
         start=folder("original"),
         tokenizer=folder("vocabulary"),
         code=code("pretrain.py"),
-        settings=settings,
+        settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/pretrain.py --init {params.start:q} --tokenizer {params.tokenizer:q}"

@@ -27,7 +27,7 @@ rule make_table:
     params:
         code=code("make_table.py"),
         results=folder("config"),
-        settings=settings,
+        settings=of("settings"),
         # For the report alone, and derived from the output: another title or verdict makes nothing again.
         caption=lambda wildcards, output: caption_of(item_of(wildcards)),
         item=lambda wildcards, output: item_of(wildcards),

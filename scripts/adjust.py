@@ -5,7 +5,7 @@ model.safetensors, tokenizer.json) and OUT/training.json. Goes on from the newes
 wrote it. SIGTERM saves a checkpoint and ends with status 75, which asks to be started again.
 
 Example:
-    python scripts/adjust.py --model resources/demo/models/mbert --pairs 1000 --aggregation avg --tokens all --seed 1 \
+    python scripts/adjust.py --model resources/demo/models/mbert --settings '{"pairs": 1000, "tokens": "cls"}' \
         --bitext results/demo/data/bitext/wikimatrix_hi/pool.tsv --links results/demo/links/wikimatrix_hi/pool.pharaoh \
         --out adjusted
 """
@@ -14,11 +14,12 @@ import argparse
 import hashlib
 import logging
 import time
-from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.engine.hyperparameters import AdjustmentSettings, add_flags, folder_identity, given
+from crossalign.engine.identity import folder_identity
 from crossalign.engine.programs import add_backend, add_precision, add_run, circumstances
+from crossalign.engine.settings import AdjustmentSettings, checked
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import run_main
 
 
@@ -31,8 +32,7 @@ def parse_args() -> argparse.Namespace:
     add_run(parser)
     add_precision(parser)
     add_backend(parser)
-    add_flags(parser, AdjustmentSettings)
-    return parser.parse_args()
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
@@ -48,9 +48,8 @@ def main() -> None:
     from crossalign.runtime.files import write_json
 
     device = choose_device(args.device)
-    settings = AdjustmentSettings(
-        **given(args, AdjustmentSettings), seed=args.seed, precision=choose_precision(args.precision, device)
-    )
+    given = checked(args.settings, AdjustmentSettings)
+    settings = AdjustmentSettings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
     sample = read_sample(args.bitext, args.links, settings.pairs, settings.seed)
     encoder, tokenizer = load_encoder(args.model, args.backend)
     identity = folder_identity(args.model)
@@ -65,7 +64,7 @@ def main() -> None:
         "recipe": args.code_hash,
         "seed": args.seed,
         "backend": encoder.backend,
-        "settings": asdict(settings),
+        "settings": settings.model_dump(),
         "inputs": {"model": identity, "bitext": _sha256(args.bitext), "links": _sha256(args.links)},
         "sentence_pairs": adjusting.account,
         "steps": adjusting.progress.step,

@@ -28,7 +28,13 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument("--symmetrise", default="intersection", metavar="METHOD")
     parser.add_argument("--threads", type=int, default=1, help="of the builtin program")
-    parser.add_argument("--pieces", type=Path, metavar="TOKENIZER.json", help="link word pieces instead of words")
+    parser.add_argument(
+        "--pieces",
+        type=Path,
+        nargs="?",
+        metavar="FOLDER",
+        help="that of a tokenizer.json whose word pieces are linked",
+    )
     parser.add_argument("--max-words", type=int, default=1000, help="longer lines get no links")
     parser.add_argument("--out", type=Path, required=True, help="the links")
     return read_args(parser)
@@ -48,7 +54,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pairs = read_pool(args.pool)
     if args.pieces is not None:
-        pairs = in_pieces(pairs, args.pieces)
+        pairs = in_pieces(pairs, args.pieces / "tokenizer.json")
     bitext = read_bitext(bitext_lines(pairs), str(args.pool), args.max_words)
     say_skipped(bitext, str(args.pool))
     if args.program == "fast_align":

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 
 import yaml
 
-from crossalign.catalog.config import ROOT, resolve, values
+from crossalign.catalog.layers import ROOT
 from crossalign.catalog.settings import json_schema
+from crossalign.runtime.checks import resolve, values
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_atomic
 

@@ -25,7 +25,9 @@ def parse_args() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER")
-    parser.add_argument("--tuned", type=Path, metavar="DIR", help="a tuned model; --model is what it was tuned from")
+    parser.add_argument(
+        "--tuned", type=Path, nargs="?", metavar="DIR", help="a tuned model; --model is what it was tuned from"
+    )
     parser.add_argument("--text", required=True, nargs="+", metavar="[LANG=]FILE")
     parser.add_argument("--max-length", type=int, default=200, help="tokens per sentence (default: 200)")
     parser.add_argument(

@@ -25,7 +25,9 @@ def parse_args() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER")
-    parser.add_argument("--tuned", type=Path, metavar="DIR", help="a tuned model; --model is what it was tuned from")
+    parser.add_argument(
+        "--tuned", type=Path, nargs="?", metavar="DIR", help="a tuned model; --model is what it was tuned from"
+    )
     parser.add_argument("--pool", required=True, type=Path, help="score TAB English words TAB other words")
     parser.add_argument("--links", required=True, type=Path, help="one line of links per line of the pool")
     parser.add_argument(

@@ -2,33 +2,33 @@ r"""Fine-tune one model on one task with one seed.
 
 Reads a model folder and prepared train and dev sets; writes OUT/model (what training changed) and OUT/training.json.
 Goes on from the newest checkpoint, unless other code wrote it. SIGTERM saves a checkpoint and ends with status 75,
-which asks to be started again. With --restart-below a training that its dev set shows to have failed starts again
-with half the rate. With --then the process, which has everything loaded, then tests the model by another program.
+which asks to be started again. With the setting `restart_below` a training that its dev set shows to have failed starts
+again with half the rate. With --sets it then tests the model.
 
 Example:
     python scripts/finetune.py --model resources/demo/models/mbert --task parsing --init random-1-2 --seed 1 \
         --train results/demo/data/trees/en_ewt/train.conllu --dev results/demo/data/trees/en_ewt/dev.conllu \
-        --batch 16 --learning-rate 1.5e-3 --epochs 2 --out tuned
+        --settings '{"learning_rate": 1.5e-3, "epochs": 2}' --out tuned
 """
 
 import argparse
 import gc
 import logging
 import time
-from dataclasses import asdict, replace
 from pathlib import Path
 
-from crossalign.engine.hyperparameters import ContinualSettings, Settings, add_flags, folder_identity, given
+from crossalign.engine.identity import folder_identity
 from crossalign.engine.programs import (
     add_backend,
     add_precision,
     add_run,
-    add_then,
     add_tokens,
     circumstances,
     leave,
-    run_then,
+    run_program,
 )
+from crossalign.engine.settings import ContinualSettings, Settings, checked
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.stages import Stages
 
@@ -45,32 +45,36 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--model", required=True, type=Path, help="folder with config.json, safetensors, tokenizer")
     parser.add_argument("--task", required=True, help="pos, parsing, ner, nli or qa")
     parser.add_argument("--train", required=True, type=Path)
-    parser.add_argument("--dev", type=Path)
+    parser.add_argument("--dev", type=Path, nargs="?")
     parser.add_argument("--init", default="ref", help="ref, random-1-2, random-all, ...")
     add_run(parser)
     add_tokens(parser)
     add_precision(parser)
     add_backend(parser)
-    add_flags(parser, Settings)
     parser.add_argument(
-        "--trials", nargs="+", type=Path, metavar="FILE",
+        "--trials", nargs="*", type=Path, metavar="FILE",
         help="training.json of trials: batch and rate are those of the best on the dev set",
     )  # fmt: skip
     group = parser.add_argument_group("continual learning: a second loss on word-linked sentence pairs")
-    group.add_argument("--continual-bitext", type=Path, help="the pool of sentence pairs; switches the loss on")
-    group.add_argument("--continual-links", type=Path, help="its links")
-    group.add_argument("--continual-reference", type=Path, help="folder of the model as it was before its adjustment")
-    add_flags(group, ContinualSettings, "continual_")
-    add_then(parser)
-    return parser.parse_args()
+    group.add_argument(
+        "--continual-bitext", type=Path, nargs="?", help="the pool of sentence pairs; switches the loss on"
+    )
+    group.add_argument("--continual-links", type=Path, nargs="?", help="its links")
+    group.add_argument(
+        "--continual-reference", type=Path, nargs="?", help="folder of the model as it was before its adjustment"
+    )
+    group = parser.add_argument_group("test: by this process, which has everything loaded")
+    group.add_argument("--sets", nargs="*", metavar="[NAME=]FILE", help="sets to test the model on")
+    group.add_argument("--test-code", nargs="?", default="", help="identifies the code of the test, for --tokens")
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
     """Train, then do what else is asked for; only then is no checkpoint needed any more."""
     args = parse_args()
     checkpoints = train(args)
-    if args.then:
-        run_then(args.then)
+    if args.sets:
+        test(args)
     for restart, checkpoint in enumerate(checkpoints):
         checkpoint.remove()
         if restart and checkpoint.path and checkpoint.path.parent.exists():
@@ -92,10 +96,9 @@ def train(args: argparse.Namespace) -> list:
 
     device = choose_device(args.device)
     awake = wake(device)
-    chosen, trials = _chosen(args)
-    settings = Settings(
-        **given(args, Settings) | chosen, seed=args.seed, precision=choose_precision(args.precision, device)
-    )
+    given = checked({name: value for name, value in args.settings.items() if name != "continual"}, Settings)
+    chosen, trials = _chosen(args, given)
+    settings = Settings(**given | chosen, seed=args.seed, precision=choose_precision(args.precision, device))
     settings.check_dev(args.dev)
     stages.end("start")
     gc.disable()  # until training: of the many small objects that are read none can go yet
@@ -128,9 +131,9 @@ def train(args: argparse.Namespace) -> list:
         score, rate = training.last_score, settings.learning_rate
         log.warning("dev %s %.2f at the end, with learning rate %g: again with half of it", task.metric, score, rate)
         restarts.append({"learning_rate": rate, "dev": round(score, 4), "seconds": round(training.progress.seconds, 2)})
-        settings = replace(settings, learning_rate=rate / 2)
+        settings = settings.model_copy(update={"learning_rate": rate / 2})
         del encoder, auxiliary, training, model  # before the next ones need their memory
-    info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
+    info = {"init": args.init, "seed": args.seed, "recipe": args.code_hash, "settings": settings.model_dump()}
     info["backend"] = encoder.backend
     if continual:
         info["continual"] = continual
@@ -155,17 +158,25 @@ def train(args: argparse.Namespace) -> list:
     return checkpoints
 
 
+def test(args: argparse.Namespace) -> None:
+    """Test the model; the other program has its own name for what this one has written."""
+    places = ["--tuned", args.out / "model", "--base", args.model, "--out", args.out / "scores.json"]
+    places += ["--predictions", args.out / "predictions.jsonl.gz", "--code-hash", args.test_code]
+    places += ["--tokens", args.tokens] if args.tokens else []
+    run_program(str(Path(__file__).with_name("evaluate.py")), *places, "--sets", *args.sets)
+
+
 def _folder(args: argparse.Namespace, restart: int) -> Path | None:
     """Where an attempt keeps its checkpoints: that of one is none of another."""
     return args.checkpoints and (args.checkpoints / f"restart{restart}" if restart else args.checkpoints)
 
 
-def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
+def _chosen(args: argparse.Namespace, given: dict) -> tuple[dict, list]:
     """The settings that trials decide, and their account; nothing where there are none."""
     if not args.trials:
         return {}, []
-    if args.batch is not None or args.learning_rate is not None:
-        raise UserError("give either --trials or --batch and --learning-rate")
+    if {"batch", "learning_rate"} & given.keys():
+        raise UserError("give either --trials or the settings batch and learning_rate")
 
     from crossalign.engine.finetune import best_settings
     from crossalign.tasks import get_task
@@ -178,9 +189,8 @@ def _chosen(args: argparse.Namespace) -> tuple[dict, list]:
 def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: str) -> tuple:
     """The second loss and its account, or None twice."""
     files = {name: getattr(args, f"continual_{name}") for name in ("bitext", "links", "reference")}
-    chosen = given(args, ContinualSettings, "continual_")
     missing = [f"--continual-{name}" for name, value in files.items() if value is None]
-    if len(missing) == len(files) and not chosen:
+    if len(missing) == len(files) and not args.settings.get("continual"):
         return None, None
     if missing:
         raise UserError(f"continual learning also needs {', '.join(missing)}")
@@ -188,7 +198,7 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     from crossalign.engine.adjust import continual, load_reference
     from crossalign.engine.pairs import read_sample
 
-    settings = ContinualSettings(**chosen)
+    settings = ContinualSettings(**checked(args.settings.get("continual", {}), ContinualSettings))
     reference = load_reference(files["reference"], encoder)
     # The sample is the one that an adjustment of the same seed and size used.
     sample = read_sample(files["bitext"], files["links"], settings.pairs, args.seed)

@@ -14,7 +14,6 @@ import hashlib
 import json
 import logging
 import sys
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,9 @@ from crossalign.engine.checkpoints import requeued
 from crossalign.engine.corpus import lines_of
 from crossalign.engine.device import choose_device, choose_precision
 from crossalign.engine.encoder import Encoder
-from crossalign.engine.hyperparameters import folder_identity
+from crossalign.engine.identity import folder_identity
 from crossalign.engine.pretrain_job import Job, Start, pretrain, starting_point
-from crossalign.engine.pretrain_settings import PretrainSettings
+from crossalign.engine.settings import PretrainSettings
 from crossalign.engine.tokenizer import train_vocabulary
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json, write_atomic, write_json
@@ -90,7 +89,9 @@ def stages(plan: Plan, name: str, precision: str) -> tuple[PretrainSettings, Pre
     short = PretrainSettings(**usual["training"] | model.get("training", {}), precision=precision)
     values = usual["long"] | model.get("long", {})
     share, copied = values.pop("share"), values.pop("copy_positions")
-    return short, replace(short, **values, steps=max(3, round(short.steps * share)), seed=short.seed + 1000), copied
+    steps = max(3, round(short.steps * share))
+    long = short.model_dump() | values | {"steps": steps, "seed": short.seed + 1000}
+    return short, PretrainSettings(**long), copied
 
 
 def begin(plan: Plan, name: str, tokenizer: Path, init: Path | None, seed: int) -> Start:
@@ -126,7 +127,7 @@ def train(
         rate = short.learning_rate / 2**halved
         if (report := read_json(place / "training.json")) is None:
             start = begin(plan, name, tokenizer, init, short.seed)
-            job = Job(texts, replace(short, learning_rate=rate), place, work / "tokens", checkpoints)
+            job = Job(texts, short.model_copy(update={"learning_rate": rate}), place, work / "tokens", checkpoints)
             report = pretrain(start, job, device)
         if not stuck(report):
             break

@@ -6,65 +6,70 @@ Continues from the checkpoint, unless other code, settings or texts made it; SIG
 with status 75.
 
 Example:
-    python scripts/pretrain.py --init resources/demo/models/mbert --block 64 --batch 4 --epochs 1 --seed 1 \
+    python scripts/pretrain.py --init resources/demo/models/mbert --out adapted \
         --texts wo=results/demo/data/text/wikipedia_wo/train.txt --dev wo=results/demo/data/text/wikipedia_wo/dev.txt \
-        --learning-rate 1e-3 --out adapted
+        --settings '{"epochs": 1, "block": 64, "batch": 4, "learning_rate": 1e-3}'
 """
 
 import argparse
 import logging
 from pathlib import Path
 
-from crossalign.engine.hyperparameters import add_flags, given
-from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings
-from crossalign.engine.programs import add_backend, add_precision, add_run, named_files
+from crossalign.engine.programs import add_backend, add_precision, add_run, language_of, named_files
+from crossalign.engine.settings import ModelShape, PretrainOptions, PretrainSettings, checked, part
+from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", required=True, nargs="+", metavar="NAME=FILE")
-    parser.add_argument("--dev", nargs="+", default=[], metavar="NAME=FILE", help="texts to measure the loss on")
-    parser.add_argument("--init", type=Path, help="model to go on from; its shape and its tokenizer are kept")
-    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of a new model")
+    parser.add_argument("--texts", required=True, nargs="+", metavar="[NAME=]FILE")
+    parser.add_argument("--dev", nargs="*", default=[], metavar="[NAME=]FILE", help="texts to measure the loss on")
+    parser.add_argument(
+        "--init", type=Path, nargs="?", help="model to go on from; its shape and its tokenizer are kept"
+    )
+    parser.add_argument("--tokenizer", type=Path, nargs="?", help="tokenizer.json of a new model, or its folder")
     parser.add_argument(
         "--family", help="bert, xlm-roberta, roberta-prelayernorm, normformer, xglm; by norm and objective if not given"
     )
-    for settings in (ModelShape, PretrainSettings, PretrainOptions):
-        add_flags(parser, settings)
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
     add_run(parser)
     add_precision(parser)
     add_backend(parser)
-    return parser.parse_args()
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
     """Encode, train, write."""
     args = parse_args()
-    if (args.steps is None) == (args.epochs is None):
-        raise UserError("give either --steps or --epochs")
+    given = checked(args.settings, ModelShape, PretrainSettings, PretrainOptions)
+    if (given.get("steps") is None) == (given.get("epochs") is None):
+        raise UserError("one of the settings steps and epochs is needed")
 
     from crossalign.engine.checkpoints import Saving, requeued
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.pretrain_job import Job, pretrain, starting_point
 
     device = choose_device(args.device, alone=True)
-    chosen = {"steps": 1, "seed": args.seed, "precision": choose_precision(args.precision, device)}
-    settings = PretrainSettings(**chosen | given(args, PretrainSettings))
-    further = PretrainOptions(**given(args, PretrainOptions))
-    shape = given(args, ModelShape)
-    ModelShape(**shape)
+    precision = choose_precision(args.precision, device)
+    settings = PretrainSettings(**part(PretrainSettings, given), seed=args.seed, precision=precision)
+    further = PretrainOptions(**part(PretrainOptions, given))
+    shape = part(ModelShape, given)
     objective, norm = shape.pop("objective", None), shape.pop("norm", "post")
     # A new model's own dropout, for later: what is given for that, or what it is pretrained with.
     if further.tuning_dropout is not None:
         shape["dropout"] = further.tuning_dropout
     elif args.init is None:
-        own = {"dropout": args.dropout, "attention_dropout": args.attention_dropout}
+        own = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
         shape |= {name: value for name, value in own.items() if value is not None}
-    start = starting_point(args.init, args.tokenizer, norm, args.family, shape, args.seed, objective, args.backend)
-    texts, dev = named_files(args.texts, "--texts"), named_files(args.dev, "--dev")
+    tokenizer = args.tokenizer
+    if tokenizer and tokenizer.is_dir():
+        tokenizer = tokenizer / "tokenizer.json"
+    start = starting_point(args.init, tokenizer, norm, args.family, shape, args.seed, objective, args.backend)
+    texts, dev = (
+        named_files(files, option, language_of) for files, option in ((args.texts, "--texts"), (args.dev, "--dev"))
+    )
     job = Job(
         texts, settings, args.out, args.tokens, args.checkpoints, args.code_hash, further.store,
         Saving(steps=args.save_steps, rehearse=args.rehearse), dev, further.epochs,

@@ -7,19 +7,19 @@ again.
 
 Example:
     python scripts/train_bilstm.py --task parsing --train results/demo/data/trees/gsw_uzh+fold1/train.conllu \
-        --dev results/demo/data/trees/gsw_uzh+fold1/dev.conllu --epochs 4 --seed 1 --out bilstm \
+        --dev results/demo/data/trees/gsw_uzh+fold1/dev.conllu --settings '{"epochs": 4}' --out bilstm \
         --sets trees/gsw_uzh+fold1/test=results/demo/data/trees/gsw_uzh+fold1/test.conllu
 """
 
 import argparse
 import logging
 import time
-from dataclasses import asdict
 from pathlib import Path
 
-from crossalign.engine.hyperparameters import BilstmSettings, Sizes, add_flags, given
-from crossalign.engine.programs import add_run, circumstances, named_sets
-from crossalign.runtime.errors import UserError, run_main
+from crossalign.engine.programs import add_run, circumstances, named_sets, set_name
+from crossalign.engine.settings import BilstmSettings, Sizes, checked, part
+from crossalign.runtime.command import read_args
+from crossalign.runtime.errors import run_main
 
 log = logging.getLogger("train_bilstm")
 
@@ -31,18 +31,16 @@ def parse_args() -> argparse.Namespace:
     add("--task", required=True, help="parsing, pos or ner")
     add("--train", required=True, type=Path)
     add("--dev", type=Path, help="decides which epoch is kept and when to stop")
-    add("--sets", nargs="+", default=[], metavar="NAME=FILE", help="such as trees/wo_wtb/test=FILE")
-    add_flags(parser, Sizes)
-    add_flags(parser, BilstmSettings)
+    add("--sets", nargs="+", default=[], metavar="[NAME=]FILE", help="such as trees/wo_wtb/test=FILE")
     add_run(parser)
-    return parser.parse_args()
+    return read_args(parser, settings=True)
 
 
 def main() -> None:
     """Train, score, write."""
     args = parse_args()
     started = time.monotonic()
-    files = named_sets(args.sets)
+    files = named_sets(args.sets, "--sets", set_name)
 
     from crossalign.engine.bilstm import Lexicon
     from crossalign.engine.bilstm_training import WordTraining, save_word_model
@@ -54,11 +52,11 @@ def main() -> None:
     from crossalign.tasks.words import get_word_task
 
     task = get_word_task(args.task)
-    sizes = Sizes(**given(args, Sizes))
-    chosen = {"selection": "best" if args.dev else "last"} | given(args, BilstmSettings)
-    if args.dev is None and chosen.get("patience", BilstmSettings.patience):
-        raise UserError("early stopping needs a development set: give --dev FILE or --patience 0")
+    given = checked(args.settings, Sizes, BilstmSettings)
+    sizes = Sizes(**part(Sizes, given))
+    chosen = {"selection": "best" if args.dev else "last"} | part(BilstmSettings, given)
     settings = BilstmSettings(**chosen, seed=args.seed)
+    settings.check_dev(args.dev)
     train = task.read(args.train)
     task = task.with_labels_of(train)
     dev = task.read(args.dev) if args.dev else []
@@ -70,7 +68,7 @@ def main() -> None:
     )  # fmt: skip
     with requeued():
         model = training.run()
-    info = {"init": "ref", "seed": args.seed, "recipe": args.code_hash, "settings": asdict(settings)}
+    info = {"init": "ref", "seed": args.seed, "recipe": args.code_hash, "settings": settings.model_dump()}
     save_word_model(args.out / "model", model, info)
     scores, rows = evaluate_sets(task, sets, model.lexicon, 0, lambda examples: model.predict(examples, device))
     for name, values in scores.items():
@@ -78,7 +76,7 @@ def main() -> None:
     write_predictions(args.out / "predictions.jsonl.gz", task.name, task.labels, rows)
     report = {
         **info,
-        "sizes": asdict(sizes),
+        "sizes": sizes.model_dump(),
         "task": task.name,
         "examples": len(training.train_store),
         "steps": training.progress.step,

@@ -67,9 +67,10 @@ def finetune(root, trees, program):
 
     def run(out, checkpoints, *more):
         return program(
-            *("finetune", "--model", root / "resources/demo/models/mbert", "--task", "pos", "--epochs", 2),
-            *("--train", trees / "train.conllu", "--dev", trees / "dev.conllu", "--batch", 8, "--device", "cpu"),
-            *("--learning-rate", "1e-3", "--code-hash", "abc", "--save-steps", 1),
+            *("finetune", "--model", root / "resources/demo/models/mbert", "--task", "pos"),
+            *("--train", trees / "train.conllu", "--dev", trees / "dev.conllu", "--device", "cpu"),
+            *("--settings", '{"epochs": 2, "batch": 8, "learning_rate": 1e-3}'),
+            *("--code-hash", "abc", "--save-steps", 1),
             *("--out", out, "--checkpoints", checkpoints, *more),
         )
 

@@ -1,5 +1,6 @@
 """Dry runs: every profile and every target plans, quickly, and asks for what the catalog says."""
 
+import re
 import resource
 
 import pytest
@@ -85,9 +86,9 @@ def test_norm_schemes_can_be_pretrained(root, tmp_path):
     # Only the vocabulary comes from outside.
     assert jobs["download_model"] == 1
     commands = [line for line in done.stdout.splitlines() if "scripts/pretrain.py" in line]
-    norms = sorted(line.split("--norm ")[1].split()[0] for line in commands)
+    norms = sorted(re.search(r'"norm": "(\w+)"', line)[1] for line in commands)
     assert norms == ["normformer", "normformer", "post", "pre"]
-    assert len({line.split("--seed ")[1].split()[0] for line in commands if "--norm normformer" in line}) == 2
+    assert len({line.split("--seed ")[1].split()[0] for line in commands if '"norm": "normformer"' in line}) == 2
 
 
 def test_another_order_of_a_mixture_prepares_it_again(root, tmp_path):

@@ -13,8 +13,8 @@ from tests.unit.adjustment_toys import VOCABULARY, batch_of, toy_files, toy_mode
 from crossalign.engine.adjust import ContinualSettings, continual, load_reference
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import load_encoder, save_encoder
-from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.pairs import read_sample
+from crossalign.engine.settings import Settings
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError, run_main
 
@@ -83,7 +83,9 @@ def test_what_alpha_weighs(place, scope, keep):
 def test_the_authors_reading_is_the_default(place):
     loss = auxiliary(place).loss
     assert (loss.alignment, loss.regularisation) == (0.01, 1.0)
-    assert ContinualSettings() == ContinualSettings(30000, "avg", "all", 16, 0.01, "alignment")
+    assert ContinualSettings() == ContinualSettings(
+        pairs=30000, aggregation="avg", tokens="all", batch=16, alpha=0.01, alpha_scope="alignment"
+    )
 
 
 def test_the_reference_must_fit(place, tmp_path):
@@ -101,16 +103,17 @@ def run_program(name, arguments, monkeypatch):
     run_main(module.main)
 
 
-def adjust_arguments(place, out, *more):
+def adjust_arguments(place, out, *more, **settings):
+    settings = {"pairs": 30, "batch": 8, "learning_rate": 1e-3} | settings
     return [
         "--model", place / "original", "--bitext", place / "pool.tsv", "--links", place / "pool.pharaoh",
-        "--pairs", 30, "--batch", 8, "--out", out, "--checkpoints", out / "checkpoints", "--code-hash", "abc",
-        "--device", "cpu", "--learning-rate", "1e-3", *more,
+        "--out", out, "--checkpoints", out / "checkpoints", "--code-hash", "abc",
+        "--device", "cpu", "--settings", json.dumps(settings), *more,
     ]  # fmt: skip
 
 
 def test_adjust_writes_a_model_folder(place, tmp_path, monkeypatch):
-    run_program("adjust", adjust_arguments(place, tmp_path / "out", "--tokens", "words"), monkeypatch)
+    run_program("adjust", adjust_arguments(place, tmp_path / "out", tokens="words"), monkeypatch)
     out = tmp_path / "out"
     names = {path.name for path in out.iterdir() if path.is_file()}
     assert names == {"config.json", "model.safetensors", "tokenizer.json", "training.json"}
@@ -151,7 +154,7 @@ def test_adjust_told_to_end_asks_to_be_started_again_and_goes_on_to_the_same_wei
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--aggregation", "max"], "error: --aggregation max: expected one of start, end, avg, subword"),
+        (["--settings", '{"aggregation": "max"}'], "'max' is not allowed; expected one of start, end, avg, subword"),
         (["--links", "nowhere"], "error: cannot read nowhere: No such file or directory"),
     ],
 )
@@ -164,14 +167,14 @@ def test_bad_command_lines_of_adjust(place, tmp_path, monkeypatch, capsys, flags
 
 def finetune_arguments(place, out, *more):
     return [
-        "--model", place / "adjusted", "--task", "pos", "--train", place / "train.conllu", "--selection", "last",
-        "--epochs", 2, "--batch", 4, "--out", out, "--device", "cpu", *more,
+        "--model", place / "adjusted", "--task", "pos", "--train", place / "train.conllu",
+        "--settings", '{"selection": "last", "epochs": 2, "batch": 4}', "--out", out, "--device", "cpu", *more,
     ]  # fmt: skip
 
 
 def test_finetune_with_continual_learning(place, tmp_path, monkeypatch):
     flags = ["--continual-bitext", place / "pool.tsv", "--continual-links", place / "pool.pharaoh"]
-    flags += ["--continual-reference", place / "original", "--continual-batch", 8, "--continual-alpha", 0.02]
+    flags += ["--continual-reference", place / "original", "--continual-settings", '{"batch": 8, "alpha": 0.02}']
     run_program("finetune", finetune_arguments(place, tmp_path / "plain"), monkeypatch)
     run_program("finetune", finetune_arguments(place, tmp_path / "out", *flags), monkeypatch)
     plain, report = (json.loads((tmp_path / name / "training.json").read_text()) for name in ("plain", "out"))
@@ -185,7 +188,10 @@ def test_finetune_with_continual_learning(place, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--continual-alpha", "0.1"], "needs --continual-bitext, --continual-links, --continual-reference"),
+        (
+            ["--continual-settings", '{"alpha": 1}'],
+            "needs --continual-bitext, --continual-links, --continual-reference",
+        ),
         (["--continual-bitext", "pool.tsv"], "needs --continual-links, --continual-reference"),
     ],
 )

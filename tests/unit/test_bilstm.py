@@ -1,7 +1,6 @@
 """The BiLSTM's parts: lexicon, encoder, tasks of whole words, files."""
 
 import json
-from dataclasses import asdict
 
 import numpy as np
 import torch
@@ -117,4 +116,5 @@ def test_a_folder_has_weights_vocabulary_and_settings(tmp_path):
     lists = json.loads((tmp_path / "vocabulary.json").read_text(encoding="utf-8"))
     assert lists == {"words": model.lexicon.words, "characters": model.lexicon.characters}
     config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    assert config == {"seed": 7, "sizes": asdict(model.sizes), "task": "parsing", "labels": list(model.task.labels)}
+    sizes = model.sizes.model_dump()
+    assert config == {"seed": 7, "sizes": sizes, "task": "parsing", "labels": list(model.task.labels)}

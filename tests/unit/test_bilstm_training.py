@@ -20,7 +20,7 @@ from crossalign.data.report import Report
 from crossalign.engine.bilstm import Lexicon, Sizes
 from crossalign.engine.bilstm_training import WordModel, WordTraining
 from crossalign.engine.checkpoints import Saving
-from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.settings import Settings
 from crossalign.tasks.predictions import read_predictions
 from crossalign.tasks.words import get_word_task
 from demo_world import files as makers
@@ -29,7 +29,7 @@ from demo_world.world import World
 
 SENTENCES = {"train": 160, "dev": 30, "test": 50}
 SMALL = Sizes(layers=1, hidden=8, characters=6, words=6)
-FAST = ["--layers", "2", "--hidden", "32", "--characters", "16", "--words", "16", "--dropout", "0.2", "--batch", "8"]
+FAST = {"layers": 2, "hidden": 32, "characters": 16, "words": 16, "dropout": 0.2, "batch": 8}
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     sets = [f"{kind}/{split}={file_of(world, task, split)}" for split in ("test", "dev")]
     program(
         root, monkeypatch, "--task", task, "--train", file_of(world, task, "train"), "--dev",
-        file_of(world, task, "dev"), "--sets", *sets, *FAST, "--epochs", epochs, "--learning-rate", "5e-3",
-        "--out", tmp_path,
+        file_of(world, task, "dev"), "--sets", *sets, "--out", tmp_path,
+        "--settings", json.dumps(FAST | {"epochs": epochs, "learning_rate": 5e-3}),
     )  # fmt: skip
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert list(scores) == [f"{kind}/dev", f"{kind}/test"]
@@ -207,10 +207,10 @@ def test_small_sets_are_passed_over_until_there_are_enough_steps(world):
     ("argv", "message"),
     [
         (["--task", "nli"], "task 'nli': a BiLSTM does parsing, pos, ner only"),
-        (["--task", "pos"], "early stopping needs a development set: give --dev FILE or --patience 0"),
+        (["--task", "pos"], "early stopping needs a development set: give --dev FILE, or the setting patience: 0"),
         (["--task", "pos", "--dev", "TRAIN", "--sets", "test"], "--sets test: NAME=FILE was expected"),
-        (["--task", "pos", "--dev", "TRAIN", "--hidden", "0"], "--hidden 0: expected a whole number from 1"),
-        (["--task", "pos", "--patience", "0", "--train", "EMPTY"], "EMPTY: the file is empty"),
+        (["--task", "pos", "--settings", '{"hidden": 0}'], "hidden: 0 is not allowed; expected a whole number from 1"),
+        (["--task", "pos", "--settings", '{"patience": 0}', "--train", "EMPTY"], "EMPTY: the file is empty"),
     ],
 )
 def test_bad_input_is_told_in_one_line(root, monkeypatch, world, tmp_path, capsys, argv, message):

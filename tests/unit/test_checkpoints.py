@@ -15,9 +15,9 @@ from crossalign.engine.batches import Store, Stream
 from crossalign.engine.checkpoints import Checkpoints, InterruptedTraining, Progress, Saving
 from crossalign.engine.finetune import Auxiliary, FineTuning
 from crossalign.engine.folders import save_encoder
-from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.loop import History
 from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.settings import Settings
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.task_model import load_tuned_model, predict_all, read_info
 from crossalign.engine.tokenizer import load_tokenizer, wordpiece_tokenizer
@@ -213,12 +213,13 @@ def world(tmp_path_factory):
     return folder
 
 
-def command(world, out, *more):
+def command(world, out, *more, **settings):
+    settings = {"batch": 4, "epochs": 12, "learning_rate": 1e-3} | settings
     program = Path(__file__).resolve().parents[2] / "scripts" / "finetune.py"
     return [
         sys.executable, program, "--model", world / "model", "--task", "pos", "--train", world / "train.conllu",
         "--dev", world / "dev.conllu", "--out", out, "--checkpoints", out / "checkpoints", "--code-hash", "abc",
-        "--device", "cpu", "--batch", "4", "--epochs", "12", "--learning-rate", "1e-3", "--init", "random-1", *more,
+        "--device", "cpu", "--settings", json.dumps(settings), "--init", "random-1", *more,
     ]  # fmt: skip
 
 
@@ -274,7 +275,7 @@ def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys)
 # ---- trainings that fail -------------------------------------------------------------------------------------------
 
 
-def finetuned(world, out, monkeypatch, *more):
+def finetuned(world, out, monkeypatch, *more, **settings):
     """The account of a fine-tuning, by default of fifteen steps, and how many of them this process did."""
     import finetune
     from crossalign.engine.steps import Engine
@@ -282,21 +283,21 @@ def finetuned(world, out, monkeypatch, *more):
     done, step = [], Engine.step
     with monkeypatch.context() as patch:
         patch.setattr(Engine, "step", lambda self, *members: done.append(step(self, *members)))
-        patch.setattr(sys, "argv", [str(part) for part in command(world, out, "--epochs", 1, *more)[1:]])
+        patch.setattr(sys, "argv", [str(part) for part in command(world, out, *more, **{"epochs": 1} | settings)[1:]])
         finetune.main()
     return json.loads((out / "training.json").read_text()), len(done)
 
 
 def test_a_training_that_learns_nothing_starts_again_with_half_the_rate(world, tmp_path, monkeypatch):
     often, once, plain = (tmp_path / name for name in ("often", "once", "plain"))
-    report, steps = finetuned(world, often, monkeypatch, "--restart-below", 101)
+    report, steps = finetuned(world, often, monkeypatch, restart_below=101)
     assert steps == 45 and [one["learning_rate"] for one in report["restarts"]] == [1e-3, 5e-4]
     assert report["settings"]["learning_rate"] == 2.5e-4 and report["steps"] == 15
     assert not list((often / "checkpoints").iterdir())
     # What comes out is what that rate gives, with nothing left of the attempts before.
-    finetuned(world, once, monkeypatch, "--learning-rate", 2.5e-4)
+    finetuned(world, once, monkeypatch, learning_rate=2.5e-4)
     assert (often / "model/model.safetensors").read_bytes() == (once / "model/model.safetensors").read_bytes()
-    report, steps = finetuned(world, plain, monkeypatch, "--restart-below", 1)
+    report, steps = finetuned(world, plain, monkeypatch, restart_below=1)
     assert steps == 15 and "restarts" not in report
 
 
@@ -305,7 +306,7 @@ def test_a_training_that_collapses_after_its_best_epoch_starts_again(world, tmp_
 
     scores = iter([80.0, 1.0, 60.0, 70.0])
     monkeypatch.setattr(FineTuning, "score", lambda self: {self.task.metric: next(scores)})
-    report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 16, "--epochs", 2)
+    report, steps = finetuned(world, tmp_path, monkeypatch, restart_below=16, epochs=2)
     assert steps == 60 and [one["dev"] for one in report["restarts"]] == [1.0]
     assert [one["accuracy"] for one in report["dev"]] == [60.0, 70.0]
 
@@ -323,18 +324,18 @@ def test_killed_in_a_later_attempt_it_does_not_train_the_earlier_ones_again(worl
     out, whole = tmp_path / "out", tmp_path / "whole"
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as end:
         patch.setattr(Engine, "step", killing)
-        finetuned(world, out, patch, "--restart-below", 101)
+        finetuned(world, out, patch, restart_below=101)
     assert end.value.code == 75 and not (out / "training.json").exists()
-    report, steps = finetuned(world, out, monkeypatch, "--restart-below", 101)
+    report, steps = finetuned(world, out, monkeypatch, restart_below=101)
     # Five steps of the second attempt were done.
     assert steps == 25
-    full, _ = finetuned(world, whole, monkeypatch, "--restart-below", 101)
+    full, _ = finetuned(world, whole, monkeypatch, restart_below=101)
     assert [one["dev"] for one in report["restarts"]] == [one["dev"] for one in full["restarts"]]
     assert (out / "model/model.safetensors").read_bytes() == (whole / "model/model.safetensors").read_bytes()
 
 
 def test_a_rehearsal_does_not_start_again(world, tmp_path, monkeypatch):
-    report, steps = finetuned(world, tmp_path, monkeypatch, "--restart-below", 101, "--rehearse", 3)
+    report, steps = finetuned(world, tmp_path, monkeypatch, "--rehearse", 3, restart_below=101)
     assert steps == 6 and "restarts" not in report
     # The steps of the training that were done; those that only measure do not count.
     assert report["steps"] == 3 and report["rehearsal"]["planned_steps"] == 15

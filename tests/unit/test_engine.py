@@ -11,10 +11,10 @@ from crossalign.engine import ops
 from crossalign.engine.batches import Store, Stream
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import library_names
-from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.optimiser import AdamW, Arena, learning_rates
 from crossalign.engine.parts import Part
 from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.settings import Settings
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import TaskModel, predict_all
 from crossalign.runtime.errors import UserError
@@ -257,23 +257,11 @@ def test_bad_schedules():
         learning_rates(1.0, 4, 0.1, "cosine")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"learning_rate": 0.0}, "--learning-rate 0.0: expected a number above 0"),
-        ({"batch": 0}, "--batch 0: expected a whole number from 1"),
-        ({"selection": "middle"}, "--selection middle: expected one of last, best"),
-        ({"selection": "last", "patience": 2}, "needs selection 'best'"),
-    ],
-)
-def test_bad_settings(change, message):
-    with pytest.raises(UserError, match=message):
-        Settings(**change)
-
-
 def test_what_goes_by_dev_scores_needs_a_dev_set():
     with pytest.raises(UserError, match="selection 'best' needs a development set"):
         FineTuning(toy_encoder(), None, ToyTask(), toy_records(), [], Settings(selection="best"))
+    with pytest.raises(UserError, match=r"patience \(early stopping\) needs selection 'best'"):
+        Settings(selection="last", patience=2).check_dev(True)
     with pytest.raises(UserError, match="restart_below needs a development set"):
         FineTuning(toy_encoder(), None, ToyTask(), toy_records(), [], Settings(selection="last", restart_below=16))
 

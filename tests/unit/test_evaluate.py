@@ -179,7 +179,8 @@ def test_the_program_tells_its_stages_or_ends_with_a_sentence(root, tmp_path):
 def train(root, folder, file):
     """Fine-tune with the evaluation behind it, in one process."""
     command = [sys.executable, root / "scripts/finetune.py", "--model", folder / "base", "--task", "pos"]
-    command += ["--train", folder / "a.conllu", "--epochs", 3, "--batch", 2, "--max-length", 24, "--selection", "last"]
+    command += ["--train", folder / "a.conllu"]
+    command += ["--settings", '{"epochs": 3, "batch": 2, "max_length": 24, "selection": "last"}']
     command += ["--out", folder / "out", "--checkpoints", folder / "checkpoints", "--save-steps", 2]
     command += ["--then", root / "scripts/evaluate.py", "--tuned", folder / "out/model", "--base", folder / "base"]
     command += ["--out", folder / "then.json", "--predictions", folder / "then.gz", "--sets", f"x={file}"]

@@ -22,13 +22,12 @@ from crossalign.engine.folders import (
     load_weights,
     save_encoder,
 )
-from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSettings, Settings
 from crossalign.engine.layout import Layout
 from crossalign.engine.library import PACKED
 from crossalign.engine.pairs import Row, Sample
 from crossalign.engine.pretrain_job import Job, pretrain, starting_point
-from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.engine.random_init import random_init
+from crossalign.engine.settings import AdjustmentSettings, ContinualSettings, PretrainSettings, Settings
 from crossalign.engine.task_model import load_tuned_encoder, load_tuned_model, predict_all, save_tuned
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task

@@ -16,7 +16,7 @@ from tests.engine_toys import ToyTask, all_values, same, toy_encoder, toy_record
 from crossalign.data.lines import Source
 from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.settings import Settings
 from crossalign.engine.weights import Shards
 from crossalign.fetch import transfer
 from crossalign.fetch.retry import SourceError

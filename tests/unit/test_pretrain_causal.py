@@ -95,7 +95,7 @@ def test_bad_starts(trained, folder, tmp_path):
     for wrong, message in (
         (lambda: starting_point(trained[0], None, "post", None, {}, 1, "mlm"), "'xglm' is trained with clm"),
         (lambda: start(folder, "normformer", "normformer", objective="clm"), "'normformer' is trained with mlm"),
-        (lambda: start(folder, objective="next"), "--objective next: .*the objectives are mlm, clm"),
+        (lambda: start(folder, objective="next"), "objective next: .*the objectives are mlm, clm"),
         (lambda: start(folder, "pre", "xglm"), r"a tokenizer with <s> <pad> </s> <unk>.*--style xglm"),
         (lambda: start(folder, style="xlm-roberta", objective="clm"), r"puts </s> before a text.*--style xglm"),
     ):

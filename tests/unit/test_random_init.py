@@ -6,8 +6,8 @@ import torch
 from tests.engine_toys import ToyTask, all_values, toy_encoder, toy_records
 
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.hyperparameters import Settings
 from crossalign.engine.random_init import parse_init, random_init
+from crossalign.engine.settings import Settings
 from crossalign.runtime.errors import UserError
 
 

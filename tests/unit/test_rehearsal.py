@@ -8,12 +8,12 @@ import pytest
 from tests.engine_toys import ToyTask, toy_encoder, toy_records
 
 from crossalign.catalog.addresses import Tuned
-from crossalign.catalog.commands import adjustment_options, bilstm_options, finetune_options, mlm_options
 from crossalign.catalog.config import load
 from crossalign.catalog.studied import known_models
+from crossalign.catalog.trainings import adjustment_settings, bilstm_settings, finetune_settings
 from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.finetune import FineTuning
-from crossalign.engine.hyperparameters import Settings
+from crossalign.engine.settings import Settings
 from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.estimate import Choice, Estimate
@@ -60,10 +60,9 @@ def test_every_training_is_told_where_to_stop(root):
     tuned = [run for run in runs if isinstance(run, Tuned)]
     adjusted = next(run for run in runs if "adjust-" in run.path() and not isinstance(run, Tuned))
     bilstm = next(run for run in tuned if run.model == "bilstm")
-    told = [finetune_options(config, tuned[0]), bilstm_options(config, bilstm), adjustment_options(config, adjusted)]
-    for options in (*told, mlm_options(config, adjusted)):
-        assert "--rehearse 30" in options
-    assert "--rehearse" not in finetune_options(load([]), tuned[0])
+    told = [finetune_settings(config, tuned[0]), bilstm_settings(config, bilstm), adjustment_settings(config, adjusted)]
+    assert {settings["rehearse"] for settings in told} == {30}
+    assert "rehearse" not in finetune_settings(load([]), tuned[0])
 
 
 def test_a_rehearsal_needs_two_steps(tmp_path, root):

@@ -304,11 +304,12 @@ def test_a_fine_tuning_ends_with_the_same_bits(tmp_path):
     words = [f"{form}\t_\t{tag}" for form, tag in [("the", "DET"), ("dog", "NOUN"), ("of", "ADP"), ("sees", "VERB")]]
     rows = [f"1\t{words[i % 4]}\t_\t_\t0\troot\t_\t_\n2\t{words[i % 3]}\t_\t_\t1\tdep\t_\t_\n\n" for i in range(40)]
     (tmp_path / "train.conllu").write_text("".join(rows))
+    (tmp_path / "settings.json").write_text('{"selection": "last", "epochs": 5, "batch": 4}')
     model = ROOT / "resources" / "demo" / "models" / "mbert"
 
     def options(out: str) -> list[str]:
         return (
-            f"--model {model} --task parsing --train {tmp_path}/train.conllu --selection last --epochs 5 --batch 4"
+            f"--model {model} --task parsing --train {tmp_path}/train.conllu --settings {tmp_path}/settings.json"
             f" --out {tmp_path}/{out} --checkpoints {tmp_path}/checkpoints-{out}"
         ).split()
 

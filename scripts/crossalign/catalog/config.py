@@ -6,7 +6,7 @@ Every message names the key, the value and what is allowed; all errors are told 
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from crossalign.catalog.labelled import labelled, wrong_datasets
@@ -16,7 +16,7 @@ from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.studied import registered, wrong_models
 from crossalign.catalog.targets import KINDS, bases
 from crossalign.catalog.trained_models import trained_model, trained_models, wrong_entries
-from crossalign.engine.hyperparameters import limits
+from crossalign.runtime.checks import key_of, suggestion, wrong_keys
 from crossalign.runtime.errors import UserError
 
 LANGUAGES = ROOT / "resources" / "languages.tsv"
@@ -31,138 +31,18 @@ def load(files: list[Path]) -> dict:
 
 def check(config: dict) -> None:
     """Raise a UserError that lists everything wrong with `config`, but for the names of items, which papers know."""
-    refuse(list(unsafe_text(config)) or list(wrong_keys(config)) or list(meaning_problems(config)))
+    # Whoever only reads a config need not load pydantic.
+    from crossalign.catalog.settings import Config
+
+    refuse(
+        list(unsafe_text(config)) or list(wrong_keys(Config, config, "the config")) or list(meaning_problems(config))
+    )
 
 
 def refuse(problems: list[str]) -> None:
     """Raise a UserError if there are any."""
     if problems:
         raise UserError("the config has errors:\n" + "\n".join(f"  - {problem}" for problem in problems))
-
-
-def wrong_keys(config: dict) -> Iterator[str]:
-    """Keys that do not exist or are missing, and values that are not allowed."""
-    # Whoever only reads a config need not load pydantic.
-    from pydantic import ValidationError
-
-    from crossalign.catalog.settings import Config, json_schema
-
-    try:
-        Config.model_validate(config)
-    except ValidationError as error:
-        schema, found = json_schema(), {}
-        for each in error.errors(include_url=False):
-            found.setdefault(place_in(config, each), each)
-        # What is none of several kinds is wrong in each of them; the innermost place says most.
-        inner = [place for place in found if not any(other[: len(place)] == place != other for other in found)]
-        for place in sorted(inner, key=lambda place: [str(part) for part in place]):
-            yield describe(schema, place, found[place])
-
-
-def place_in(config: dict, error: dict) -> tuple:
-    """The keys that lead to an error, without the names that pydantic gives to kinds of values."""
-    place: list = []
-    value: object = config
-    for part in error["loc"]:
-        known = part in value if isinstance(value, dict) else isinstance(part, int) and isinstance(value, list)
-        if known and not (isinstance(part, int) and part >= len(value)):
-            place.append(part)
-            value = value[part]
-    return (*place, error["loc"][-1]) if error["type"] == "missing" and isinstance(value, dict) else tuple(place)
-
-
-def key_of(parts: Iterable[object]) -> str:
-    """`finetune.pos.batch`, `seeds[2]`."""
-    name = ""
-    for part in parts:
-        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else str(part)
-    return name or "the config"
-
-
-REASONS = {"too_short": ", at least one", "value_error": ", each only once"}
-
-
-def describe(schema: dict, place: tuple, error: dict) -> str:
-    """One sentence for one error."""
-    *outer, last = place or ("",)
-    key = key_of(place)
-    if error["type"] == "missing" and isinstance(last, str):
-        return f"{key_of(outer)}: the key '{last}' is missing"
-    if error["type"] == "extra_forbidden":
-        known = {name for one in choices(schema, find(schema, outer)[0]) for name in one.get("properties", ())}
-        return f"{key_of(outer)}: unknown key '{last}'{suggestion(last, sorted(known))}"
-    if error["loc"][-1] == "[key]":
-        return (
-            f"{key_of(outer)}: '{last}' is not allowed as a key; expected {keys(schema, find(schema, outer)[0], error)}"
-        )
-    node, meaning = find(schema, place)
-    expected = values(schema, node) + ("" if "title" in node else REASONS.get(error["type"], ""))
-    return f"{key}: {error['input']!r} is not allowed; expected {expected} ({meaning})"
-
-
-def find(schema: dict, place: Iterable[object]) -> tuple[dict, str]:
-    """The part of the schema at a place, and what the key means, or the nearest one around it."""
-    node, meaning = schema, "the config"
-    for part in place:
-        inner = resolve(schema, next(filter(None, (inside(one, part) for one in choices(schema, node))), {}))
-        # Pydantic drops the titles of values of mappings, whose own title speaks of them.
-        node = ({"title": node["title"]} if node.get("type") == "object" and "title" in node else {}) | inner
-        meaning = inner.get("description", meaning)
-    return node, meaning
-
-
-def inside(node: dict, part: object) -> dict | None:
-    """The schema of a key or an entry."""
-    if isinstance(part, int):
-        return node.get("items")
-    if part in node.get("properties", {}):
-        return node["properties"][part]
-    patterns = node.get("patternProperties", {})
-    return next((one for pattern, one in patterns.items() if re.search(pattern, str(part))), None) or (
-        node.get("additionalProperties") or None
-    )
-
-
-def choices(schema: dict, node: dict) -> list[dict]:
-    """The kinds of values of which one is allowed."""
-    return [resolve(schema, one) for one in node.get("anyOf", [node])]
-
-
-def resolve(schema: dict, node: dict) -> dict:
-    """A part of the schema with what it refers to."""
-    return schema["$defs"][node["$ref"].rpartition("/")[2]] | node if "$ref" in node else node
-
-
-def values(schema: dict, node: dict) -> str:
-    """The values that are allowed, in words."""
-    node = resolve(schema, node)
-    if "title" in node:
-        return node["title"]
-    if "anyOf" in node:
-        return " or ".join(values(schema, one) for one in node["anyOf"])
-    if "enum" in node:
-        return f"one of {', '.join(node['enum'])}"
-    if "const" in node:
-        return f"`{node['const']}`"
-    names = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
-    bounds = limits({names[name]: value for name, value in node.items() if name in names})
-    if node.get("type") == "array":
-        return f"a list, each {values(schema, node['items'])}"
-    words = {"integer": f"a whole number{bounds}", "number": f"a number{bounds}", "boolean": "true or false"}
-    return (words | {"null": "null", "object": "a mapping"}).get(node.get("type"), "text")
-
-
-def keys(schema: dict, node: dict, error: dict) -> str:
-    """The keys that a mapping may have, in words: its title, or the rule that a wrong key has broken."""
-    from crossalign.catalog.settings import FORMS
-
-    rule = error.get("ctx", {})
-    return node.get("title") or FORMS.get(rule.get("pattern")) or rule.get("expected") or values(schema, node)
-
-
-def suggestion(name: str, allowed: list[str]) -> str:
-    near = difflib.get_close_matches(str(name), allowed, n=1)
-    return f"; did you mean '{near[0]}'?" if near else f"; allowed are {', '.join(allowed)}"
 
 
 def known_languages() -> list[str]:

@@ -3,9 +3,17 @@
 import os
 from pathlib import Path
 
+from crossalign.catalog.addresses import CONTINUAL, INIT, MODEL, PRESET, SET
 from crossalign.catalog.sets import DataSet
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def kept_or_not(config: dict) -> tuple[str, str]:
+    """The addresses of fine-tuned models that stay on disk (`keep_models`), and of the others, as patterns."""
+    kept = {"all": INIT, "ref": f"ref|{CONTINUAL}", "none": "(?!)"}[config["keep_models"]]
+    tuned = rf"tuned/(?!bilstm/){MODEL}/{PRESET}-{SET}"
+    return rf"{tuned}/(?:{kept})/seed\d+", rf"{tuned}/(?!(?:{kept})/)(?:{INIT})/seed\d+"
 
 
 def model_files(folder: str) -> dict[str, str]:

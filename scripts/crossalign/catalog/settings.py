@@ -1,22 +1,21 @@
 """Every key of the config: its name, the values that it takes and what it means, once.
 
 The config check, the schema for editors (resources/schemas) and config/README.md are made from these classes. Keys of
-trainings come from the dataclasses in `engine`, which also make the flags of the programs. A title says which values
-are allowed where bounds do not say it, a description what the key means.
+trainings are those of `engine/settings.py`. A title says which values are allowed where bounds do not say it, a
+description what the key means.
 """
 
 from __future__ import annotations
 
-import typing
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
-from pydantic.json_schema import GenerateJsonSchema
 
 from crossalign.catalog.papers import papers
 from crossalign.data.columns import COLUMNS
-from crossalign.engine import hyperparameters as engine
-from crossalign.engine import pretrain_settings as pretraining
+from crossalign.engine import settings as engine
+from crossalign.engine.settings import Section, keys_of
+from crossalign.runtime.checks import FORMS, schema_of
 
 Item = TypeVar("Item")
 
@@ -24,10 +23,6 @@ Item = TypeVar("Item")
 def key(description: str, **more: Any) -> Any:
     """A key, and what it means."""
     return Field(description=description, **more)
-
-
-# Pattern -> title: the schema has no titles of keys.
-FORMS: dict[str, str] = {}
 
 
 def like(pattern: str, title: str) -> Any:
@@ -57,12 +52,6 @@ Seeds = Annotated[Some[Positive], Field(title="a list of whole numbers from 1, a
 Paper = Literal[tuple(papers())]
 LABELLED_COLUMNS = tuple(sorted({"id"}.union(*COLUMNS.values())))
 TextSource = Literal["mix", "open", "cc100", "wikipedia"]
-
-
-class Section(BaseModel):
-    """Knows no other keys, and takes no text for a number."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class Downloads(Section):
@@ -322,24 +311,6 @@ class Aligner(Section):
     )
 
 
-def keys_of(
-    settings: type, without: tuple[str, ...] = (), needed: tuple[str, ...] = (), null: bool = True
-) -> dict[str, Any]:
-    """The settings of a training as keys; those that are not needed may be left out, and be null if `null` says so."""
-    found = {}
-    for each, kind in engine.described(settings):
-        described = dict(each.metadata)
-        kind = kind if null else engine.plain(kind)
-        if typing.get_origin(kind) is tuple:
-            bounds = Field(**{name: described.pop(name) for name in engine.BETAS})
-            # YAML has lists, which strict validation does not take for tuples.
-            kind = Annotated[list[Annotated[float, bounds]], Field(min_length=2, max_length=2)]
-            described["title"] = f"a list of two numbers, each{engine.limits(engine.BETAS)}"
-        default = {} if each.name in needed else {"default": None}
-        found[each.name] = (kind, Field(**described, **default))
-    return {name: field for name, field in found.items() if name not in without}
-
-
 def section(name: str, doc: str, base: type[BaseModel] = Section, **keys: Any) -> type[BaseModel]:
     return create_model(name, __base__=base, __doc__=doc, **keys)
 
@@ -367,26 +338,19 @@ class Finetune(Section):
     adjust_qa: Preset = key("QA in adjust")
 
 
-PULLED = tuple(each.name for each, _ in engine.described(engine.Pulling))
-Continual = section(
-    "Continual",
-    "Continual learning.",
-    **keys_of(engine.ContinualSettings, without=PULLED, needed=("batch", "alpha", "alpha_scope")),
-)
+# How many pairs are pulled together, and how, is said by the items.
+PULLED = tuple(keys_of(engine.Pulling))
+Continual = section("Continual", "Continual learning.", **keys_of(engine.ContinualSettings, without=PULLED))
 Adjustment = section(
     "Adjustment",
     "Hyper-parameters of the adjustment.",
-    **keys_of(engine.AdjustmentSettings, PULLED, ("batch", "learning_rate", "betas", "epsilon", "warmup", "epochs")),
+    **keys_of(engine.AdjustmentSettings, without=PULLED),
     continual=(Continual, ...),
 )
 Mlm = section(
     "Mlm",
     "Masked language modelling of a published model, continued on the text of one language.",
-    **keys_of(
-        pretraining.PretrainSettings,
-        without=("steps", "exponent", "dev_every"),
-        needed=("block", "batch", "learning_rate", "epsilon", "masking"),
-    ),
+    **keys_of(engine.PretrainSettings, without=("steps", "exponent", "dev_every")),
     epochs=(float, key("passes over the texts", gt=0)),
 )
 
@@ -409,15 +373,14 @@ Vocabulary = section(
     "Vocabulary",
     "A vocabulary that is made here.",
     Trained,
-    **keys_of(pretraining.VocabularySettings),
+    **keys_of(engine.VocabularySettings),
     letters=(Letters, key("further languages, of which it has the letters alone", default=None)),
 )
 Stage = section(
     "Stage",
     "A further training of the model, from the weights of the stage before. What is not given stays as it was.",
     Trained,
-    **keys_of(pretraining.PretrainSettings),
-    epochs=keys_of(pretraining.PretrainOptions)["epochs"],
+    **keys_of(engine.PretrainSettings, engine.PretrainOptions, without=("tuning_dropout", "store")),
 )
 Model = section(
     "Model",
@@ -427,9 +390,7 @@ Model = section(
         like(r"^[a-z0-9][a-z0-9._-]*(-\*)?$", "a name of `pretrain.vocabularies` or of resources/models.tsv"),
         key("its vocabulary, or the model whose vocabulary it shares", default=None),
     ),
-    **keys_of(pretraining.ModelShape, without=("positions",), null=False),
-    **keys_of(pretraining.PretrainSettings),
-    **keys_of(pretraining.PretrainOptions),
+    **keys_of(engine.ModelShape, engine.PretrainSettings, engine.PretrainOptions, without=("positions",)),
     seed=(Positive, key("seed of weights and order", default=None)),
     stages=(list[Stage], key("further trainings, one after another", default=None)),
     as_published=(bool, key("whether it is trained as in the paper, so that its numbers are judged", default=None)),
@@ -453,8 +414,7 @@ class Pretrain(Section):
 Bilstm = section(
     "Bilstm",
     "The baseline without pretraining.",
-    **keys_of(engine.Sizes, needed=("layers", "hidden", "characters", "words", "dropout")),
-    **keys_of(engine.BilstmSettings, needed=("batch", "epochs", "learning_rate", "patience")),
+    **keys_of(engine.Sizes, engine.BilstmSettings),
 )
 
 
@@ -547,19 +507,6 @@ if FREE:
     Config = create_model("Config", __base__=Config, **sections)
 
 
-class Plain(GenerateJsonSchema):
-    """Without titles made from names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
 def json_schema() -> dict[str, Any]:
-    """The schema of a config file. No key is required, as most files are merged over config.yaml."""
-    schema = Config.model_json_schema(schema_generator=Plain)
-    for part in (schema, *schema["$defs"].values()):
-        del part["title"]
-        part.pop("required", None)
-        for inner in part["properties"].values():
-            inner.pop("default", None)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    """The schema of a config file."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema_of(Config)}

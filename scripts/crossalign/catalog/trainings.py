@@ -5,21 +5,23 @@ from crossalign.catalog.config import pair_count
 from crossalign.catalog.studied import backend_of
 from crossalign.catalog.targets import preset, trials_of
 from crossalign.catalog.trained_models import trained_model, trained_vocabulary
-from crossalign.engine.hyperparameters import (
+from crossalign.engine.settings import (
     AdjustmentSettings,
     BilstmSettings,
     ContinualSettings,
+    ModelShape,
+    PretrainOptions,
+    PretrainSettings,
     Settings,
     Sizes,
-    described,
+    VocabularySettings,
+    keys_of,
 )
-from crossalign.engine.pretrain_settings import ModelShape, PretrainOptions, PretrainSettings, VocabularySettings
 
 
 def chosen(values: dict, *kinds: type) -> dict[str, object]:
     """The settings of some trainings; those that are not given are left to the program."""
-    names = [each.name for kind in kinds for each, _ in described(kind)]
-    return {name: value for name in names if (value := values.get(name)) is not None}
+    return {name: value for name in keys_of(*kinds) if (value := values.get(name)) is not None}
 
 
 def finetune_settings(config: dict, run: Tuned) -> dict[str, object]:

@@ -20,11 +20,12 @@ from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_voc
 from crossalign.engine.finetune import Auxiliary
 from crossalign.engine.folders import load_weights
 from crossalign.engine.heads import full_precision
-from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSettings, fingerprint
+from crossalign.engine.identity import fingerprint
 from crossalign.engine.loop import Loop
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
 from crossalign.engine.parts import Part, run_encoder
+from crossalign.engine.settings import AdjustmentSettings, ContinualSettings
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import BUDGET, TaskModel
 from crossalign.runtime.errors import UserError
@@ -224,7 +225,7 @@ def continual(
 ) -> tuple[Auxiliary, dict[str, Any]]:
     """Equation 1 as a second loss of a fine-tuning, and an account of its data. `reference` is the original model."""
     store, account = make_store(sample, reference, tokenizer, Choice(settings.aggregation, settings.tokens))
-    account = {**vars(settings), **account, "content": fingerprint("pairs", settings, *content(store))}
+    account = {**settings.model_dump(), **account, "content": fingerprint("pairs", settings, *content(store))}
     frozen = freeze(reference, store, device, precision, keep)
     loss = PullLoss(frozen, settings.alpha, settings.alpha if settings.alpha_scope == "both" else 1.0)
     return Auxiliary(Stream(store, settings.batch, seed, "continual"), loss, 1.0, frozen.encoder), account

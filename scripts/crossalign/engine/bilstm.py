@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from crossalign.engine.hyperparameters import Sizes
+from crossalign.engine.settings import Sizes
 from crossalign.runtime.files import write_json
 
 # Number 0 of the words and number 1 of the characters are the unknown ones; character 0 is padding.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,11 @@ from torch import Tensor, nn
 from crossalign.engine.batches import Store, Stream, by_length
 from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
 from crossalign.engine.checkpoints import Checkpoints, Saving
-from crossalign.engine.hyperparameters import Settings, fingerprint
+from crossalign.engine.identity import fingerprint
 from crossalign.engine.loop import EpochLoop, History
 from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
+from crossalign.engine.settings import Settings
 from crossalign.engine.task_model import collect
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
@@ -81,7 +81,7 @@ def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) 
     with write_atomic(folder / "model.safetensors", "wb") as stream:
         stream.write(save(tensors, metadata={"format": "pt"}))
     model.lexicon.save(folder / "vocabulary.json")
-    config = {**info, "sizes": asdict(model.sizes), "task": model.task.name, "labels": list(model.task.labels)}
+    config = {**info, "sizes": model.sizes.model_dump(), "task": model.task.name, "labels": list(model.task.labels)}
     write_json(folder / "config.json", config, ensure_ascii=False)
 
 
@@ -108,8 +108,7 @@ class WordTraining(EpochLoop):
     ) -> None:
         if not train:
             raise UserError("the training set has no sentences")
-        if not dev and (settings.patience or settings.selection == "best"):
-            raise UserError("early stopping needs a development set: give --dev FILE or --patience 0")
+        settings.check_dev(dev)
         self.task, self.settings, self.dev_records = task, settings, dev
         self.device = torch.device(device)
         with torch_seeded(settings.seed, "bilstm"):
@@ -121,7 +120,7 @@ class WordTraining(EpochLoop):
         self.passes = -(-least_steps // len(self.stream))
         self.epoch_steps = self.passes * len(self.stream)
         words = [lexicon.words, lexicon.characters, lexicon.forms]
-        known = [task.name, list(task.labels), asdict(sizes), self.passes, words]
+        known = [task.name, list(task.labels), sizes.model_dump(), self.passes, words]
         arrays = [array for each in (store, self.dev_store) for array in each.contents()]
         self.progress = History()
         identity = fingerprint(code_hash, settings, known, *arrays)

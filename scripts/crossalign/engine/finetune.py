@@ -15,12 +15,13 @@ from crossalign.engine.batches import Stream
 from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.encoder import BaseEncoder, slice_vocabulary
 from crossalign.engine.heads import fit_family
-from crossalign.engine.hyperparameters import Settings, fingerprint
+from crossalign.engine.identity import fingerprint
 from crossalign.engine.loop import EpochLoop, History
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Loss, Part
 from crossalign.engine.random_init import ALL, random_init
 from crossalign.engine.seeds import torch_seeded
+from crossalign.engine.settings import Settings
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import TaskModel, make_store, predict_all
 from crossalign.runtime.errors import UserError

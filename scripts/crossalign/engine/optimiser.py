@@ -54,7 +54,7 @@ class AdamW:
     def of(cls, settings: Any) -> AdamW:
         """Those among the settings of a training; not all of them decay."""
         decay = getattr(settings, "weight_decay", 0.0)
-        return cls(settings.betas, settings.epsilon, decay, settings.clip)
+        return cls(tuple(settings.betas), settings.epsilon, decay, settings.clip)
 
 
 @dataclass

@@ -15,13 +15,13 @@ import torch
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.corpus import Blocks, Corpus, block_maker, corpus_maker
 from crossalign.engine.encoder import Encoder
-from crossalign.engine.hyperparameters import fingerprint
+from crossalign.engine.identity import fingerprint
 from crossalign.engine.lm_heads import Head, fresh_head, masked_loss
 from crossalign.engine.loop import Loop
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Part, run_encoder
-from crossalign.engine.pretrain_settings import PretrainSettings
 from crossalign.engine.random_init import fresh_encoder
+from crossalign.engine.settings import PretrainSettings
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError
@@ -116,7 +116,7 @@ class Pretraining(Loop):
         if settings.block > config.max_length:
             raise UserError(f"blocks of {settings.block} tokens: the model has positions for {config.max_length} only")
         if settings.selection == "best" and not dev:
-            raise UserError("--selection best chooses by the loss on dev texts; give --dev NAME=FILE")
+            raise UserError("selection best chooses by the loss on dev texts; give --dev NAME=FILE")
         self.settings, self.device = settings, torch.device(device)
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         corpora = corpus_maker(tokenizer, settings.line_by_line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from crossalign.engine.checkpoints import Saving
 from crossalign.engine.corpus import encode_texts, line_count, token_count
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_language_model, save_language_model
-from crossalign.engine.hyperparameters import folder_identity
+from crossalign.engine.identity import folder_identity
 from crossalign.engine.lm_heads import Head
 from crossalign.engine.pretrain import (
     Pretraining,
@@ -92,7 +92,7 @@ def starting_point(
     kind = "clm" if start.encoder.config.causal else "mlm"
     if objective is not None and objective != kind:
         raise UserError(
-            f"--objective {objective}: a model of type '{start.encoder.config.family}' is trained with {kind}"
+            f"objective {objective}: a model of type '{start.encoder.config.family}' is trained with {kind}"
             + ("" if objective in OBJECTIVES else f"; the objectives are {', '.join(OBJECTIVES)}")
         )
     return start
@@ -112,7 +112,7 @@ def _new_start(tokenizer, norm, family, shape, seed, objective) -> Start:
         with torch.no_grad():
             encoder.word.weight *= spread / config.initializer_range
     if waves and config.causal:
-        raise UserError("--position-waves: the positions of a causal model are sine waves anyway, and not trained")
+        raise UserError("position_waves: the positions of a causal model are sine waves anyway, and not trained")
     if waves:
         wave_positions(encoder, waves)
     # The other settings of the shape are in the configuration.
@@ -181,7 +181,7 @@ def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
         files, dev = (encode_texts(texts, start.tokenizer, tokens) for texts in (job.texts, job.dev))
         settings = job.settings
         if job.epochs is not None:
-            settings = replace(settings, steps=steps_of(job.epochs, files, settings, start.tokenizer))
+            settings = settings.model_copy(update={"steps": steps_of(job.epochs, files, settings, start.tokenizer)})
         training = Pretraining(
             start.encoder, start.head, start.tokenizer, files, settings, device, job.checkpoints, job.code_hash,
             job.saving, start.identity, dev=dev,
@@ -199,8 +199,6 @@ def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
 
 def steps_of(epochs: float, files: dict[str, Path], settings: PretrainSettings, tokenizer: Tokenizer) -> int:
     """The steps in which as many lines, or else tokens, are seen as the texts have in so many epochs."""
-    if epochs <= 0:
-        raise UserError(f"--epochs {epochs} is not positive")
     if settings.line_by_line:
         whole, step = sum(line_count(path, tokenizer) for path in files.values()), settings.batch
     else:
@@ -216,7 +214,7 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
     return {
         "objective": "clm" if training.encoder.config.causal else "mlm",
         "recipe": job.code_hash,
-        "settings": asdict(settings),
+        "settings": settings.model_dump(),
         "parameters": sum(p.numel() for module in (training.encoder, training.head) for p in module.parameters()),
         "texts": {
             name: {"tokens": int(count), "share": round(float(share), 4)}

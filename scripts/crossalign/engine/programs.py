@@ -59,19 +59,11 @@ def add_tokens(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=Path, help="folder for tokenised sets, to share them between runs")
 
 
-def add_then(parser: argparse.ArgumentParser) -> None:
-    """The last flag of a program that another one can follow."""
-    parser.add_argument(
-        "--then", nargs=argparse.REMAINDER, metavar="PROGRAM",
-        help="a program to run in the same process when the training is done, with the rest of the line",
-    )  # fmt: skip
-
-
-def run_then(command: list[str]) -> None:
-    """Run a program in this process. Nothing imports it, so it is no part of this one's code hash."""
+def run_program(program: str, *words: object) -> None:
+    """Run another program in this process. Nothing imports it, so it is no part of this one's code hash."""
     gc.collect()  # a training holds itself, and with it the GPU's memory
-    sys.argv = command
-    runpy.run_path(command[0], run_name="__main__")
+    sys.argv = [program, *map(str, words)]
+    runpy.run_path(program, run_name="__main__")
 
 
 def leave() -> NoReturn:

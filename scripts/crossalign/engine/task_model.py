@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from crossalign.engine.batches import Store, by_length
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.folders import load_weights
-from crossalign.engine.hyperparameters import folder_identity
+from crossalign.engine.identity import folder_identity
 from crossalign.engine.parts import run_encoder
 from crossalign.engine.random_init import ALL, random_init
 from crossalign.runtime.errors import UserError

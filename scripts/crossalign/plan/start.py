@@ -1,12 +1,14 @@
 """What happens before the first job: the config is checked, the sheets are written, and the machine is looked at."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from crossalign.catalog.config import check
 from crossalign.catalog.labelled import hub_split, registered_files
+from crossalign.catalog.remake import base_command
 from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
 from crossalign.fetch.listing import licence_summary, missing_message
@@ -24,7 +26,6 @@ from crossalign.runtime.workarounds import (
     submits_as,
     submitted_before,
     survive_second_sigterm,
-    told_by_snakemake,
     use_one_timer,
 )
 
@@ -32,7 +33,7 @@ Tell = Callable[[str], Any]
 
 
 def check_all(workflow: Any, config: dict, tell: Tell) -> Sheets:
-    """At every parse: mend what is wrong with Snakemake, check the config, and write the sheets of the run."""
+    """At every parse: faults of Snakemake are mended, the config is checked, the sheets are written."""
     if "SLURM_JOB_ID" in os.environ:
         mend_status_queries(_shims(workflow), tell)
     survive_second_sigterm(tell)
@@ -42,6 +43,7 @@ def check_all(workflow: Any, config: dict, tell: Tell) -> Sheets:
     files = registered_files()
     if unlisted := [path for path in sheets.catalog.files() if path not in files]:
         raise UserError(f"resources/datasets.tsv lacks files that the config asks for: {', '.join(unlisted)}")
+    _refuse_earlier_layout(sheets)
     sheets.write(Path(sheets.at("plan")))
     # Those of a SLURM job share its GPU if they run at the same time (profiles/packed).
     share_gpus_as_told(workflow)
@@ -51,17 +53,27 @@ def check_all(workflow: Any, config: dict, tell: Tell) -> Sheets:
     return sheets
 
 
+def _refuse_earlier_layout(sheets: Sheets) -> None:
+    """Before the sheets jobs had other params: Snakemake would make all results of such a folder again."""
+    old = Path(sheets.config_file).is_file() and not Path(sheets.at("plan")).is_dir()
+    if old and not {"--touch", "-t"}.intersection(sys.argv):
+        raise UserError(
+            f"{sheets.results} was made by an earlier version. Its results hold, but Snakemake's records of them do "
+            f"not fit, and everything would be made again. To keep the results: {base_command(sheets.config)} --touch; "
+            f"to start anew: make clean RUN={sheets.config['run']}"
+        )
+
+
 def start_run(workflow: Any, config: dict, sheets: Sheets, tell: Tell) -> None:
     """Before the first job."""
-    with told_by_snakemake():
-        _look_at_downloads(workflow, config, tell)
-        # A job copies the first one, since Snakemake warns of outputs that are there before their job.
-        for file in (sheets.at("logs/config.json"), *filter(os.path.exists, [sheets.config_file])):
-            write_json(file, config, sort_keys=True)
-        if config.get("rehearsal"):
-            watch_disk(Path.cwd(), Path(sheets.results) / DISK)
-        use_one_timer(workflow.scheduler, tell)
-        _look_at_gpus_and_cluster(workflow, tell)
+    _look_at_downloads(workflow, config, tell)
+    # A job copies the first one, since Snakemake warns of outputs that are there before their job.
+    for file in (sheets.at("logs/config.json"), *filter(os.path.exists, [sheets.config_file])):
+        write_json(file, config, sort_keys=True)
+    if config.get("rehearsal"):
+        watch_disk(Path.cwd(), Path(sheets.results) / DISK)
+    use_one_timer(workflow.scheduler, tell)
+    _look_at_gpus_and_cluster(workflow, tell)
 
 
 def _look_at_downloads(workflow: Any, config: dict, tell: Tell) -> None:
@@ -86,15 +98,12 @@ def _look_at_gpus_and_cluster(workflow: Any, tell: Tell) -> None:
     planned, on_cluster = submitted_before(workflow), workflow.executor_plugin.name == "slurm"
     if on_cluster:
         mend_status_queries(_shims(workflow), tell)
-    elif (
-        not workflow.remote_exec
-        and any(job.resources.get("gpu") for job in needed_jobs(workflow))
-        and (gpus := choices(os.environ))
-    ):
-        share = jobs_per_gpu(os.environ)
-        mps = "" if share == 1 else " with MPS" if share_by_mps(os.environ) else " without MPS: they take turns"
-        tell(f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, jobs on each: {share}{mps}")
-    # A machine may have SLURM's programs and no scheduler that answers: a local run asks if jobs are known only.
+    elif not workflow.remote_exec and any(job.resources.get("gpu") for job in needed_jobs(workflow)):
+        gpus, share = choices(os.environ), jobs_per_gpu(os.environ)
+        if gpus:
+            mps = "" if share == 1 else " with MPS" if share_by_mps(os.environ) else " without MPS: they take turns"
+            tell(f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}, jobs on each: {share}{mps}")
+    # A machine may have SLURM's programs and no scheduler that answers: a local run does not ask, if no jobs are known.
     if planned or on_cluster:
         # Without a note of the name that its jobs carry, other runs would have to ask the user.
         if run := submits_as(workflow.scheduler):

@@ -1,4 +1,4 @@
-"""Options of a program as JSON: rules pass what a sheet says; by hand a file with a few lines does the same."""
+"""What a program is told: on its command line, or as JSON, which is what rules pass of a sheet."""
 
 import argparse
 import json
@@ -9,27 +9,32 @@ from typing import Any
 from crossalign.runtime.errors import UserError
 
 
-def read_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The command line, where `--settings` may give options by name; what stands on the command line wins."""
+def read_args(parser: argparse.ArgumentParser, settings: bool = False) -> argparse.Namespace:
+    """The command line, where `--settings` may give options by name; what stands on the command line wins.
+
+    With `settings` what is no option is left in `args.settings`, for the program to check.
+    """
     parser.add_argument(
         "--settings", nargs="+", default=[], metavar="JSON",
-        help='options as JSON, or a file with it (JSON or YAML): {"lang": "wo"}',
+        help=("hyper-parameters and options" if settings else "options") + " as JSON, or a file of them (JSON or YAML)",
     )  # fmt: skip
     alone = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     alone.add_argument("--settings", nargs="+", default=[])
-    known = {action.dest for action in parser._actions}
-    words: list[str] = []
+    options = {action.dest for action in parser._actions} - {"help", "settings"}
+    told: dict[str, Any] = {}
     for source in alone.parse_known_args()[0].settings:
-        told = read_mapping(source)
-        if unknown := [name for name in told if name not in known]:
-            raise UserError(f"--settings: unknown option '{unknown[0]}'; allowed are {', '.join(sorted(known))}")
-        for name, value in told.items():
-            words += as_words(name, value)
-    return parser.parse_args([*words, *sys.argv[1:]])
+        told |= read_mapping(source)
+    words = [word for name, value in told.items() if name in options for word in as_words(name, value)]
+    args = parser.parse_args([*words, *sys.argv[1:]])
+    args.settings = {name: value for name, value in told.items() if name not in options}
+    if args.settings and not settings:
+        unknown, known = next(iter(args.settings)), ", ".join(sorted(options))
+        raise UserError(f"--settings: unknown option '{unknown}'; there are {known}")
+    return args
 
 
 def as_words(name: str, value: Any) -> list[str]:
-    """An option as it stands on a command line; False and null leave it out."""
+    """An option as it stands on a command line; false and null leave it out."""
     flag = f"--{name.replace('_', '-')}"
     if value is None or value is False:
         return []
@@ -43,8 +48,7 @@ def read_mapping(source: str) -> dict[str, Any]:
     inline = source.lstrip().startswith("{")
     place = "--settings" if inline else f"--settings {source}"
     try:
-        text = source if inline else Path(source).read_text(encoding="utf-8")
-        found = _parse(text)
+        found = _parse(source if inline else Path(source).read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{place}: cannot read: {error.strerror}") from None
     except ValueError as error:

@@ -68,6 +68,17 @@ SIDE_BY_SIDE = Workaround(
 )
 
 
+@contextlib.contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """Snakemake tells what is the user's to mend without a traceback."""
+    from snakemake.exceptions import WorkflowError
+
+    try:
+        yield
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
+
+
 def survive_second_sigterm(warn: Callable[[str], Any]) -> None:
     """Let Snakemake answer a SIGTERM that comes twice, as SLURM may send it.
 
@@ -133,17 +144,6 @@ def locked_files(folder: Path) -> list[str]:
     """The files that runs in a folder are making."""
     locks = (folder / LOCKS).glob("*.output.lock")
     return [line for lock in locks for line in lock.read_text(encoding="utf-8").splitlines()]
-
-
-@contextlib.contextmanager
-def told_by_snakemake() -> Iterator[None]:
-    """A mistake of the user ends Snakemake with one sentence."""
-    from snakemake.exceptions import WorkflowError
-
-    try:
-        yield
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
 
 
 def jobs_of(snakefile: Path, configs: Iterable[Path], files: Iterable[str], folder: Path) -> list[dict[str, Any]]:
