@@ -72,7 +72,7 @@ def write_real_run(config: dict, results: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_json(file := Path(folder) / "chosen.json", chosen)
         graph = planned([file], Sheets(catalog_of(load([]) | chosen)).target("all"), Path(folder))
-    write_json(results / REAL, [asdict(job) for job in graph.jobs.values()])
+    write_json(results / REAL, {name: asdict(job) for name, job in graph.jobs.items()})
 
 
 def _chosen(config: dict) -> dict:
@@ -83,7 +83,7 @@ def outlook(config: dict, results: Path, devices: list[str]) -> Outlook | None:
     """For the real run; `devices` are those that the rehearsal ran on. None where nobody has planned that."""
     if (jobs := read_json(results / REAL)) is None:
         return None
-    real, graph = load([]) | _chosen(config), Graph(Job(**job) for job in jobs)
+    real, graph = load([]) | _chosen(config), Graph(Job(**job) for job in jobs.values())
     registers, hardware = (registered_files(), known_models(real)), hardware_of(devices)
     foreseen, before = (
         Estimate(catalog_of(real), graph, registers, Choice(hardware=hardware, rehearsal=folder), ROOT, results)
