@@ -48,7 +48,7 @@ def main() -> None:
     from crossalign.runtime.files import write_json
 
     device = choose_device(args.device)
-    given = checked(args.settings, AdjustmentSettings)
+    given = checked(args.settings, AdjustmentSettings, place=args.place)
     settings = AdjustmentSettings(**given, seed=args.seed, precision=choose_precision(args.precision, device))
     sample = read_sample(args.bitext, args.links, settings.pairs, settings.seed)
     encoder, tokenizer = load_encoder(args.model, args.backend)

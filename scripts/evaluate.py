@@ -48,7 +48,7 @@ def main() -> None:
     from crossalign.engine.device import choose_device, choose_precision
     from crossalign.engine.examples import Encoded
     from crossalign.engine.folders import load_config
-    from crossalign.engine.task_model import load_tuned_model, predict_all, read_info, warm_up
+    from crossalign.engine.task_model import load_tuned_model, predict_all, read_info
     from crossalign.engine.tokenizer import load_tokenizer
     from crossalign.tasks import get_task
     from crossalign.tasks.evaluation import evaluate_sets
@@ -61,14 +61,11 @@ def main() -> None:
     task.causal = config.causal
 
     def load():
-        model = load_tuned_model(args.tuned, args.base, task).place(device, choose_precision(args.precision, device))
-        if device.type == "cuda":
-            warm_up(model, task, device)
-        return model
+        return load_tuned_model(args.tuned, args.base, task).place(device, choose_precision(args.precision, device))
 
     stages.end("start")
     with ThreadPoolExecutor(1) as helper:
-        # A GPU is made ready while this thread reads and tokenises.
+        # The model gets to the GPU while this thread reads and tokenises.
         model = helper.submit(load).result if device.type == "cuda" else load
         sets = {name: task.read(file) for name, file in sorted(files.items())}
         stages.end("read")

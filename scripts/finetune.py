@@ -96,7 +96,9 @@ def train(args: argparse.Namespace) -> list:
 
     device = choose_device(args.device)
     awake = wake(device)
-    given = checked({name: value for name, value in args.settings.items() if name != "continual"}, Settings)
+    given = checked(
+        {name: value for name, value in args.settings.items() if name != "continual"}, Settings, place=args.place
+    )
     chosen, trials = _chosen(args, given)
     settings = Settings(**given | chosen, seed=args.seed, precision=choose_precision(args.precision, device))
     settings.check_dev(args.dev)
@@ -198,7 +200,7 @@ def _continual(args: argparse.Namespace, encoder, tokenizer, device, precision: 
     from crossalign.engine.adjust import continual, load_reference
     from crossalign.engine.pairs import read_sample
 
-    settings = ContinualSettings(**checked(args.settings.get("continual", {}), ContinualSettings))
+    settings = ContinualSettings(**checked(args.settings.get("continual", {}), ContinualSettings, place=args.place))
     reference = load_reference(files["reference"], encoder)
     # The sample is the one that an adjustment of the same seed and size used.
     sample = read_sample(files["bitext"], files["links"], settings.pairs, args.seed)

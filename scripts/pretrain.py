@@ -15,7 +15,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from crossalign.engine.programs import add_backend, add_precision, add_run, language_of, named_files
+from crossalign.engine.programs import add_precision, add_run, language_of, named_files
 from crossalign.engine.settings import ModelShape, PretrainOptions, PretrainSettings, checked, part
 from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
@@ -36,14 +36,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--tokens", type=Path, help="folder for the encoded texts, to share them between runs")
     add_run(parser)
     add_precision(parser)
-    add_backend(parser)
     return read_args(parser, settings=True)
 
 
 def main() -> None:
     """Encode, train, write."""
     args = parse_args()
-    given = checked(args.settings, ModelShape, PretrainSettings, PretrainOptions)
+    given = checked(args.settings, ModelShape, PretrainSettings, PretrainOptions, place=args.place)
     if (given.get("steps") is None) == (given.get("epochs") is None):
         raise UserError("one of the settings steps and epochs is needed")
 
@@ -66,7 +65,7 @@ def main() -> None:
     tokenizer = args.tokenizer
     if tokenizer and tokenizer.is_dir():
         tokenizer = tokenizer / "tokenizer.json"
-    start = starting_point(args.init, tokenizer, norm, args.family, shape, args.seed, objective, args.backend)
+    start = starting_point(args.init, tokenizer, norm, args.family, shape, args.seed, objective)
     texts, dev = (
         named_files(files, option, language_of) for files, option in ((args.texts, "--texts"), (args.dev, "--dev"))
     )

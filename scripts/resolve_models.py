@@ -10,7 +10,6 @@ Example:
 """
 
 import argparse
-import json
 import os
 import re
 from argparse import Namespace
@@ -28,8 +27,6 @@ from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
 
 REPOSITORY = re.compile(r"(?P<hub>[\w.-]+/[\w.-]+)(@(?P<revision>\S+))?")
-# Whose layers are one and the same: there is no drawing anew some of them.
-SHARED = ("albert",)
 
 
 def parse_args() -> Namespace:
@@ -92,11 +89,6 @@ def shape(source: str, folder: Path, names: list[str], backend: str) -> dict:
     from crossalign.engine.folders import load_config
 
     config = load_config(folder, backend)
-    family = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
-    if family in SHARED:
-        raise UserError(
-            f"MODEL {source}: all layers of '{family}' share their weights, so RANDOM-INIT cannot draw some anew"
-        )
     if not {"tokenizer.json", "vocab.txt"}.intersection(names):
         raise UserError(f"MODEL {source}: it has no fast tokenizer (tokenizer.json)")
     return {"layers": config.layers, "neurons": config.hidden}

@@ -52,7 +52,7 @@ def main() -> None:
     from crossalign.tasks.words import get_word_task
 
     task = get_word_task(args.task)
-    given = checked(args.settings, Sizes, BilstmSettings)
+    given = checked(args.settings, Sizes, BilstmSettings, place=args.place)
     sizes = Sizes(**part(Sizes, given))
     chosen = {"selection": "best" if args.dev else "last"} | part(BilstmSettings, given)
     settings = BilstmSettings(**chosen, seed=args.seed)

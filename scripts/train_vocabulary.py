@@ -30,7 +30,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Read, count, write."""
     args = parse_args()
-    settings = VocabularySettings(**checked(args.settings, VocabularySettings))
+    settings = VocabularySettings(**checked(args.settings, VocabularySettings, place=args.place))
 
     from crossalign.engine.corpus import lines_of
     from crossalign.engine.tokenizer import letters_of, train_vocabulary

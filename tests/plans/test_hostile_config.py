@@ -176,3 +176,10 @@ def test_a_config_may_be_longer_than_a_command_line(root, tmp_path):
     done = snakemake(root, tmp_path, "--cores", "1", "--", made, config=config)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / made).read_text(encoding="utf-8"))["reasons"] == config["reasons"]
+
+
+def test_a_wrong_variable_is_told_without_a_traceback(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("CROSSALIGN_GPU_SHARE", "two")
+    done = snakemake(root, tmp_path, "--cores", "1", "--dry-run", "--", "results/paper/config.json")
+    assert done.returncode == 1 and "CROSSALIGN_GPU_SHARE=two: the number of programs per GPU" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr

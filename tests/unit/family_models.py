@@ -69,7 +69,6 @@ FAMILIES = {
     "qwen3": ("Qwen3", "ForCausalLM", partial(family_tokenizer, "qwen3"), DECODER),
     "gemma2": ("Gemma2", "ForCausalLM", partial(family_tokenizer, "gemma3"), DECODER | {"sliding_window": 8}),
     "gemma3_text": ("Gemma3", "ForCausalLM", partial(family_tokenizer, "gemma3"), DECODER | {"sliding_window": 8}),
-    "albert": ("Albert", "ForMaskedLM", bert_tokenizer, SHAPE | NO_DROPOUT | {"embedding_size": 16}),
 }  # fmt: skip
 CAUSAL = {"xglm", "bloom", "gpt2", "llama", "qwen3", "gemma2", "gemma3_text"}
 

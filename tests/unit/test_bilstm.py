@@ -41,18 +41,18 @@ def test_lexicon_knows_what_was_seen_twice():
     assert lexicon.words == [".", "cat", "sat", "the"]
     assert lexicon.characters == [".", "a", "c", "e", "h", "s", "t"]
     assert lexicon.sizes == (5, 9)
-    spelt = lexicon.spell(np.array(lexicon.numbers(["THE", "dog", "at", "Ω"])))
-    assert spelt.words.tolist() == [4, 0, 0, 0]
-    assert spelt.characters.tolist() == [[1, 1, 1], [1, 1, 1], [3, 8, 0], [1, 0, 0]]
-    assert spelt.lengths.tolist() == [3, 3, 2, 1]
+    words, characters, lengths = lexicon.spell(np.array(lexicon.numbers(["THE", "dog", "at", "Ω"])))
+    assert words.tolist() == [4, 0, 0, 0]
+    assert characters.tolist() == [[1, 1, 1], [1, 1, 1], [3, 8, 0], [1, 0, 0]]
+    assert lengths.tolist() == [3, 3, 2, 1]
     assert lexicon.numbers(["Ω", "THE", "new"]) == [3, 0, 4]
     assert lexicon.forms == ["THE", "dog", "at", "Ω", "new"]
 
 
 def test_odd_forms():
     lexicon = Lexicon.of([["a" * 500, "a" * 500]])
-    spelt = lexicon.spell(np.array(lexicon.numbers(["a" * 500, ""])))
-    assert spelt.lengths.tolist() == [LONGEST, 1] and spelt.words.tolist() == [1, 0]
+    words, _, lengths = lexicon.spell(np.array(lexicon.numbers(["a" * 500, ""])))
+    assert lengths.tolist() == [LONGEST, 1] and words.tolist() == [1, 0]
 
 
 # ---- encoder

@@ -13,7 +13,7 @@ import pytest
 
 from crossalign.runtime.cluster import end_earlier_jobs, left_behind, unfinished
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.workarounds import RUNS, use_shims
+from crossalign.runtime.workarounds import RUNS, mend_status_queries
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIMS = ROOT / "profiles" / "slurm" / "bin"
@@ -164,14 +164,14 @@ def test_the_shims_come_first_where_there_is_slurm(pretend, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("SLURM_CONF", "/site/slurm.conf")
     for _ in range(2):
-        use_shims(SHIMS)
+        mend_status_queries(SHIMS, print)
     assert os.environ["PATH"] == os.pathsep.join([str(SHIMS), str(folder)])
     assert os.environ["CROSSALIGN_SLURM_CONF"] == "/site/slurm.conf"
 
 
 def test_nothing_changes_where_there_is_none(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    use_shims(SHIMS)
+    mend_status_queries(SHIMS, print)
     assert os.environ["PATH"] == str(tmp_path)
     assert unfinished(["1"]) == []
 

@@ -88,7 +88,7 @@ def test_what_changes_a_hash(scripts, file, before, after, changes):
     assert (fresh() != old) == changes
 
 
-@pytest.mark.parametrize(("name", "changes"), [("gpus", False), ("files", True)])
+@pytest.mark.parametrize(("name", "changes"), [("gpus", False), ("checks", False), ("files", True)])
 def test_which_gpu_a_program_takes_does_not_change_its_hash(scripts, name, changes):
     runtime = scripts / "crossalign" / "runtime"
     runtime.mkdir()

@@ -17,7 +17,7 @@ from crossalign.engine.folders import save_encoder
 from crossalign.engine.programs import named_sets
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.task_model import TaskModel, load_tuned_model, read_info, save_tuned, warm_up
+from crossalign.engine.task_model import TaskModel, save_tuned
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 from crossalign.tasks.predictions import read_predictions, write_predictions
@@ -142,18 +142,6 @@ def check_details(name, rows, scores):
     else:
         assert scores["F1"] == sum(row["f1"] for row in rows) / 2
         assert QA[0]["context"][slice(*rows[0]["span"])]
-
-
-@pytest.mark.parametrize("name", list(FILES))
-def test_warming_up_changes_nothing(tmp_path, name):
-    make_model(tmp_path, name)
-    info = read_info(tmp_path / "tuned", tmp_path / "base")
-    task = get_task(info["task"], info["labels"])
-    model = load_tuned_model(tmp_path / "tuned", tmp_path / "base", task)
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-    warm_up(model, task, "cpu")
-    assert not model.training
-    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
 def call(root, folder, file):

@@ -117,12 +117,9 @@ def test_a_damaged_file_is_made_again_and_none_is_left_half(folder, monkeypatch)
     assert not list((folder / "tokens").iterdir())
 
 
-def test_without_folder_or_code_and_with_notes_in_words_nothing_is_kept(folder):
+def test_without_folder_or_code_nothing_is_kept(folder):
     files, task = files_of(folder, "nli"), get_task("nli")
     records = task.read(files["dev"])
     for place, code in ((None, "code"), (folder / "tokens", "")):
         assert isinstance(Encoded(place, code, folder / "model", files)("dev", task, records, TOKENIZER, 24), list)
-    task.examples = lambda records, *rest, **more: [{"input_ids": [1], "record": 0, "note": "words"}]
-    encode = Encoded(folder / "tokens", "code", folder / "model", files)
-    assert encode("dev", task, records, TOKENIZER, 24)[0]["note"] == "words"
     assert not (folder / "tokens").exists()

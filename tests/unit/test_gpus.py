@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 from threading import Timer
 
@@ -179,12 +178,12 @@ def test_who_needs_a_gpu_alone_is_not_kept_waiting_by_those_who_share(machine, h
     assert got(late) == "GPU-0"
 
 
-def test_runs_that_share_differently_do_not_overfill_a_gpu(tmp_path):
-    quarter, third, half = (Slot(tmp_path, ["0"], share) for share in (4, 3, 2))
-    assert quarter.attempt() and third.attempt() and not half.attempt()
-    assert half.taken("0") == Fraction(7, 12)
-    os.close(third.held)
-    assert half.attempt() and Slot(tmp_path, ["0"], 4).attempt() and not Slot(tmp_path, ["0"], 4).attempt()
+def test_each_run_keeps_to_its_own_number_of_programs_on_a_gpu(tmp_path):
+    slots = [Slot(tmp_path, ["0"], share) for share in (4, 2, 2, 4, 4, 4)]
+    assert [slot.attempt() for slot in slots] == [True, True, False, True, True, False]
+    assert slots[2].taken("0") == 4
+    os.close(slots[0].held)
+    assert not slots[2].attempt() and slots[5].attempt()
 
 
 def test_how_long_a_program_waited_is_told(tmp_path, caplog):
@@ -251,7 +250,7 @@ def locks_in(folder):
 def test_users_share_the_folder_and_cannot_remove_the_locks_of_others(folder, tmp_path, monkeypatch):
     assert locks_in(folder) == folder
     assert mode(folder) == 0o1777
-    assert Slot(folder, ["0"], 1).attempt() and mode(folder / "0.0.lock") == 0o666
+    assert Slot(folder, ["0"], 1).attempt() and mode(folder / "0.alone.lock") == 0o666
     # Without a name: beside other temporary files.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     assert mode(lock_folder({})) == 0o1777
@@ -288,7 +287,6 @@ def test_what_lies_in_place_of_the_folder_is_named_and_not_followed(folder, tmp_
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (os.mkfifo, r" \(not a file\)"),
         (os.mkdir, r" \(Is a directory\)"),
         (lambda lock: lock.symlink_to("there"), ""),
         (lambda lock: lock.symlink_to("not-there"), ""),
@@ -296,8 +294,8 @@ def test_what_lies_in_place_of_the_folder_is_named_and_not_followed(folder, tmp_
 )
 def test_what_lies_in_place_of_a_lock_is_named_and_not_followed(tmp_path, make, why):
     (tmp_path / "there").write_text("mine")
-    make(tmp_path / "0.0.lock")
-    with pytest.raises(UserError, match=f"0.0.lock: cannot be locked{why}"):
+    make(tmp_path / "0.alone.lock")
+    with pytest.raises(UserError, match=f"0.alone.lock: cannot be locked{why}"):
         Slot(tmp_path, ["0"], 1).attempt()
     assert not (tmp_path / "not-there").exists() and (tmp_path / "there").read_text() == "mine"
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.engine_toys import all_values, die_at, same
 from tests.unit.family_models import CAUSAL, DECODER, FAMILIES, write_family
-from tests.unit.tokenizers_for_tests import TEXT, WORDS
+from tests.unit.tokenizers_for_tests import WORDS
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from crossalign.engine.adjust import Adjusting, continual, load_reference
@@ -18,21 +18,18 @@ from crossalign.engine.folders import (
     choose_backend,
     load_config,
     load_encoder,
-    load_language_model,
     load_weights,
     save_encoder,
 )
 from crossalign.engine.layout import Layout
 from crossalign.engine.library import PACKED
 from crossalign.engine.pairs import Row, Sample
-from crossalign.engine.pretrain_job import Job, pretrain, starting_point
 from crossalign.engine.random_init import random_init
-from crossalign.engine.settings import AdjustmentSettings, ContinualSettings, PretrainSettings, Settings
+from crossalign.engine.settings import AdjustmentSettings, ContinualSettings, Settings
 from crossalign.engine.task_model import load_tuned_encoder, load_tuned_model, predict_all, save_tuned
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import get_task
 
-ROWS = [family for family in FAMILIES if family != "albert"]
 LENGTHS = (7, 0, 20, 3)
 
 
@@ -158,7 +155,7 @@ def test_a_row_gives_what_a_grid_gives(tmp_path, family):
 # ---- RANDOM-INIT -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", ROWS)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_random_init_draws_the_named_layers_from_the_librarys_initialiser(folder, family):
     encoder = load_weights(folder(family), backend="library")
     before = all_values(encoder)
@@ -185,15 +182,6 @@ def test_random_init_draws_the_named_layers_from_the_librarys_initialiser(folder
             assert value.std() / fresh[name].std() == pytest.approx(1, abs=0.2), name
         elif fresh[name].std() == 0:
             assert torch.equal(value, fresh[name]), name
-
-
-def test_random_init_of_shared_layers_is_refused(folder):
-    encoder = load_weights(folder("albert"))
-    before = all_values(encoder)
-    with pytest.raises(UserError, match="RANDOM-INIT needs layers with weights of their own; those of 'albert' share"):
-        random_init(encoder, "random-2", 1)
-    assert same(all_values(encoder), before)
-    assert random_init(encoder, "ref", 1) == []
 
 
 # ---- tasks -------------------------------------------------------------------------------------------------------
@@ -247,7 +235,7 @@ PAIRS = [
     ("pos", "distilbert"), ("pos", "t5"), ("pos", "gemma3_text"),
     ("parsing", "electra"), ("parsing", "mt5"), ("parsing", "llama"), ("parsing", "bert"),
     ("ner", "roberta"), ("ner", "xglm"), ("ner", "modernbert"),
-    ("nli", "deberta-v2"), ("nli", "t5"), ("nli", "bloom"), ("nli", "qwen3"), ("nli", "albert"),
+    ("nli", "deberta-v2"), ("nli", "t5"), ("nli", "bloom"), ("nli", "qwen3"),
     ("qa", "xlm-roberta"), ("qa", "t5"), ("qa", "gpt2"), ("qa", "gemma2"),
 ]  # fmt: skip
 
@@ -468,60 +456,3 @@ def test_continual_learning(folder):
         reference = load_reference(folder("qwen3"), load_weights(folder("qwen3")))
     torch.testing.assert_close(*losses, atol=1e-4, rtol=0)
     assert losses[0][-1] < losses[0][0]
-
-
-# ---- language modelling ----------------------------------------------------------------------------------------------
-
-
-def pretraining(folder, text, backend="auto", **changes):
-    start = starting_point(folder, None, "post", None, {}, 1, None, backend)
-    chosen = {"steps": 30, "batch": 4, "block": 16, "learning_rate": 3e-3, "dev_every": 30}
-    job = Job({"en": [text]}, PretrainSettings(**chosen | changes), text.parent / "out", dev={"en": [text]})
-    return start, pretrain(start, job, torch.device("cpu"))
-
-
-@pytest.fixture
-def text(tmp_path):
-    (tmp_path / "text").write_text("\n".join(60 * TEXT) + "\n", encoding="utf-8")
-    return tmp_path / "text"
-
-
-@pytest.mark.parametrize("family", ["bert", "distilbert", "deberta-v2", "modernbert", "albert", "gpt2", "qwen3"])
-def test_language_modelling_goes_on_and_the_library_reads_it(folder, text, family):
-    import transformers
-
-    start, report = pretraining(folder(family), text, "library")
-    assert report["objective"] == ("clm" if family in CAUSAL else "mlm")
-    losses = [point["loss"] for point in report["dev"]]
-    assert losses[-1] < 0.9 * losses[0]
-    again = load_language_model(text.parent / "out", 1, "library")
-    for ours, theirs in zip((start.encoder, start.head), again, strict=True):
-        assert same(all_values(ours), all_values(theirs))
-    kind = transformers.AutoModelForCausalLM if family in CAUSAL else transformers.AutoModelForMaskedLM
-    whole, ids = kind.from_pretrained(text.parent / "out", dtype=torch.float32).eval(), torch.arange(9)[None]
-    encoder, head = (module.eval() for module in again)
-    table = encoder.word.weight if head.table is None else head.table
-    with torch.no_grad():
-        scores = head.inner(encoder(ids)[0]) @ table.t() + (0 if head.bias is None else head.bias)
-        torch.testing.assert_close(scores, whole(ids).logits[0], atol=1e-4, rtol=1e-4)
-    assert load_weights(text.parent / "out").config.family == family
-
-
-def test_both_backends_learn_the_same_language_model(folder, text):
-    reports = [pretraining(folder("bert"), text, backend, steps=20, dev_every=10)[1] for backend in ("own", "library")]
-    for name in ("dev", "loss"):
-        own, library = ([point["loss"] if name == "dev" else point[1] for point in each[name]] for each in reports)
-        assert own == pytest.approx(library, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("family", "message"),
-    [
-        ("t5", "no language model of type 't5'"),
-        ("electra", "missing are generator"),
-        ("gemma2", "'gemma2' caps its scores"),
-    ],
-)
-def test_language_models_that_are_refused(folder, text, family, message):
-    with pytest.raises(UserError, match=message):
-        pretraining(folder(family), text)

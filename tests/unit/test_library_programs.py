@@ -12,7 +12,7 @@ from tests.unit.test_library_families import records_of
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned
 from crossalign.catalog.config import load
 from crossalign.catalog.sheets import Sheets
-from crossalign.catalog.trainings import adjustment_settings, finetune_settings, mlm_settings
+from crossalign.catalog.trainings import adjustment_settings, finetune_settings
 from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import UserError
 
@@ -31,9 +31,8 @@ def test_a_model_is_tuned_and_scored_from_the_command_line(root, tmp_path, famil
     base, data, out = write_family(family, tmp_path / "base"), tmp_path / "data.jsonl", tmp_path / "out"
     data.write_text("".join(json.dumps(record) + "\n" for record in 5 * records_of("ner")), encoding="utf-8")
     program(
-        "finetune.py", "--model", base, "--task", "ner", "--train", data, "--dev", data,
-        "--settings", '{"epochs": 3, "batch": 6, "learning_rate": 3e-3}',
-        "--backend", backend, "--init", "random-2", "--out", out,
+        "finetune.py", "--model", base, "--task", "ner", "--train", data, "--dev", data, "--epochs", 3, "--batch", 6,
+        "--learning-rate", 3e-3, "--backend", backend, "--init", "random-2", "--out", out,
     )  # fmt: skip
     report = json.loads((out / "training.json").read_text())
     assert report["backend"] == "library"
@@ -49,7 +48,6 @@ def settings_of(config, base):
     for run in (Base(base), adjusted, further):
         yield finetune_settings(config, Tuned(run.name, "ner", "wikiann_en", "ref", 2))
     yield adjustment_settings(config, adjusted)
-    yield mlm_settings(config, further)
 
 
 def test_the_backend_of_the_config_or_of_a_single_model_reaches_the_programs(root, tmp_path):

@@ -6,10 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.unit.family_models import FAMILIES, write_family
-from tests.unit.library_models import library_model
 
-from crossalign.engine import weights
-from crossalign.engine.folders import choose_backend, load_config, load_language_model, load_weights
+from crossalign.engine.folders import choose_backend, load_config, load_weights
 from crossalign.runtime.errors import UserError
 
 # Where the families keep the number of their layers.
@@ -77,36 +75,6 @@ def test_another_number_of_heads_where_shapes_tell(tmp_path, family, values, ten
     refused(tmp_path, rf"{tensor}\S* has shape \([\d, ]+\), config\.json wants")
 
 
-@pytest.mark.parametrize("backend", ["own", "library"])
-@pytest.mark.parametrize(
-    ("family", "others", "values"),
-    [
-        ("bert", ("xlm-roberta", "roberta", "camembert"), {"max_position_embeddings": 48, "type_vocab_size": 2}),
-        ("xlm-roberta", ("bert",), {"max_position_embeddings": 50, "type_vocab_size": 1}),
-    ],
-)
-def test_bert_and_roberta_swapped(tmp_path, family, others, values, backend):
-    """Told by `architectures`; where that, prefix and head are gone, only the values tell."""
-    model = library_model(family)
-    if family == "xlm-roberta":
-        old = model.embeddings.position_embeddings
-        model.embeddings.position_embeddings = torch.nn.Embedding(50, old.embedding_dim)
-    model.save_pretrained(tmp_path)
-    change(tmp_path, model_type=others[0])
-    refused(tmp_path, "architectures names .*, but model_type", backend)
-    pad = 0 if family == "bert" else 1
-    change(tmp_path, architectures=None, pad_token_id=pad, model_type=family, **values)
-    load_weights(tmp_path, backend=backend)
-    told = ", ".join(f"{key} {value}" for key, value in (values | {"pad_token_id": pad}).items())
-    right = "bert" if family == "bert" else "roberta or xlm-roberta"
-    for other in others:
-        change(tmp_path, model_type=other)
-        refused(tmp_path, f"model_type is '{other}', but {told} are those of {right}; correct one", backend)
-    # A model that is half this and half that is let through, as HerBERT is.
-    change(tmp_path, type_vocab_size=values["type_vocab_size"] % 2 + 1, model_type="bert")
-    refused(tmp_path, r"token_type_embeddings\.weight has shape", backend)
-
-
 def test_two_tables_that_should_be_one(tmp_path):
     file = write_family("t5", tmp_path) / "model.safetensors"
     tensors, name = load_file(file), "encoder.embed_tokens.weight"
@@ -114,13 +82,6 @@ def test_two_tables_that_should_be_one(tmp_path):
     load_weights(tmp_path, backend="library")
     save_file(tensors | {name: tensors["shared.weight"] + 1}, file, {"format": "pt"})
     refused(tmp_path, rf"{name} and shared\.weight differ, but are one table in this model; delete one")
-    file = write_family("qwen3", tmp_path / "tied", tie_word_embeddings=True) / "model.safetensors"
-    tensors = load_file(file)
-    save_file(tensors | {"lm_head.weight": tensors["model.embed_tokens.weight"] + 1}, file, {"format": "pt"})
-    # A base model has no use for the head.
-    load_weights(tmp_path / "tied")
-    with pytest.raises(UserError, match=r"lm_head\.weight and model\.embed_tokens\.weight differ, but are one table"):
-        load_language_model(tmp_path / "tied", 1)
 
 
 @pytest.mark.parametrize(
@@ -149,18 +110,6 @@ def test_sizes_of_which_no_model_can_be_made(tmp_path):
 
 def test_backends_by_name(tmp_path):
     folders = {family: write_family(family, tmp_path / family) for family in FAMILIES}
-    with pytest.raises(UserError, match="backend 'theirs' is not one of auto, own, library"):
-        load_weights(folders["bert"], backend="theirs")
-    refused(folders["electra"], "model_type 'electra' is not one of bert", "own")
+    refused(folders["electra"], "does not compute model_type 'electra'", "own")
     own = {family for family, folder in folders.items() if choose_backend(folder) == "own"}
     assert own == {"bert", "roberta", "xlm-roberta", "xglm"}
-
-
-def test_large_tensors_are_read_in_pieces(tmp_path, monkeypatch):
-    shards = weights.Shards(write_family("bert", tmp_path))
-    whole = {name: shards.read(name, dtype=torch.bfloat16) for name in shards.places}
-    monkeypatch.setattr(weights, "_PIECE", 4 * 32 * 7)
-    shards = weights.Shards(tmp_path)
-    for name, tensor in whole.items():
-        assert torch.equal(shards.read(name, dtype=torch.bfloat16), tensor)
-        assert torch.equal(shards.read(name).bfloat16(), tensor)

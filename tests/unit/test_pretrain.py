@@ -106,7 +106,8 @@ def test_the_library_computes_the_same_scores(folder, texts, tmp_path, norm, fam
     head = load_head(tmp_path / "m", encoder.config)
     ids = torch.randint(6, encoder.config.vocab_size, (3, 9), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        ours = head(encoder.eval()(ids).reshape(27, -1), encoder.embeddings.word.weight)
+        states = encoder.eval()(ids).reshape(27, -1)
+        ours = torch.nn.functional.linear(head.inner(states), encoder.embeddings.word.weight, head.bias)
         expected = theirs.eval()(ids).logits.reshape(27, -1)
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
 
@@ -174,19 +175,6 @@ def test_pairs_of_texts_fit_a_model_with_one_kind_of_segment(folder, texts, tmp_
     tuning = FineTuning(encoder, tokenizer, get_task("nli"), records, [], how)
     assert tuning.train_store.types.max() == 1
     assert torch.isfinite(tuning.engine.losses).all() and tuning.run() is not None
-
-
-def test_positions_may_begin_as_waves(folder, texts):
-    """Only they differ from a usual start; neighbours are alike; means do not tell lengths; checkpoints differ."""
-    usual, waves = start(folder), start(folder, position_waves=0.1)
-    table = waves.encoder.embeddings.position.weight.detach()
-    assert table.abs().max() <= 0.1 and table.square().mean().sqrt() == pytest.approx(0.1 / 2**0.5, rel=0.05)
-    near, far = (torch.nn.functional.cosine_similarity(table[5], table[5 + n], 0) for n in (1, 20))
-    assert near > 0.4 > 0.1 > far
-    assert all(table[:length].mean(0).square().mean().sqrt() < 0.01 for length in (16, 20, len(table)))
-    others = zip(usual.encoder.named_parameters(), waves.encoder.named_parameters(), strict=True)
-    assert [name for (name, a), (_, b) in others if not torch.equal(a, b)] == ["embeddings.position.weight"]
-    assert usual.identity != waves.identity
 
 
 # ---- dev texts ------------------------------------------------------------------------------------------------------
@@ -275,8 +263,6 @@ def test_bad_starts(folder):
     for wrong, message in (
         (lambda: starting_point(None, None, "post", None, {}, 1), "needs --tokenizer"),
         (lambda: new_config(tokenizer, "pre", "bert", {}), "family 'bert' has post-norm, not pre"),
-        (lambda: new_config(tokenizer, "post", None, {"depth": 3}), "unknown setting of a model's shape: depth"),
-        (lambda: start(folder, style="xglm", objective="clm", position_waves=0.1), "positions of a causal model"),
     ):
         with pytest.raises(UserError, match=message):
             wrong()

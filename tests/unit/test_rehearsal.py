@@ -8,17 +8,17 @@ import pytest
 from tests.engine_toys import ToyTask, toy_encoder, toy_records
 from tests.workflow import graph_of
 
-from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.config import load
+from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
-from crossalign.catalog.trainings import adjustment_settings, bilstm_settings, finetune_settings
 from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.settings import Settings
 from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
+from crossalign.plan.dag import write_real_run
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.outlook import hardware_of, outlook, tells_of, write_real_run
+from crossalign.plan.outlook import hardware_of, outlook, tells_of
 from crossalign.plan.rehearsal import alone, cut_seconds, note_disk, rehearsed
 from crossalign.plan.show import rehearsal_table, rehearsal_words
 from crossalign.runtime.errors import UserError
@@ -55,15 +55,11 @@ def test_steps_and_scores_are_measured_when_they_have_run_before():
 
 
 def test_every_training_is_told_where_to_stop(root):
-    config = load([root / "config.rehearsal.yaml"])
-    catalog = catalog_of(config)
-    runs = sorted(catalog.runs(), key=str)
-    tuned = [run for run in runs if isinstance(run, Tuned)]
-    adjusted = next(run for run in runs if "adjust-" in run.path() and not isinstance(run, Tuned))
-    bilstm = next(run for run in tuned if run.model == "bilstm")
-    told = [finetune_settings(config, tuned[0]), bilstm_settings(config, bilstm), adjustment_settings(config, adjusted)]
-    assert {settings["rehearse"] for settings in told} == {30}
-    assert "rehearse" not in finetune_settings(load([]), tuned[0])
+    rows = Sheets(catalog_of(load([root / "config.rehearsal.yaml"]))).rows
+    trained = {address: row["settings"] for address, row in rows.items() if address.startswith(("tuned/", "models/"))}
+    assert trained and all(settings["rehearse"] == 30 for settings in trained.values())
+    rows = Sheets(catalog_of(load([]))).rows
+    assert not any("rehearse" in (row.get("settings") or {}) for row in rows.values())
 
 
 def test_a_rehearsal_needs_two_steps(tmp_path, root):

@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from crossalign.runtime import holders
-from crossalign.runtime.signals import beside
 from crossalign.runtime.stages import Stages
-from crossalign.runtime.timer import OneTimer
-from crossalign.runtime.workarounds import LOCKS, locked_files, note_lock, remove_dead_lock
+from crossalign.runtime.workarounds import LOCKS, beside, locked_files, note_lock, remove_dead_lock, use_one_timer
 
 
 @pytest.fixture
@@ -132,7 +131,9 @@ def test_many_wishes_are_one_call_which_may_ask_for_the_next():
         else:
             done.set()
 
-    wish = OneTimer(look)
+    scheduler = SimpleNamespace(_open_jobs=SimpleNamespace(release=look))
+    use_one_timer(scheduler, print)
+    wish = scheduler._schedule_reevalutation
     begin = time.monotonic()
     for _ in range(100):
         wish(0.2)

@@ -17,8 +17,8 @@ PROGRAMS = sorted(
     for file in (ROOT / folder).glob("*.py")
     if "run_main(main)" in (text := file.read_text(encoding="utf-8")) or "\n    main()\n" in text
 )
-# They pass a command on and have no options of their own.
-WITHOUT_OPTIONS = {"tools/warm.py", "tools/slurm_here.py"}
+# It passes a command on and has no options of its own.
+WITHOUT_OPTIONS = {"tools/slurm_here.py"}
 
 
 class Parsed(Exception):

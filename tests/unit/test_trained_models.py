@@ -69,7 +69,7 @@ def test_settings(small):
     told |= {"dropout": 0.0, "epsilon": 1e-12, "block": 32, "tuning_dropout": 0.1}
     assert masked.items() >= told.items() and "attention_dropout" not in masked
     causal = pretrain_settings(small, "small-causal-4x128")
-    assert not {"norm", "position_waves", "residual_scaling"} & causal.keys()
+    assert not {"norm", "residual_scaling"} & causal.keys()
     assert "residual_scaling" not in pretrain_settings(small, "scale-pre")
     changed = copy.deepcopy(small)
     changed["pretrain"]["models"]["small"]["attention_dropout"] = 0.0

@@ -93,7 +93,7 @@ def children(parent: int) -> list[int]:
     return found
 
 
-def toy_scripts(folder: Path, gpu: bool = False, thread: bool = False) -> Path:
+def toy_scripts(folder: Path, thread: bool = False) -> Path:
     """A folder of scripts with the real server and imitations of the libraries, which load in no time."""
     (folder / "crossalign").mkdir(parents=True)
     for name in ("runtime/errors.py", "__init__.py", "catalog/code_hash.py"):
@@ -104,17 +104,13 @@ def toy_scripts(folder: Path, gpu: bool = False, thread: bool = False) -> Path:
         shutil.copy(file, folder.parent / "tools")
     for name in ("tokenizers", "safetensors", "scipy", "matplotlib"):
         (folder / f"{name}.py").touch()
-    import tools.warm_server
+    from tools.warm import PROGRAMS
 
-    for name in tools.warm_server.PROGRAMS:
+    for name in PROGRAMS:
         (folder / name).write_text("from crossalign import toy\n")
     (folder / "crossalign" / "toy.py").write_text("VALUE = 'old'\n")
     waiter = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-    # A GPU that is looked at is an open file below /dev, here one in the folder.
-    server = folder.parent / "tools" / "warm_server.py"
-    server.write_text(server.read_text().replace("/dev/nvidia", f"{folder}/nvidia"))
-    look = f"HELD = open({str(folder / 'nvidia0')!r}, 'w')\n"
-    (folder / "torch.py").write_text(TORCH + waiter * thread + look * gpu)
+    (folder / "torch.py").write_text(TORCH + waiter * thread)
     (folder / "probe.py").write_text(PROBE)
     (folder / "wait.py").write_text(WAIT)
     return folder
@@ -178,16 +174,15 @@ def test_variables_that_shells_drop_make_no_job_cold(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("trouble", "surroundings", "reason"),
+    ("thread", "surroundings", "reason"),
     [
-        (None, {"HOME": "/secret", "MORE": "1"}, "the environment is another: HOME, MORE"),
-        (None, {"OMP_NUM_THREADS": "2"}, "the job wants another number of threads"),
-        ("gpu", {}, "a library has looked at a GPU"),
-        ("thread", {}, "a library has started a thread"),
+        (False, {"HOME": "/secret", "MORE": "1"}, "the environment is another: HOME, MORE"),
+        (False, {"OMP_NUM_THREADS": "2"}, "the job wants another number of threads"),
+        (True, {}, "a library has started a thread"),
     ],
 )
-def test_a_cold_job_says_why_if_asked(tmp_path, trouble, surroundings, reason):
-    warm = Warm(toy_scripts(tmp_path / "scripts", **{trouble: True} if trouble else {}), CROSSALIGN_WARM_WHY="1")
+def test_a_cold_job_says_why_if_asked(tmp_path, thread, surroundings, reason):
+    warm = Warm(toy_scripts(tmp_path / "scripts", thread), CROSSALIGN_WARM_WHY="1")
     job = warm.start("probe.py", **surroundings)
     assert job.communicate("")[1] == f"started cold: {reason}\nto stderr\n"
     os.kill(warm.server(), signal.SIGKILL)
@@ -332,8 +327,10 @@ def test_a_fine_tuning_ends_with_the_same_bits(tmp_path):
 
 def test_the_command_must_be_given(tmp_path):
     program = [sys.executable, ROOT / "tools" / "warm.py"]
-    wrong = subprocess.run([*program, "snakemake"], capture_output=True, text=True, check=False)
-    assert (wrong.returncode, wrong.stderr[:36]) == (1, "error: '--' and a command are needed")
+    wrong = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and "the following arguments are required: command" in wrong.stderr
+    told = subprocess.run([*program, "--", "echo", "a", "--", "-b"], capture_output=True, text=True, check=False)
+    assert told.stdout == "a -- -b\n"
     absent = subprocess.run([*program, "--", "no-such-program"], capture_output=True, text=True, check=False)
     assert absent.returncode == 1
     assert absent.stderr == "error: no-such-program cannot be started: No such file or directory\n"

@@ -16,7 +16,7 @@ def bert_tokenizer() -> Tokenizer:
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False, strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return tokenizer
+    return _templates(tokenizer, ["[CLS]", "[SEP]"], "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
 
 
 def xlmr_tokenizer() -> Tokenizer:
@@ -26,7 +26,7 @@ def xlmr_tokenizer() -> Tokenizer:
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-    return tokenizer
+    return _templates(tokenizer, ["<s>", "</s>"], "<s> $A </s>", "<s> $A </s> </s> $B </s>")
 
 
 TEXT = [

@@ -2,7 +2,7 @@
 
 Snakemake sees neither edits in imported modules nor the difference between a new comment and a new formula. The hash
 covers the syntax trees of a script and of everything in `scripts/` and `demo_world/` that it imports, without comments,
-docstrings, help texts, log lines and the words of errors, and without the modules that choose a GPU.
+docstrings, help texts, log lines and the words of errors, and without the modules that choose a GPU or refuse settings.
 """
 
 import ast
@@ -15,8 +15,9 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parents[2]
 # The package beside `scripts/` that one program imports.
 WORLD = "demo_world"
-# Where and when a program works, never what comes out: weeks of training are not made again for an edit of these.
-PLACEMENT = {"crossalign/runtime/gpus.py"}
+# Where and when a program works and what it refuses, never what comes out: weeks of training are not made again for an
+# edit of these.
+PLACEMENT = {"crossalign/runtime/gpus.py", "crossalign/runtime/checks.py"}
 
 # Keywords of calls that hold help texts, and calls whose texts are logs.
 HELP = {"help", "epilog", "usage", "formatter_class"}

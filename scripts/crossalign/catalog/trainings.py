@@ -57,16 +57,14 @@ def _pulled(made: Adjustment) -> dict[str, object]:
 
 def mlm_settings(config: dict, made: Adapted) -> dict[str, object]:
     """How a model goes on with the raw text of a language (`talk`)."""
-    told = {"seed": made.seed, **_backend(config, made.base), **_cut(config)}
-    return told | chosen(config["mlm"], PretrainSettings, PretrainOptions)
+    return {"seed": made.seed, **_cut(config)} | chosen(config["mlm"], PretrainSettings, PretrainOptions)
 
 
 def pretrain_settings(config: dict, name: str) -> dict[str, object]:
     """Shape and training of a model that is pretrained here."""
     values = dict(trained_model(config, name))
     if values["objective"] == "clm":
-        # A causal model has one form only, and its positions are waves anyway.
-        values |= {"norm": None, "position_waves": None}
+        values["norm"] = None  # a causal model has one form only
     if values["norm"] != "normformer":
         values["residual_scaling"] = None
     shape = (ModelShape,)

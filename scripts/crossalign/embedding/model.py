@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from crossalign.engine.library import LibraryConfig, spread_library_encoder
 from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig
 from crossalign.engine.task_model import BUDGET, load_tuned_encoder, read_info
 from crossalign.engine.tokenizer import load_tokenizer
+from crossalign.engine.weights import Shards
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.gpus import restart_if_crowded
 
@@ -29,8 +29,6 @@ log = logging.getLogger("embed")
 
 # Families whose tables of words are in bf16 too: in fp32 they would be gigabytes.
 _LARGE_TABLES = (XLMR_XL, XGLM)
-
-
 # Weights of a model that embeds with a GPU to itself.
 _LARGE = 2_000_000_000
 
@@ -93,13 +91,8 @@ def load_model(
 
 
 def is_large(folder: Path) -> bool:
-    """Whether a model has more than two billion weights, by the heads of its files; no folder has none."""
-    count = 0
-    for file in folder.glob("*.safetensors"):
-        with file.open("rb") as stream:
-            head = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-        count += sum(math.prod(each["shape"]) for name, each in head.items() if name != "__metadata__")
-    return count > _LARGE
+    """Whether a model has more than two billion weights, by the heads of its files."""
+    return sum(map(math.prod, Shards(folder, ()).shapes.values())) > _LARGE
 
 
 def too_large(encoder: BaseEncoder, precision: str, budget: int, memory: int) -> bool:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from crossalign.embedding.model import Loaded
 from crossalign.engine.batches import Store, by_length, places_within
@@ -15,33 +14,6 @@ from crossalign.engine.parts import batch_inputs, send
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 from crossalign.runtime.gpus import restart_if_crowded
-
-
-class Batch:
-    """One batch on a device: its tokens and layout, and the spans to average."""
-
-    def __init__(self, store: Store, members: np.ndarray, spans: np.ndarray, device: torch.device) -> None:
-        shape = store.exact_shape(members)
-        views = store.views(send(store.assemble(members, shape), device), shape)
-        self.ids, self.positions, self.layout = views["ids"], views["positions"], batch_inputs(views, shape)[0]
-        lengths = store.lengths[members]
-        first = np.cumsum(lengths) - lengths
-        start, stop = spans[members].T
-        counts = stop - start
-        within = places_within(counts)
-        # Tokens to average, one span after another; None: all of them.
-        whole = (counts == lengths).all()
-        self._index = None if whole else send(within + np.repeat(first + start, counts), device)
-        self._counts, self._first = send(counts, device), send(first, device)
-
-    def average(self, state: Tensor) -> Tensor:
-        """The mean over each span, in fp32."""
-        kept = state if self._index is None else state.index_select(0, self._index)
-        return torch.segment_reduce(kept.float(), "mean", lengths=self._counts, axis=0, unsafe=True)
-
-    def first(self, state: Tensor) -> Tensor:
-        """The state of each example's first token."""
-        return state.index_select(0, self._first).float()
 
 
 def make_store(model: Loaded, examples: Sequence[Sequence[int]]) -> Store:
@@ -69,12 +41,22 @@ def embed(
     done = 0
     try:
         for members in by_length(store.lengths, model.budget):
-            batch = Batch(store, members, spans, model.device)
-            states = model.encoder.packed(batch.ids, batch.positions, None, batch.layout, all_layers=True)
-            rows = send(members, model.device)
+            shape = store.exact_shape(members)
+            views = store.views(send(store.assemble(members, shape), model.device), shape)
+            layout, _ = batch_inputs(views, shape)
+            states = model.encoder.packed(views["ids"], views["positions"], None, layout, all_layers=True)
+            start, stop = spans[members].T
+            first = np.cumsum(store.lengths[members]) - store.lengths[members]
+            # Tokens to average, one span after another.
+            places = send(places_within(stop - start) + np.repeat(first + start, stop - start), model.device)
+            rows, firsts, counts = (send(each, model.device) for each in (members, first, stop - start))
             for place, number in enumerate(wanted):
-                cls = last_first and number == last
-                out[place, rows] = batch.first(states[number]) if cls else batch.average(states[number])
+                state = states[number]
+                if last_first and number == last:
+                    out[place, rows] = state.index_select(0, firsts).float()
+                else:
+                    kept = state.index_select(0, places).float()
+                    out[place, rows] = torch.segment_reduce(kept, "mean", lengths=counts, axis=0, unsafe=True)
             done += len(members)
             tell(done)
     except torch.OutOfMemoryError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from crossalign.engine.settings import Sizes
-from crossalign.runtime.files import write_json
 
 # Number 0 of the words and number 1 of the characters are the unknown ones; character 0 is padding.
 UNKNOWN_WORD, PADDING, UNKNOWN_CHARACTER = 0, 0, 1
@@ -115,15 +113,6 @@ def _lstm(inputs: int, hidden: int) -> nn.LSTM:
     return lstm
 
 
-@dataclass(frozen=True)
-class Spelt:
-    """Some forms in numbers: the word, its characters (padded) and how many."""
-
-    words: np.ndarray
-    characters: np.ndarray
-    lengths: np.ndarray
-
-
 class Lexicon:
     """Words in small letters, characters as written.
 
@@ -171,16 +160,11 @@ class Lexicon:
             self._letters.append(letters or [UNKNOWN_CHARACTER])
         return self._forms[form]
 
-    def spell(self, numbers: np.ndarray) -> Spelt:
-        """The forms with these numbers."""
+    def spell(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the forms with these numbers: the words, their characters (padded) and how many."""
         letters = [self._letters[number] for number in numbers]
         lengths = np.array([len(part) for part in letters], dtype=np.int64)
         characters = np.full((len(letters), int(lengths.max())), PADDING, dtype=np.int64)
         for row, part in zip(characters, letters, strict=True):
             row[: len(part)] = part
-        words = np.array([self._numbers[number] for number in numbers], dtype=np.int64)
-        return Spelt(words, characters, lengths)
-
-    def save(self, path: str | Path) -> None:
-        """As JSON; the place in a list is the number, less the unknown and padding."""
-        write_json(path, {"words": self.words, "characters": self.characters}, ensure_ascii=False, indent=0)
+        return np.array([self._numbers[number] for number in numbers], dtype=np.int64), characters, lengths

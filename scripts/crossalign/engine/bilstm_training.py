@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from crossalign.engine.batches import Store, Stream, by_length
 from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
@@ -18,10 +18,11 @@ from crossalign.engine.identity import fingerprint
 from crossalign.engine.loop import EpochLoop, History
 from crossalign.engine.optimiser import learning_rates
 from crossalign.engine.seeds import derive, torch_seeded
-from crossalign.engine.settings import Settings
+from crossalign.engine.settings import Training
 from crossalign.engine.task_model import collect
+from crossalign.engine.weights import write_tensors
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic, write_json
+from crossalign.runtime.files import write_json
 
 # Words per batch of prediction.
 BUDGET = {"cuda": 16384, "cpu": 2048}
@@ -47,12 +48,12 @@ class WordModel(nn.Module):
         shape = store.exact_shape(members)
         views = store.views(store.assemble(members, shape), shape)
         forms, place = np.unique(views["ids"], return_inverse=True)
-        spelt = self.lexicon.spell(forms)
+        numbers, characters, lengths = self.lexicon.spell(forms)
         grid = place.reshape(-1)[views["cells"]].reshape(shape.batch, shape.length)
-        arrays = {"words": spelt.words, "characters": spelt.characters, "grid": grid}
+        arrays = {"words": numbers, "characters": characters, "grid": grid}
         parts = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
         counts = views["word_counts"]
-        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(spelt.lengths))
+        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(lengths))
         fields = {name: torch.from_numpy(views[name]).to(device) for name in store.fields}
         mask = np.arange(shape.words) < counts[:, None]
         return words, {**fields, "word_mask": torch.from_numpy(mask).to(device)}
@@ -77,12 +78,60 @@ class WordModel(nn.Module):
 def save_word_model(folder: str | Path, model: WordModel, info: dict[str, Any]) -> None:
     """Write weights, vocabulary and a configuration, which `info` is added to."""
     folder = Path(folder)
-    tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    with write_atomic(folder / "model.safetensors", "wb") as stream:
-        stream.write(save(tensors, metadata={"format": "pt"}))
-    model.lexicon.save(folder / "vocabulary.json")
+    write_tensors(folder / "model.safetensors", model.state_dict())
+    # The place in a list is the number, less the unknown and padding.
+    lists = {"words": model.lexicon.words, "characters": model.lexicon.characters}
+    write_json(folder / "vocabulary.json", lists, ensure_ascii=False, indent=0)
     config = {**info, "sizes": model.sizes.model_dump(), "task": model.task.name, "labels": list(model.task.labels)}
     write_json(folder / "config.json", config, ensure_ascii=False)
+
+
+class WordEngine:
+    """The steps of a BiLSTM, as `Engine` has those of an encoder: eager, in fp32, with PyTorch's own AdamW."""
+
+    def __init__(self, model: WordModel, store: Store, settings: Training, rates: np.ndarray, device: torch.device):
+        self.model, self.store, self.clip, self.device = model, store, settings.clip, device
+        self.numbers = torch.from_numpy(rates)[:, None]
+        self.losses = torch.zeros(len(rates), device=device)
+        self.done = 0
+        self.optimiser = torch.optim.AdamW(
+            model.parameters(), betas=settings.betas, eps=settings.epsilon, weight_decay=settings.weight_decay
+        )
+
+    def seed_dropout(self, seed: int) -> None:
+        """Start the stream of random numbers for dropout."""
+        torch.manual_seed(seed)
+
+    def step(self, members: np.ndarray) -> None:
+        """Train on one batch."""
+        self.optimiser.param_groups[0]["lr"] = float(self.numbers[self.done])
+        loss = self.model.loss(*self.model.batch(self.store, members, self.device))
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.clip > 0:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimiser.step()
+        self.losses[self.done] = loss.detach()
+        self.done += 1
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that decides how training goes on."""
+        parts = {"model": self.model.state_dict()}
+        parts |= {str(number): state for number, state in self.optimiser.state_dict()["state"].items()}
+        tensors = {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
+        return tensors | {"losses": self.losses, "step": torch.tensor(self.done)}
+
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a `state()`."""
+        self.losses.copy_(tensors.pop("losses"))
+        self.done = int(tensors.pop("step"))
+        parts: dict[str, dict[str, Tensor]] = {}
+        for path, value in tensors.items():
+            part, _, name = path.partition("/")
+            parts.setdefault(part, {})[name] = value
+        self.model.load_state_dict(parts.pop("model"))
+        state = {int(number): values for number, values in parts.items()}
+        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": state})
 
 
 class WordTraining(EpochLoop):
@@ -99,7 +148,7 @@ class WordTraining(EpochLoop):
         sizes: Sizes,
         train: Sequence[dict[str, Any]],
         dev: Sequence[dict[str, Any]],
-        settings: Settings,
+        settings: Training,
         device: torch.device | str = "cpu",
         checkpoints: str | Path | None = None,
         code_hash: str = "",
@@ -110,91 +159,44 @@ class WordTraining(EpochLoop):
             raise UserError("the training set has no sentences")
         settings.check_dev(dev)
         self.task, self.settings, self.dev_records = task, settings, dev
-        self.device = torch.device(device)
+        device = torch.device(device)
         with torch_seeded(settings.seed, "bilstm"):
-            self.model = WordModel(task, lexicon, sizes).to(self.device).train()
+            self.model = WordModel(task, lexicon, sizes).to(device).train()
         self.train_store = store = self.model.store(task.examples(train, lexicon))
         self.dev_examples = task.examples(dev, lexicon)
         self.dev_store = self.model.store(self.dev_examples)
         self.stream = Stream(store, settings.batch, settings.seed)
         self.passes = -(-least_steps // len(self.stream))
         self.epoch_steps = self.passes * len(self.stream)
+        self.total = settings.epochs * self.epoch_steps
         words = [lexicon.words, lexicon.characters, lexicon.forms]
         known = [task.name, list(task.labels), sizes.model_dump(), self.passes, words]
         arrays = [array for each in (store, self.dev_store) for array in each.contents()]
         self.progress = History()
         identity = fingerprint(code_hash, settings, known, *arrays)
         self.checkpoints = Checkpoints(checkpoints, identity, saving, self.progress)
-        self.total = settings.epochs * self.epoch_steps
-        self.rates = learning_rates(settings.learning_rate, self.total, settings.warmup, settings.schedule)
-        self.optimiser = torch.optim.AdamW(
-            self.model.parameters(), betas=settings.betas, eps=settings.epsilon,
-            weight_decay=settings.weight_decay,
-        )  # fmt: skip
-        self.recent: list[Tensor] = []
-        self.best: dict[str, Tensor] = {}
+        rates = learning_rates(settings.learning_rate, self.total, settings.warmup, settings.schedule)
+        self.engine = WordEngine(self.model, store, settings, rates, device)
 
     def run(self) -> WordModel:
         """Train, or go on from a checkpoint; the model ends in the selected state."""
-        gpus = [self.device] if self.device.type == "cuda" else []
-        with self.checkpoints.running(), torch.random.fork_rng(devices=gpus):
-            self.train()
-        if self.best:
-            self.model.load_state_dict(self.best)
+        super().run()
         return self.model.eval()
+
+    def batches(self, number: int) -> list[np.ndarray]:
+        return [self.stream.at(number)]
 
     def step(self, number: int) -> None:
         # Seeding every step leaves nothing to remember: a run that goes on draws what it would have drawn.
-        torch.manual_seed(derive(self.settings.seed, "dropout", number))
-        for group in self.optimiser.param_groups:
-            group["lr"] = float(self.rates[number])
-        loss = self.model.loss(*self.model.batch(self.train_store, self.stream.at(number), self.device))
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        if self.settings.clip > 0:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
-        self.optimiser.step()
-        self.recent.append(loss.detach())
-
-    def epoch_loss(self, epoch: int) -> float:
-        loss = float(torch.stack(self.recent).double().mean())
-        self.recent.clear()
-        if not np.isfinite(loss):
-            raise UserError(
-                f"the loss is {loss} in epoch {epoch + 1} (learning rate {self.settings.learning_rate:.3g}); "
-                "a smaller learning rate may help"
-            )
-        return loss
-
-    def before(self) -> None:
-        """Every step seeds its dropout."""
-
-    def losses(self, first: int = 0) -> np.ndarray:
-        return np.array([float(loss) for loss in self.recent])
+        self.engine.seed_dropout(derive(self.settings.seed, "dropout", number))
+        super().step(number)
 
     def predict_dev(self) -> list[dict[str, Any]]:
-        return self.model.predict(self.dev_store, self.device)
+        return self.model.predict(self.dev_store, self.engine.device)
 
     def keep_best(self) -> None:
-        self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.best = parameters_to_vector(self.model.parameters()).detach()
 
-    def state(self) -> dict[str, Tensor]:
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= {f"best.{name}": value for name, value in self.best.items()}
-        for number, state in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser.{number}.{name}": value for name, value in state.items()}
-        return tensors | ({"losses": torch.stack(self.recent)} if self.recent else {})
-
-    def load_state(self, tensors: dict[str, Tensor]) -> None:
-        self.recent = list(tensors.pop("losses", torch.zeros(0)).to(self.device))
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
-        for name, value in tensors.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = value
-        self.model.load_state_dict(parts["model"])
-        self.best = parts["best"]
-        state = self.optimiser.state_dict()
-        for name, value in parts["optimiser"].items():
-            number, _, rest = name.partition(".")
-            state["state"].setdefault(int(number), {})[rest] = value
-        self.optimiser.load_state_dict(state)
+    def finish(self) -> None:
+        if self.best is not None:
+            vector_to_parameters(self.best, self.model.parameters())

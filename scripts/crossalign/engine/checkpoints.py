@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.runtime.files import sweep, write_atomic
+from crossalign.engine.weights import write_tensors
+from crossalign.runtime.files import sweep
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,13 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
-def _crc(tensor: Tensor) -> int:
-    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b"")
+def _crc(notes: str, tensors: dict[str, Tensor]) -> str:
+    """A checksum of all that a checkpoint holds: a damaged step would be a number like any other."""
+    crc = zlib.crc32(notes.encode())
+    for name, tensor in sorted(tensors.items()):
+        crc = zlib.crc32(name.encode(), crc)
+        crc = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy(), crc) if tensor.numel() else crc
+    return str(crc)
 
 
 class InterruptedTraining(Exception):
@@ -155,15 +160,9 @@ class Checkpoints:
             return
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         seconds = self.progress.seconds + time.monotonic() - self._started
-        text = json.dumps(vars(self.progress) | {"seconds": seconds})
-        metadata = {
-            "identity": self.identity,
-            "notes": text,
-            "notes_crc": str(zlib.crc32(text.encode())),
-            "crc": json.dumps({name: _crc(tensor) for name, tensor in sorted(tensors.items())}),
-        }
-        with write_atomic(self.path, "wb") as stream:
-            stream.write(save(tensors, metadata=metadata))
+        notes = json.dumps(vars(self.progress) | {"seconds": seconds})
+        crc = _crc(notes, tensors)
+        write_tensors(self.path, tensors, {"identity": self.identity, "notes": notes, "crc": crc})
 
     def resume(self) -> dict[str, Tensor] | None:
         """The tensors of the checkpoint; `progress` is then what it was. None, with a message, if none fits."""
@@ -182,13 +181,8 @@ class Checkpoints:
                     )  # fmt: skip
                     return None
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            # A damaged step in the notes would be a number like any other.
-            if metadata["notes_crc"] != str(zlib.crc32(metadata["notes"].encode())):
-                raise ValueError("checksum of the notes")
-            crc = json.loads(metadata["crc"])
-            read = {name: _crc(tensor) for name, tensor in tensors.items()}
-            if wrong := sorted({name for name, _ in crc.items() ^ read.items()}):
-                raise ValueError(f"checksum of {', '.join(wrong)}")
+            if metadata["crc"] != _crc(metadata["notes"], tensors):
+                raise ValueError("wrong checksum")
             vars(self.progress).update(json.loads(metadata["notes"]))
         except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
             log.warning("%s is damaged (%s): not used, training starts over", self.path, error)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,9 @@ import numpy as np
 from crossalign.engine.batches import IGNORE, Packed, Shape
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.shape import EncoderConfig
-from crossalign.engine.tokenizer import mask_token
-from crossalign.engine.tokens import Specials
+from crossalign.engine.tokens import Specials, named_token
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic
+from crossalign.runtime.files import sha256, write_atomic
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -57,14 +56,13 @@ def encode_texts(texts: dict[str, list[Path]], tokenizer: Tokenizer, folder: Pat
 
 
 def _encode(name: str, paths: list[Path], tokenizer: Tokenizer, vocabulary: str, folder: Path) -> Path:
-    digest = hashlib.sha256(vocabulary.encode())
     for path in paths:
         if not path.is_file():
             raise UserError(f"{path}: no such text")
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    kind = token_type(tokenizer.get_vocab_size())
-    target = folder / f"{name}-{digest.hexdigest()[:16]}.{kind.name}"
+    digest = hashlib.sha256("".join([vocabulary, *map(sha256, paths)]).encode()).hexdigest()[:16]
+    # The smallest little-endian integers that hold the vocabulary.
+    kind = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
+    target = folder / f"{name}-{digest}.{kind.name}"
     if target.exists():
         return target
     end = Specials.of(tokenizer).sep
@@ -81,9 +79,9 @@ def _encode(name: str, paths: list[Path], tokenizer: Tokenizer, vocabulary: str,
     return target
 
 
-def token_type(vocabulary: int) -> np.dtype:
-    """The smallest little-endian integers that hold the vocabulary."""
-    return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
+def mapped(path: Path) -> np.ndarray:
+    """The tokens of an encoded text, not read yet."""
+    return np.memmap(path, dtype="<u2" if path.suffix == ".uint16" else "<u4", mode="r")
 
 
 class Corpus:
@@ -110,9 +108,11 @@ class Corpus:
         weights = (sizes / sizes.sum()) ** exponent
         self.shares = weights / weights.sum()
         self._bounds = np.cumsum(self.shares)[:-1]
-        self._draws: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._before = np.zeros((1, len(self.names)), dtype=np.int64)
-        self._epochs: dict[tuple[int, int], tuple[int, np.ndarray]] = {}
+        # How often each text was drawn before each chunk of draws.
+        self._before = [np.zeros(len(self.names), dtype=np.int64)]
+        # A step may reach into the next chunk or epoch, none reaches further.
+        self._chunk = lru_cache(2)(self._chunk)
+        self._epoch = lru_cache(2 * len(self.names))(self._epoch)
 
     def blocks(self, numbers: np.ndarray) -> np.ndarray:
         """The blocks of these draws, counted from 0: (draws, size)."""
@@ -125,15 +125,26 @@ class Corpus:
 
     def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each draw the number of its text, and how often that text was drawn before."""
-        texts = np.empty(len(numbers), dtype=np.int64)
-        ordinals = np.empty(len(numbers), dtype=np.int64)
-        chunks = numbers // _DRAWS
-        for chunk in np.unique(chunks):
-            rows = np.flatnonzero(chunks == chunk)
+        texts, ordinals = np.empty((2, len(numbers)), dtype=np.int64)
+        for chunk in np.unique(numbers // _DRAWS):
+            rows = numbers // _DRAWS == chunk
             drawn, order = self._chunk(int(chunk))
-            texts[rows] = drawn[numbers[rows] % _DRAWS]
-            ordinals[rows] = order[numbers[rows] % _DRAWS]
+            texts[rows], ordinals[rows] = drawn[numbers[rows] % _DRAWS], order[numbers[rows] % _DRAWS]
         return texts, ordinals
+
+    def _chunk(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+        while len(self._before) <= chunk:
+            counts = np.bincount(self._languages(len(self._before) - 1), minlength=len(self.names))
+            self._before.append(self._before[-1] + counts)
+        drawn, order = self._languages(chunk), np.empty(_DRAWS, dtype=np.int64)
+        for text, before in enumerate(self._before[chunk]):
+            rows = np.flatnonzero(drawn == text)
+            order[rows] = before + np.arange(len(rows))
+        return drawn, order
+
+    def _languages(self, chunk: int) -> np.ndarray:
+        uniform = numpy_generator(self.seed, "texts", chunk).random(_DRAWS)
+        return np.searchsorted(self._bounds, uniform, side="right")
 
     def unigram_entropy(self, leave_out: set[int], most: int = 1_000_000) -> float:
         """Loss, in nats, of a model that knows nothing but frequencies; from the first `most` tokens of each text.
@@ -147,25 +158,6 @@ class Corpus:
             mixture[: len(count)] += share * count / max(1, count.sum())
         mixture = mixture[mixture > 0] / max(mixture.sum(), 1e-12)
         return float(-(mixture * np.log(mixture)).sum())
-
-    def _chunk(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
-        if chunk not in self._draws:
-            while len(self._before) <= chunk:
-                counts = np.bincount(self._languages(len(self._before) - 1), minlength=len(self.names))
-                self._before = np.vstack([self._before, self._before[-1] + counts])
-            drawn = self._languages(chunk)
-            order = np.empty(_DRAWS, dtype=np.int64)
-            for text in range(len(self.names)):
-                rows = np.flatnonzero(drawn == text)
-                order[rows] = self._before[chunk, text] + np.arange(len(rows))
-            # A step may reach into the next chunk, none reaches further.
-            self._draws = {key: value for key, value in self._draws.items() if key == chunk - 1}
-            self._draws[chunk] = (drawn, order)
-        return self._draws[chunk]
-
-    def _languages(self, chunk: int) -> np.ndarray:
-        uniform = numpy_generator(self.seed, "texts", chunk).random(_DRAWS)
-        return np.searchsorted(self._bounds, uniform, side="right")
 
     def mean_length(self) -> float:
         """Tokens of a block without its start, on average over an epoch."""
@@ -188,18 +180,13 @@ class Corpus:
         firsts, numbers = np.empty((2, len(ordinals)), dtype=np.int64)
         for epoch in np.unique(ordinals // per_epoch):
             rows = np.flatnonzero(ordinals // per_epoch == epoch)
-            firsts[rows], order = self._epoch(text, int(epoch), per_epoch)
+            firsts[rows], order = self._epoch(text, int(epoch))
             numbers[rows] = order[ordinals[rows] % per_epoch]
         return firsts, numbers
 
-    def _epoch(self, text: int, epoch: int, blocks: int) -> tuple[int, np.ndarray]:
-        key = (text, epoch)
-        if key not in self._epochs:
-            generator = numpy_generator(self.seed, "blocks", self.names[text], epoch)
-            first = int(generator.integers(self.counts[text]))
-            self._epochs.pop((text, epoch - 2), None)
-            self._epochs[key] = (first, generator.permutation(blocks))
-        return self._epochs[key]
+    def _epoch(self, text: int, epoch: int) -> tuple[int, np.ndarray]:
+        generator = numpy_generator(self.seed, "blocks", self.names[text], epoch)
+        return int(generator.integers(self.counts[text])), generator.permutation(int(self.examples[text]))
 
 
 class Lines(Corpus):
@@ -231,30 +218,6 @@ class Lines(Corpus):
         return np.where(within < lengths, tokens, np.where(within == lengths, self.end, FILLER))
 
 
-def corpus_maker(tokenizer: Tokenizer, line_by_line: bool) -> Callable[..., Corpus]:
-    """How texts become blocks."""
-    return partial(Lines, end=Specials.of(tokenizer).sep) if line_by_line else Corpus
-
-
-def line_count(path: Path, tokenizer: Tokenizer) -> int:
-    """The lines of an encoded text."""
-    return int((mapped(path) == Specials.of(tokenizer).sep).sum())
-
-
-def token_count(path: Path) -> int:
-    """The tokens of an encoded text."""
-    return path.stat().st_size // _kind(path).itemsize
-
-
-def _kind(path: Path) -> np.dtype:
-    return np.dtype("<u2" if path.suffix == ".uint16" else "<u4")
-
-
-def mapped(path: Path) -> np.ndarray:
-    """The tokens of an encoded text, not read yet."""
-    return np.memmap(path, dtype=_kind(path), mode="r", shape=(token_count(path),))
-
-
 # Shares of the hidden tokens that become the mask token and a random token; the rest stays (BERT, section 3.1).
 MASKED, REPLACED = 0.8, 0.1
 
@@ -277,6 +240,8 @@ class Blocks(Packed):
     """
 
     predicted: int
+    # Tokens that are never predicted.
+    never: set[int]
 
     def __init__(self, corpus: Corpus, batch: int, seed: int, start: int, position_offset: int = 0) -> None:
         self.corpus, self.batch, self.start, self.seed = corpus, batch, start, seed
@@ -346,8 +311,7 @@ class MaskedBlocks(Blocks):
         share: float = 0.15, position_offset: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(corpus, batch, seed, start, position_offset)
-        if not 0 < share < 1:
-            raise UserError(f"a share of {share} hidden tokens is not between 0 and 1")
+        self.never = specials
         # Of lines sometimes one more than the share, as it is met on average.
         self.share, self.predicted = share, max(1, (round if corpus.full else math.ceil)(share * self.block))
         self.mask = mask
@@ -390,18 +354,25 @@ class CausalBlocks(Blocks):
         return ids, np.where(real, np.arange(self.block - 1), 0), np.where(real, truth, IGNORE)
 
 
-def block_maker(config: EncoderConfig, tokenizer: Tokenizer, share: float) -> tuple[Callable[..., Blocks], set[int]]:
-    """How blocks are made for a model of this kind, and the tokens that it never predicts."""
+def make_blocks(config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Path], settings: Any) -> Blocks:
+    """Encoded texts as a model of this kind learns from them."""
     specials, size = Specials.of(tokenizer), tokenizer.get_vocab_size()
     if size > config.vocab_size:
         raise UserError(
             f"the tokenizer has {size} pieces, the model {config.vocab_size} embeddings; they do not belong together"
         )
-    place = {"position_offset": config.position_offset}
+    kind = partial(Lines, end=specials.sep) if settings.line_by_line else Corpus
+    corpus = kind(files, settings.block - 1, settings.exponent, settings.seed)
+    how = {"batch": settings.batch, "seed": settings.seed, "position_offset": config.position_offset}
     if config.causal:
         # A text begins as the tokenizer says: XGLM's with what the one before it ends with.
-        return partial(CausalBlocks, start=specials.frame.before[0], **place), {specials.cls, specials.pad}
-    mask = mask_token(tokenizer)
+        blocks = CausalBlocks(corpus, start=specials.frame.before[0], **how)
+        blocks.never = {specials.cls, specials.pad}
+        return blocks
+    mask = named_token(tokenizer, "mask")
+    if mask is None:
+        raise UserError("the tokenizer has neither [MASK] nor <mask>; masked language modelling needs one")
     special = {specials.cls, specials.sep, specials.pad, specials.unk, mask}
-    masked = {"start": specials.cls, "mask": mask, "specials": special, "vocabulary": size, "share": share}
-    return partial(MaskedBlocks, **masked, **place), special
+    return MaskedBlocks(
+        corpus, start=specials.cls, mask=mask, specials=special, vocabulary=size, share=settings.masking, **how
+    )

@@ -27,22 +27,17 @@ class FlatExamples(Sequence[Any]):
         self.count = len(columns["record"])
 
     @classmethod
-    def of(cls, examples: Sequence[dict[str, Any]]) -> FlatExamples | None:
-        """The examples as arrays; None if they have other things than numbers, or none are there."""
+    def of(cls, examples: Sequence[dict[str, Any]]) -> FlatExamples:
+        """The examples, of which there is one at least, as arrays."""
         columns: dict[str, np.ndarray] = {}
-        try:
-            for name in examples[0] if examples else ():
-                values = [example[name] for example in examples]
-                if isinstance(values[0], int):
-                    columns[name] = np.array(values)
-                else:
-                    # An empty list would be one of fractions.
-                    columns[name] = np.concatenate([np.asarray(value) for value in values if len(value)])
-                    columns[name + ENDS] = np.cumsum([len(value) for value in values])
-        except (KeyError, TypeError, ValueError):
-            return None
-        plain = "record" in columns and all(values.dtype.kind in "iu" for values in columns.values())
-        return cls(columns) if plain else None
+        for name, first in examples[0].items():
+            values = [example[name] for example in examples]
+            if isinstance(first, int):
+                columns[name] = np.array(values)
+            else:
+                columns[name] = np.concatenate([np.asarray(value, dtype=np.int64) for value in values])
+                columns[name + ENDS] = np.cumsum([len(value) for value in values])
+        return cls(columns)
 
     @classmethod
     def joined(cls, parts: Sequence[FlatExamples], records: Sequence[int]) -> FlatExamples:
@@ -61,33 +56,22 @@ class FlatExamples(Sequence[Any]):
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, number: int) -> Example:
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        """One example: its numbers as such, its lists as arrays."""
         if not 0 <= number < self.count:
             raise IndexError(number)
-        return Example(self.columns, number)
+        example = {}
+        for name in self.names:
+            values, ends = self.columns[name], self.columns.get(name + ENDS)
+            if ends is None:
+                example[name] = int(values[number])
+            else:
+                example[name] = values[ends[number - 1] if number else 0 : ends[number]]
+        return example
 
     def sizes(self, name: str) -> np.ndarray:
         """The lengths of the lists in a column."""
         return np.diff(self.columns[name + ENDS], prepend=0)
-
-
-class Example(Mapping[str, Any]):
-    """One example: its numbers as such, its lists as arrays."""
-
-    def __init__(self, columns: dict[str, np.ndarray], number: int) -> None:
-        self.columns, self.number = columns, number
-
-    def __getitem__(self, name: str) -> Any:
-        values, ends = self.columns[name], self.columns.get(name + ENDS)
-        if ends is None:
-            return int(values[self.number])
-        return values[ends[self.number - 1] if self.number else 0 : ends[self.number]]
-
-    def __iter__(self) -> Any:
-        return (name for name in self.columns if not name.endswith(ENDS))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class Encoded:
@@ -109,11 +93,9 @@ class Encoded:
         path = self.folder / f"{task.name}-{self._key(name, task, len(records), length, training)}.safetensors"
         if (kept := _read(path)) is not None:
             return kept
-        examples = task.examples(records, tokenizer, length, training=training)
-        flat = FlatExamples.of(examples)
-        if flat is not None:
-            _write(path, flat)
-        return examples if flat is None else flat
+        flat = FlatExamples.of(task.examples(records, tokenizer, length, training=training))
+        _write(path, flat)
+        return flat
 
     def _key(self, name: str, task: Any, *more: object) -> str:
         files = [self.files[name], *(self.model / file for file in VOCABULARY)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from crossalign.engine.settings import Settings
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import TaskModel, make_store, predict_all
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import read_json
 
 
 @dataclass
@@ -162,19 +162,12 @@ def best_settings(files: Sequence[Path], task: str, init: str, metric: str) -> t
     """
     trials = []
     for file in files:
-        try:
-            report = json.loads(file.read_text(encoding="utf-8"))
-            if (report["task"], report["init"]) != (task, init):
-                raise UserError(
-                    f"--trials {file}: a trial of {report['task']} and {report['init']}, not of {task} and {init}"
-                )
-            if report["best_epoch"] is None:
-                raise UserError(f"--trials {file}: no score on a dev set, by which to choose")
-            score = report["dev"][report["best_epoch"] - 1][metric]
-            trials.append({name: report["settings"][name] for name in (*SEARCHED, "seed")} | {"dev": score})
-        except OSError as error:
-            raise UserError(f"--trials {file}: cannot read: {error.strerror}") from None
-        except (ValueError, LookupError, TypeError) as error:
-            raise UserError(f"--trials {file}: not the account of a training: {error!r}") from None
+        report = read_json(file) or {}
+        if (report.get("task"), report.get("init")) != (task, init):
+            raise UserError(f"--trials {file}: not the account of a training of {task} and {init}")
+        if report["best_epoch"] is None:
+            raise UserError(f"--trials {file}: no score on a dev set, by which to choose")
+        score = report["dev"][report["best_epoch"] - 1][metric]
+        trials.append({name: report["settings"][name] for name in (*SEARCHED, "seed")} | {"dev": score})
     best = max(trials, key=lambda trial: trial["dev"])
     return {name: best[name] for name in SEARCHED}, trials

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
-from crossalign.engine import library_heads
 from crossalign.engine.encoder import BaseEncoder, Encoder, empty_encoder
 from crossalign.engine.library import POOLER, LibraryConfig, LibraryEncoder, empty_library_encoder, load_library_encoder
 from crossalign.engine.lm_heads import CausalHead, Head, MaskedHead, fresh_head
-from crossalign.engine.shape import ROBERTAS, XGLM, XLMR_XL, EncoderConfig, knows_shape
+from crossalign.engine.shape import XGLM, XLMR_XL, EncoderConfig, knows_shape
 from crossalign.engine.tokenizer import load_tokenizer
-from crossalign.engine.weights import Shards, audit, read_config
+from crossalign.engine.weights import Shards, audit, read_config, write_tensors
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic, write_json
 
@@ -69,13 +67,6 @@ _BERT_HEAD = {
 }
 _ROBERTA_HEAD = {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"}
 _PREFIX = {"bert": "bert.", "roberta-prelayernorm": "roberta_prelayernorm.", "normformer": "", XGLM: "model."}
-# Names by which weights give their family away. Without prefix and head BERT and RoBERTa have the same ones.
-_SIGNS = {
-    **dict.fromkeys(("bert.", "cls."), ("bert",)),
-    "roberta": ROBERTAS,
-    "lm_head.": (*ROBERTAS, XGLM),
-    "model.": (XGLM,),
-}
 _ARCHITECTURE = {
     "bert": "BertForMaskedLM",
     "roberta": "RobertaForMaskedLM",
@@ -87,7 +78,6 @@ _ARCHITECTURE = {
     XGLM: "XGLMForCausalLM",
 }
 _CPU = torch.device("cpu")
-BACKENDS = ("auto", "own", "library")
 
 
 def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
@@ -112,8 +102,6 @@ def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
 
 def choose_backend(folder: str | Path, backend: str = "auto") -> str:
     """Who computes the model of a folder, `own` or `library`; `auto` is our encoder where it knows the shape."""
-    if backend not in BACKENDS:
-        raise UserError(f"backend '{backend}' is not one of {', '.join(BACKENDS)}")
     return backend if backend != "auto" else "own" if knows_shape(read_config(folder)) else "library"
 
 
@@ -160,15 +148,7 @@ def load_weights(
 
 
 def _check(folder: str | Path, encoder: Encoder, tensors: Shards) -> None:
-    """Refuse weights of another model: of another family, or with other tensors."""
-    config = encoder.config
-    for kind, families in _SIGNS.items():
-        told = [key for _, key in tensors.places.values() if key.startswith(kind)]
-        if told and config.family not in families:
-            raise UserError(
-                f"{folder}: the weights have {told[0]}, as in models of type {' or '.join(families)}, but config.json "
-                f"says model_type '{config.family}'"
-            )
+    """Refuse weights with other tensors than config.json wants."""
     parameters = dict(encoder.named_parameters())
     wanted = {}
     for name, sources in library_names(encoder).items():
@@ -179,10 +159,8 @@ def _check(folder: str | Path, encoder: Encoder, tensors: Shards) -> None:
     audit(folder, wanted.keys() - have.keys(), have.keys() - wanted.keys(), wrong)
 
 
-def load_language_model(folder: str | Path, seed: int, backend: str = "auto") -> tuple[BaseEncoder, Head]:
-    """An encoder and its language model's head; a folder of our encoder without one gets a new one."""
-    if choose_backend(folder, backend) == "library":
-        return library_heads.load_language_model(folder)
+def load_language_model(folder: str | Path, seed: int) -> tuple[Encoder, Head]:
+    """Our encoder, which alone learns from running text, and its language model's head; a new one if none is there."""
     encoder = load_weights(folder, backend="own")
     return encoder, load_head(folder, encoder.config) or fresh_head(encoder.config, seed)
 
@@ -217,21 +195,18 @@ def save_encoder(folder: str | Path, encoder: BaseEncoder, tokenizer: Tokenizer 
 
 
 def save_language_model(
-    folder: str | Path, encoder: BaseEncoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
+    folder: str | Path, encoder: Encoder, head: Head, tokenizer: Tokenizer, store: str = "fp32"
 ) -> None:
     """Write a folder that the library loads as a language model, and this project as an encoder.
 
     With `store` bf16 the matrices take half the space; all computing is still done in fp32 or as the run says.
     """
-    config, low = encoder.config, store == "bf16"
-    if isinstance(encoder, LibraryEncoder):
-        _save(Path(folder), head.tensors(encoder), config.to_huggingface(), tokenizer, low)
-        return
+    config = encoder.config
     prefix, own = _PREFIX.get(config.family, "roberta."), dict(head.named_parameters())
     tensors = {prefix + name: value for name, value in _library_tensors(encoder).items()}
     tensors |= {name: own[ours].detach() for ours, name in _head_names(config).items()}
     raw = {"architectures": [_ARCHITECTURE[config.family]], "tie_word_embeddings": True}
-    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, low)
+    _save(Path(folder), tensors, config.to_huggingface() | raw, tokenizer, store == "bf16")
 
 
 def _library_tensors(encoder: Encoder) -> dict[str, Tensor]:
@@ -247,12 +222,8 @@ def _library_tensors(encoder: Encoder) -> dict[str, Tensor]:
 def _save(
     folder: Path, tensors: dict[str, Tensor], raw: dict[str, Any], tokenizer: Tokenizer | None, low: bool = False
 ) -> None:
-    tensors = {
-        name: (value.bfloat16() if low and value.dim() == 2 else value.float()).cpu().contiguous()
-        for name, value in tensors.items()
-    }
-    with write_atomic(folder / "model.safetensors", "wb") as stream:
-        stream.write(save(tensors, metadata={"format": "pt"}))
+    stored = {name: value.bfloat16() if low and value.dim() == 2 else value.float() for name, value in tensors.items()}
+    write_tensors(folder / "model.safetensors", stored)
     if tokenizer is not None:
         with write_atomic(folder / "tokenizer.json") as stream:
             stream.write(tokenizer.to_str(pretty=False))

@@ -8,7 +8,6 @@ training step can be recorded once and replayed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -199,20 +198,15 @@ def mean_cross_entropy(scores: Tensor, targets: Tensor) -> Tensor:
 FORBIDDEN = -1e4
 
 
-@dataclass(frozen=True)
-class Constraints:
-    """Labels that may not come first (labels), and pairs that may not follow each other (labels x labels)."""
+def iob_constraints(labels: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """IOB2: labels that may not come first (labels), and pairs that may not follow each other (labels x labels).
 
-    start: Tensor
-    steps: Tensor
-
-
-def iob_constraints(labels: Sequence[str]) -> Constraints:
-    """IOB2: I-X follows B-X or I-X only. Where training knows no B-X, entities of that kind begin with I-X."""
+    I-X follows B-X or I-X only. Where training knows no B-X, entities of that kind begin with I-X.
+    """
     known = set(labels)
     inside = [label[2:] if label.startswith("I-") and f"B-{label[2:]}" in known else None for label in labels]
     steps = [[kind is not None and before not in (f"B-{kind}", f"I-{kind}") for kind in inside] for before in labels]
-    return Constraints(torch.tensor([kind is not None for kind in inside]), torch.tensor(steps))
+    return torch.tensor([kind is not None for kind in inside]), torch.tensor(steps)
 
 
 class Crf(nn.Module):
@@ -248,13 +242,15 @@ class Crf(nn.Module):
         return self.score(emissions, labels, mask) - self.log_partition(emissions, mask)
 
     @torch.no_grad()
-    def viterbi(self, emissions: Tensor, mask: Tensor, constraints: Constraints | None = None) -> tuple[Tensor, Tensor]:
+    def viterbi(
+        self, emissions: Tensor, mask: Tensor, constraints: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The best path of each row (0 on padding) and its score, which includes what `constraints` cost it."""
         mask = mask.bool()
         start, steps = self.start, self.transitions
         if constraints is not None:
-            start = start + constraints.start.to(start.device) * FORBIDDEN
-            steps = steps + constraints.steps.to(steps.device) * FORBIDDEN
+            start = start + constraints[0].to(start.device) * FORBIDDEN
+            steps = steps + constraints[1].to(steps.device) * FORBIDDEN
         best, origins = start + emissions[:, 0], []
         for place in range(1, emissions.shape[1]):
             grown, origin = (best.unsqueeze(2) + steps).max(dim=1)

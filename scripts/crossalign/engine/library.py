@@ -157,11 +157,6 @@ class LibraryEncoder(BaseEncoder):
         weight = self.word.weight
         return [table for table in self.model.modules() if isinstance(table, nn.Embedding) and table.weight is weight]
 
-    @property
-    def shares_layers(self) -> bool:
-        """Whether layers have their weights in common, as in ALBERT."""
-        return len(set(self.layers)) < len(self.layers)
-
     @torch.no_grad()
     def redraw(self, layer: int | None, seed: int, positions: bool = False) -> None:
         """Draw all weights of a layer (None: of what is no layer) from the model's own initialiser.
@@ -223,10 +218,7 @@ def find_layers(model: PreTrainedModel) -> nn.ModuleList:
             )
         if rows:
             return rows[0]
-    groups = getattr(getattr(model, "encoder", None), "albert_layer_groups", None)
-    if groups is None:
-        raise UserError(f"models of type '{model.config.model_type}' have no row of {depth} layers that could be seen")
-    return nn.ModuleList(groups[index * len(groups) // depth] for index in range(depth))
+    raise UserError(f"models of type '{model.config.model_type}' have no row of {depth} layers of their own")
 
 
 def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
@@ -246,8 +238,7 @@ def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
 
 
 def load_library_encoder(
-    folder: str | Path,
-    place: Callable[[str], tuple[torch.device, torch.dtype]] = lambda name: (torch.device("cpu"), torch.float32),
+    folder: str | Path, place: Callable[[str], tuple[torch.device, torch.dtype]]
 ) -> LibraryEncoder:
     """The model of a folder. `place` gives each parameter's device and precision; all have one precision."""
     encoder = _load(Path(folder), place("layers.0")[1])
@@ -264,17 +255,9 @@ def spread_library_encoder(folder: str | Path, dtype: torch.dtype, **where: Any)
 
 
 def _load(folder: Path, dtype: torch.dtype, **where: Any) -> LibraryEncoder:
+    """The model of a folder with all its weights and none left over."""
     config, raw = read_library_config(folder)
-    model, tensors = load_pretrained(folder, config, model_class(config, folder), dtype, **where)
-    encoder = LibraryEncoder(model, shape_of(model, raw))
-    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
-    return encoder
-
-
-def load_pretrained(
-    folder: Path, config: PreTrainedConfig, kind: type[PreTrainedModel], dtype: torch.dtype, **where: Any
-) -> tuple[PreTrainedModel, Shards]:
-    """A model with all its weights and none left over, and the tensors of the folder."""
+    kind = model_class(config, folder)
     prefix = f"{kind.base_model_prefix}."
     tensors = Shards(folder, (prefix,))
     # Its scores are capped, which PyTorch's fused attention leaves out.
@@ -298,7 +281,9 @@ def load_pretrained(
             check_finite(folder, name, parameter.data)
     # Keys and values of earlier tokens are for writing text.
     model.config.use_cache = False
-    return model, tensors
+    encoder = LibraryEncoder(model, shape_of(model, raw))
+    encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
+    return encoder
 
 
 def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:

@@ -23,9 +23,6 @@ _BESIDE = 8
 class MaskedHead(nn.Module):
     """A layer with GELU and norm, then the product with the word embeddings (tied, so not held here) and a bias."""
 
-    # The table of words is the encoder's.
-    table = None
-
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden, config.hidden)
@@ -42,23 +39,15 @@ class MaskedHead(nn.Module):
         )
         return inner.to(states.dtype)
 
-    def forward(self, states: Tensor, words: Tensor) -> Tensor:
-        """Scores of all words, (n, vocabulary), for states (n, hidden) and the table of word embeddings."""
-        return functional.linear(self.inner(states), words, self.bias)
-
 
 class CausalHead(nn.Module):
     """The product with the word embeddings and nothing else, as in XGLM; without weights of its own."""
 
-    bias = table = None
+    bias = None
 
     def inner(self, states: Tensor) -> Tensor:
         """What meets the table of words: the states themselves."""
         return states
-
-    def forward(self, states: Tensor, words: Tensor) -> Tensor:
-        """Scores of all words, (n, vocabulary)."""
-        return functional.linear(states, words)
 
 
 Head = MaskedHead | CausalHead
@@ -72,7 +61,7 @@ def masked_loss(head: Head, states: Tensor, words: Tensor, places: Tensor, targe
     batch, length, hidden = states.shape
     cells = (torch.arange(batch, device=places.device) * length)[:, None] + places
     picked = states.reshape(batch * length, hidden).index_select(0, cells.reshape(-1))
-    return word_loss(head.inner(picked), words if head.table is None else head.table, head.bias, targets.reshape(-1))
+    return word_loss(head.inner(picked), words, head.bias, targets.reshape(-1))
 
 
 def fresh_head(config: EncoderConfig, seed: int) -> Head:
@@ -105,15 +94,22 @@ class _WordLoss(torch.autograd.Function):
         counted = (targets >= 0).to(x.dtype)[:, None]
         total = counted.sum(dtype=torch.float32).clamp(min=1)
         chunks = max(1, -(-len(x) * len(table) // _MOST[x.device.type]))
-        gradients = _Gradients(words, bias is not None) if any(ctx.needs_input_grad) else None
-        loss = torch.zeros((), device=x.device)
+        loss, dx, product = torch.zeros((), device=x.device), [], None
         for part, target, count in zip(*(t.tensor_split(chunks) for t in (x, targets, counted)), strict=True):
             scores = part @ table.t() if offsets is None else torch.addmm(offsets, part, table.t())
             losses, scores = cross_entropy(scores, target)
             loss += losses.sum()
-            if gradients is not None:
-                gradients.add(scores, part, count, table)
-        ctx.gradients, ctx.total = gradients, total
+            if any(ctx.needs_input_grad):
+                dx.append((scores @ table).mul_(count))
+                # A column beside x sums the scores over the rows: the gradient of the bias, without reading them again.
+                beside = [] if bias is None else [count.expand(-1, _BESIDE)]
+                own = _product(scores.t(), torch.cat([part * count, *beside], 1), words.dtype)
+                product = own if product is None else product.add_(own)
+        ctx.total = total
+        if dx:
+            size, hidden = words.shape
+            db = None if bias is None else product[:size, hidden].clone()
+            ctx.gradients = torch.cat(dx) if len(dx) > 1 else dx[0], product[:size, :hidden], db
         return loss / total
 
     @staticmethod
@@ -121,31 +117,6 @@ class _WordLoss(torch.autograd.Function):
         # In place, since a loss is taken backwards once.
         scale = grad / ctx.total
         return *(value if value is None else value.mul_(scale.to(value.dtype)) for value in ctx.gradients), None
-
-
-class _Gradients:
-    """Sums of the gradients over the parts of the rows."""
-
-    def __init__(self, words: Tensor, with_bias: bool) -> None:
-        self.words, self.with_bias = words, with_bias
-        self.dx: list[Tensor] = []
-        self.product: Tensor | None = None
-
-    def add(self, scores: Tensor, x: Tensor, count: Tensor, table: Tensor) -> None:
-        """One part; `count` is 1 for rows that count and 0 for the others.
-
-        A column beside x sums the scores over the rows: the gradient of the bias, without reading them once more.
-        """
-        self.dx.append((scores @ table).mul_(count))
-        beside = [count.expand(-1, _BESIDE)] if self.with_bias else []
-        product = _product(scores.t(), torch.cat([x * count, *beside], 1), self.words.dtype)
-        self.product = product if self.product is None else self.product.add_(product)
-
-    def __iter__(self):
-        size, hidden = self.words.shape
-        yield torch.cat(self.dx) if len(self.dx) > 1 else self.dx[0]
-        yield self.product[:size, :hidden]
-        yield self.product[:size, hidden].clone() if self.with_bias else None
 
 
 def _aligned(x: Tensor, words: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -38,9 +38,7 @@ class Loop:
         """Train, or go on from a checkpoint. The modules end with the selected weights, in fp32."""
         with self.checkpoints.running():
             self.train()
-        if self.best is not None:
-            self.engine.arena.master.copy_(self.best)
-        self.engine.arena.detach()
+        self.finish()
 
     def train(self) -> None:
         """All steps that are left."""
@@ -91,6 +89,12 @@ class Loop:
     def keep_best(self) -> None:
         """Keep the weights as they are now, to end with them."""
         self.best = self.engine.arena.master.clone()
+
+    def finish(self) -> None:
+        """Give the modules the weights to end with, in memory of their own."""
+        if self.best is not None:
+            self.engine.arena.master.copy_(self.best)
+        self.engine.arena.detach()
 
     # ---- state and losses ---------------------------------------------------------------------------------------
 

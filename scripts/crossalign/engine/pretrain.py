@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
-from crossalign.engine.corpus import Blocks, Corpus, block_maker, corpus_maker
+from crossalign.engine.corpus import Blocks, make_blocks
 from crossalign.engine.encoder import Encoder
 from crossalign.engine.identity import fingerprint
 from crossalign.engine.lm_heads import Head, fresh_head, masked_loss
@@ -36,28 +36,21 @@ _MOST, _BUDGET = 1 << 17, {"cuda": 1 << 15, "cpu": 1 << 11}
 
 
 class DevLoss:
-    """Mean loss per target of each text and of all together.
-
-    `corpora(files, size, exponent, seed)` and `blocks(corpus, batch, seed)` make the blocks as in training;
-    the seed here is always the same.
-    """
+    """Mean loss per target of each text and of all together, in blocks as in training that are always the same."""
 
     def __init__(
-        self,
-        files: dict[str, Path],
-        size: int,
-        corpora: Callable[..., Corpus],
-        blocks: Callable[[Corpus, int, int], Blocks],
+        self, files: dict[str, Path], config: EncoderConfig, tokenizer: Tokenizer, settings: PretrainSettings
     ) -> None:
         self.stores: dict[str, Blocks] = {}
+        fixed = settings.model_copy(update={"exponent": 1.0, "seed": 0})
         for name in sorted(files):
             try:
-                corpus = corpora({name: files[name]}, size, 1.0, 0)
+                store = make_blocks(config, tokenizer, {name: files[name]}, fixed)
             except UserError as error:
                 raise UserError(f"--dev {error}") from None
             # All blocks are one batch, so that each comes once.
-            count = int(min(corpus.examples[0], _MOST // corpus.mean_length()))
-            self.stores[name] = blocks(corpus, count, 0)
+            store.batch = int(min(store.corpus.examples[0], _MOST // store.corpus.mean_length()))
+            self.stores[name] = store
 
     def __bool__(self) -> bool:
         return bool(self.stores)
@@ -65,11 +58,9 @@ class DevLoss:
     @torch.no_grad()
     def __call__(self, engine: Engine, head: torch.nn.Module) -> tuple[float, dict[str, float]]:
         """The loss of all texts, and of each one."""
-        encoder = engine.encoder
-        modes = encoder.training, head.training
-        encoder.eval(), head.eval()
+        engine.encoder.eval(), head.eval()
         sums = {name: self._sum(store, engine, head) for name, store in self.stores.items()}
-        encoder.train(modes[0]), head.train(modes[1])
+        engine.encoder.train(), head.train()
         total = np.sum(list(sums.values()), axis=0)
         each = {name: loss / max(1, count) for name, (loss, count) in sums.items()}
         return total[0] / max(1, total[1]), each
@@ -112,60 +103,41 @@ class Pretraining(Loop):
         identity: Any = None,
         dev: dict[str, Path] | None = None,
     ) -> None:
-        config = encoder.config
+        config, dev, device = encoder.config, dev or {}, torch.device(device)
         if settings.block > config.max_length:
             raise UserError(f"blocks of {settings.block} tokens: the model has positions for {config.max_length} only")
         if settings.selection == "best" and not dev:
             raise UserError("selection best chooses by the loss on dev texts; give --dev NAME=FILE")
-        self.settings, self.device = settings, torch.device(device)
-        self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
-        corpora = corpus_maker(tokenizer, settings.line_by_line)
-        self.corpus = corpora(files, settings.block - 1, settings.exponent, settings.seed)
-        blocks, leave_out = block_maker(config, tokenizer, settings.masking)
-        self.unigram_entropy = self.corpus.unigram_entropy(leave_out)
-        self.store = blocks(self.corpus, settings.batch, settings.seed)
-        self.dev = DevLoss(dev or {}, settings.block - 1, corpora, blocks)
-        self.total = settings.steps
-        self._set_dropout()
-        self.engine = self._make_engine()
-        corpus = self.corpus
-        texts = {name: [files[name].name, int(n)] for name, n in zip(corpus.names, corpus.counts, strict=True)}
-        about = [config.to_huggingface(), texts, identity, sorted(path.name for path in (dev or {}).values())]
-        self.progress = PretrainProgress()
-        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about), saving, self.progress)
-
-    def _set_dropout(self) -> None:
-        self._config = self.encoder.config
-        if self.encoder.backend == "library":
-            if self.settings.dropout is not None or self.settings.attention_dropout is not None:
-                raise UserError("--dropout: a model of the library keeps the dropout of its config.json")
-            return
-        hidden, attention = self.settings.dropout, self.settings.attention_dropout
-        attention = hidden if attention is None else attention
-        shares = {"hidden_dropout": hidden, "attention_dropout": attention}
-        self._configure(replace(self._config, **{name: share for name, share in shares.items() if share is not None}))
-
-    def _configure(self, config: EncoderConfig) -> None:
-        if self.encoder.backend == "library":
-            return
-        self.encoder.config = config
-        for layer in self.encoder.layers:
-            layer.config = config
-
-    def _make_engine(self) -> Engine:
-        settings, head, encoder = self.settings, self.head, self.encoder
+        self.settings, self.total = settings, settings.steps
+        self.encoder, self.head = encoder.to(device).train(), head.to(device).train()
+        self.store = make_blocks(config, tokenizer, files, settings)
+        self.dev = DevLoss(dev, config, tokenizer, settings)
+        attention = settings.dropout if settings.attention_dropout is None else settings.attention_dropout
+        shares = {"hidden_dropout": settings.dropout, "attention_dropout": attention}
+        # While this runs; the model's own dropout is for later.
+        self._own = config
+        self._configure(replace(config, **{name: share for name, share in shares.items() if share is not None}))
 
         def loss(encode: Callable, batch: dict[str, torch.Tensor]) -> torch.Tensor:
             return masked_loss(head, encode(), encoder.word.weight, batch["places"], batch["truth"])
 
         rates = learning_rates(settings.learning_rate, settings.steps, settings.warmup, settings.schedule)
         part = Part(self.store, loss, settings.batch)
-        return Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision)
+        self.engine = Engine(encoder, {"head": head}, [part], rates, AdamW.of(settings), settings.precision)
+        corpus = self.store.corpus
+        texts = {name: [files[name].name, int(n)] for name, n in zip(corpus.names, corpus.counts, strict=True)}
+        about = [config.to_huggingface(), texts, identity, sorted(path.name for path in dev.values())]
+        self.progress = PretrainProgress()
+        self.checkpoints = Checkpoints(checkpoints, fingerprint(code_hash, settings, about), saving, self.progress)
+
+    def _configure(self, config: EncoderConfig) -> None:
+        for part in (self.encoder, *self.encoder.layers):
+            part.config = config
 
     def run(self) -> None:
         """Train, or go on from a checkpoint. Afterwards encoder and head hold the result in fp32."""
         super().run()
-        self._configure(self._config)
+        self._configure(self._own)
 
     def batches(self, number: int) -> list[np.ndarray]:
         return [self.store.members(number)]
@@ -210,34 +182,3 @@ class Pretraining(Loop):
 def new_model(config: EncoderConfig, seed: int) -> tuple[Encoder, Head]:
     """An encoder and a head that were never trained."""
     return fresh_encoder(config, seed), fresh_head(config, seed)
-
-
-def wave_positions(encoder: Encoder, height: float) -> None:
-    """Before training from scratch: position vectors that begin as sine waves of this height, not at random.
-
-    How far apart two words are is then plain from the start, and attention learns to look at neighbours sooner. Waves
-    of 3 to 16 positions cancel out in the mean of a sentence. With longer ones that mean tells the sentence's length,
-    and translations of each other seem alike in the first layers for no other reason.
-    """
-    with torch.no_grad():
-        positions = encoder.embeddings.position.weight
-        count, width = positions.shape
-        lengths = 3 * (16 / 3) ** torch.linspace(0, 1, (width + 1) // 2)
-        angles = torch.arange(count)[:, None] * (2 * math.pi / lengths)
-        positions.copy_(height * torch.cat([angles.sin(), angles.cos()], 1)[:, :width])
-
-
-def segments_are_even(encoder: Encoder) -> bool:
-    """Whether all segments have the same vector, and there are several."""
-    rows = getattr(getattr(getattr(encoder, "embeddings", None), "segment", None), "weight", None)
-    return rows is not None and len(rows) > 1 and bool((rows == rows[0]).all())
-
-
-def even_segments(encoder: Encoder) -> None:
-    """After training from scratch: segments that the text did not have get the vector of the one that it had.
-
-    A later task with two segments then starts without a disturbance.
-    """
-    if hasattr(encoder.embeddings, "segment"):
-        with torch.no_grad():
-            encoder.embeddings.segment.weight[1:] = encoder.embeddings.segment.weight[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,22 +11,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from crossalign.engine.checkpoints import Saving
-from crossalign.engine.corpus import encode_texts, line_count, token_count
-from crossalign.engine.encoder import BaseEncoder
+from crossalign.engine.corpus import encode_texts, mapped
+from crossalign.engine.encoder import Encoder
 from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.identity import folder_identity
 from crossalign.engine.lm_heads import Head
 from crossalign.engine.pretrain import (
     Pretraining,
     PretrainSettings,
-    even_segments,
     new_model,
-    segments_are_even,
-    wave_positions,
 )
 from crossalign.engine.programs import circumstances
-from crossalign.engine.shape import KEYS, XGLM, XGLM_KEYS, EncoderConfig
-from crossalign.engine.tokenizer import load_tokenizer
+from crossalign.engine.shape import XGLM, XGLM_OFFSET, EncoderConfig
+from crossalign.engine.tokenizer import load_tokenizer, read_tokenizer
 from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import sha256, write_json
@@ -35,24 +31,22 @@ from crossalign.runtime.files import sha256, write_json
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+# The family of a new model by its norm, and the norm of each family.
 _FAMILY = {"post": "bert", "pre": "roberta-prelayernorm", "normformer": "normformer"}
-_NORM = {"roberta-prelayernorm": "pre", "normformer": "normformer", XGLM: "pre"}
-OBJECTIVES = ("mlm", "clm")
-# Shapes of new models if not given.
+_NORM = {family: norm for norm, family in _FAMILY.items()} | {"xlm-roberta": "post", XGLM: "pre"}
+# The shape of a new model if not given.
 _SHAPE = {"positions": 512, "hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072}
 _SHAPE |= {"dropout": 0.1, "initializer_range": 0.02}
-_XGLM_SHAPE = _SHAPE | {"positions": 2048, "hidden": 1024, "layers": 24, "heads": 16, "intermediate": 4096}
 
 
 @dataclass
 class Start:
     """The model that training begins with; `identity` tells it from others."""
 
-    encoder: BaseEncoder
+    encoder: Encoder
     head: Head
     tokenizer: Tokenizer
     identity: Any
-    fresh: bool
 
 
 @dataclass
@@ -79,7 +73,6 @@ def starting_point(
     shape: dict[str, Any],
     seed: int,
     objective: str | None = None,
-    backend: str = "auto",
 ) -> Start:
     """An existing model, or a new one of the given shape; its family says whether it is masked or causal."""
     if init is None:
@@ -87,13 +80,12 @@ def starting_point(
     elif tokenizer is not None or shape:
         raise UserError("--init keeps the shape and the tokenizer of the model; leave --tokenizer and the sizes out")
     else:
-        encoder, head = load_language_model(init, seed, backend)
-        start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init), False)
+        encoder, head = load_language_model(init, seed)
+        start = Start(encoder, head, load_tokenizer(init, encoder.config.vocab_size), folder_identity(init))
     kind = "clm" if start.encoder.config.causal else "mlm"
-    if objective is not None and objective != kind:
+    if objective not in (None, kind):
         raise UserError(
             f"objective {objective}: a model of type '{start.encoder.config.family}' is trained with {kind}"
-            + ("" if objective in OBJECTIVES else f"; the objectives are {', '.join(OBJECTIVES)}")
         )
     return start
 
@@ -103,63 +95,55 @@ def _new_start(tokenizer, norm, family, shape, seed, objective) -> Start:
         norm, family = "pre", XGLM
     if tokenizer is None:
         raise UserError("a new model needs --tokenizer tokenizer.json (or --init FOLDER to go on from a model)")
-    pieces = read_tokenizer(tokenizer)
-    shape = dict(shape)
-    waves, spread = shape.pop("position_waves", 0.0), shape.pop("word_range", None)
+    pieces, shape = read_tokenizer(tokenizer), dict(shape)
+    spread = shape.pop("word_range", None)
     config = new_config(pieces, norm, family, shape)
     encoder, head = new_model(config, seed)
     if spread:
         with torch.no_grad():
             encoder.word.weight *= spread / config.initializer_range
-    if waves and config.causal:
-        raise UserError("position_waves: the positions of a causal model are sine waves anyway, and not trained")
-    if waves:
-        wave_positions(encoder, waves)
+    even_segments(encoder)
     # The other settings of the shape are in the configuration.
-    further = {"position_waves": waves, "word_range": spread}
-    return Start(encoder, head, pieces, {name: value for name, value in further.items() if value} or None, True)
+    return Start(encoder, head, pieces, {"word_range": spread} if spread else None)
 
 
-def read_tokenizer(path: Path) -> Tokenizer:
-    """A tokenizer.json, without padding and truncation."""
-    from tokenizers import Tokenizer
+def has_even_segments(encoder: Encoder) -> bool:
+    """Whether all segments have the same vector, and there are several."""
+    if not hasattr(encoder.embeddings, "segment"):
+        return False
+    rows = encoder.embeddings.segment.weight
+    return len(rows) > 1 and bool((rows == rows[0]).all())
 
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception
-        raise UserError(f"{path} cannot be read as a tokenizer: {error}") from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
+
+@torch.no_grad()
+def even_segments(encoder: Encoder) -> None:
+    """Give segments that texts do not have the vector of the one that they have.
+
+    A later task with two segments then starts without a disturbance.
+    """
+    if hasattr(encoder.embeddings, "segment"):
+        encoder.embeddings.segment.weight[1:] = encoder.embeddings.segment.weight[0]
 
 
 def new_config(tokenizer: Tokenizer, norm: str, family: str | None, shape: dict[str, Any]) -> EncoderConfig:
     """The configuration of a new model. `positions` counts tokens; families with an offset get that many rows more."""
-    if norm not in _FAMILY:
-        raise UserError(f"norm '{norm}' is not one of {', '.join(_FAMILY)}")
     family = family or _FAMILY[norm]
-    if _NORM.get(family, "post") != norm:
-        raise UserError(f"family '{family}' has {_NORM.get(family, 'post')}-norm, not {norm}")
-    shape = dict(shape)
-    scaled = shape.pop("residual_scaling", False)
-    if scaled and norm != "normformer":
-        raise UserError(f"residual scaling is a part of NormFormer; this model has {norm}-norm")
-    shape = (_XGLM_SHAPE if family == XGLM else _SHAPE) | shape
-    shape["hidden_dropout"] = shape.pop("dropout")
-    shape.setdefault("attention_dropout", shape["hidden_dropout"])
-    names = {ours: theirs for theirs, ours in (XGLM_KEYS if family == XGLM else KEYS).items()}
-    if unknown := [name for name in shape if name not in names]:
-        raise UserError(f"unknown setting of a model's shape: {', '.join(unknown)}")
-    raw = {names[name]: value for name, value in shape.items()}
-    raw |= {"model_type": family, "vocab_size": tokenizer.get_vocab_size()}
+    if _NORM.get(family) != norm:
+        raise UserError(f"family '{family}' has {_NORM.get(family, 'no')}-norm, not {norm}")
+    shape = _SHAPE | shape
+    dropout = shape.pop("dropout")
+    values = {"hidden_dropout": dropout, "attention_dropout": dropout, "norm": norm, "family": family} | shape
+    values["vocab_size"] = tokenizer.get_vocab_size()
     if family == XGLM:
-        raw |= _xglm_tokens(tokenizer) | {"activation_function": "gelu", "scale_embedding": True}
-        return EncoderConfig.from_huggingface(raw, "the new model")
-    pad, bert = Specials.of(tokenizer).pad, family == "bert"
-    raw |= {"pad_token_id": pad, "hidden_act": "gelu", "type_vocab_size": 2 if bert else 1}
-    raw |= {"layer_norm_eps": 1e-12 if bert else 1e-5} | ({"residual_scaling": True} if scaled else {})
-    raw["max_position_embeddings"] += 0 if bert else pad + 1
-    return EncoderConfig.from_huggingface(raw, "the new model")
+        extra = _xglm_tokens(tokenizer)
+        values |= {"pad_id": extra["pad_token_id"], "position_offset": XGLM_OFFSET, "types": 0, "eps": 1e-5}
+        extra |= {"activation_function": "gelu", "scale_embedding": True}
+    else:
+        pad, bert, extra = Specials.of(tokenizer).pad, family == "bert", {"hidden_act": "gelu"}
+        values |= {"pad_id": pad, "position_offset": 0 if bert else pad + 1}
+        values |= {"types": 2, "eps": 1e-12} if bert else {"types": 1, "eps": 1e-5}
+    values["positions"] += values["position_offset"]
+    return EncoderConfig(**values, extra=extra)
 
 
 def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
@@ -174,10 +158,9 @@ def _xglm_tokens(tokenizer: Tokenizer) -> dict[str, int]:
 
 def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
     """Train and write the folder; returns the report that training.json holds."""
-    # A later stage of a model that was made here has only seen one kind of segment either.
-    even = start.fresh or segments_are_even(start.encoder)
-    with ExitStack() as stack:
-        tokens = job.tokens or job.checkpoints or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    even = has_even_segments(start.encoder)
+    with tempfile.TemporaryDirectory() as temporary:
+        tokens = job.tokens or Path(temporary)
         files, dev = (encode_texts(texts, start.tokenizer, tokens) for texts in (job.texts, job.dev))
         settings = job.settings
         if job.epochs is not None:
@@ -199,18 +182,20 @@ def pretrain(start: Start, job: Job, device: torch.device) -> dict[str, Any]:
 
 def steps_of(epochs: float, files: dict[str, Path], settings: PretrainSettings, tokenizer: Tokenizer) -> int:
     """The steps in which as many lines, or else tokens, are seen as the texts have in so many epochs."""
+    tokens, step = [mapped(path) for path in files.values()], settings.batch
     if settings.line_by_line:
-        whole, step = sum(line_count(path, tokenizer) for path in files.values()), settings.batch
+        end = Specials.of(tokenizer).sep
+        whole = sum(int((text == end).sum()) for text in tokens)
     else:
-        whole, step = sum(map(token_count, files.values())), settings.batch * (settings.block - 1)
-    return max(1, math.ceil(epochs * whole / step))
+        whole, step = sum(map(len, tokens)), step * (settings.block - 1)
+    return math.ceil(epochs * whole / step)
 
 
 def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str, Any]:
     """Settings, texts, loss curve, speed, versions."""
     import tokenizers
 
-    corpus, settings = training.corpus, training.settings
+    store, corpus, settings = training.store, training.store.corpus, training.settings
     return {
         "objective": "clm" if training.encoder.config.causal else "mlm",
         "recipe": job.code_hash,
@@ -220,9 +205,9 @@ def describe(training: Pretraining, job: Job, device: torch.device) -> dict[str,
             name: {"tokens": int(count), "share": round(float(share), 4)}
             for name, count, share in zip(corpus.names, corpus.counts, corpus.shares, strict=True)
         },
-        "tokens_seen": round(training.progress.step * settings.batch * training.store.mean_length()),
+        "tokens_seen": round(training.progress.step * settings.batch * store.mean_length()),
         # What knowing frequencies alone would give.
-        "unigram_entropy": round(training.unigram_entropy, 4),
+        "unigram_entropy": round(corpus.unigram_entropy(store.never), 4),
         "loss": training.curve(points=200, digits=5),
         "dev": [{"step": step, "loss": loss, "texts": each} for step, loss, each in training.progress.dev],
         **circumstances(training.progress, device, versions={"tokenizers": tokenizers.__version__}),

@@ -41,26 +41,19 @@ def random_init(encoder: BaseEncoder, init: str, seed: int) -> list[int]:
     """
     layers, with_embeddings = parse_init(init, len(encoder.layers))
     if isinstance(encoder, LibraryEncoder):
-        _by_library(encoder, layers, with_embeddings, seed)
+        if with_embeddings:
+            encoder.redraw(None, derive(seed, "random-init", 0))
+        for number in layers:
+            encoder.redraw(number - 1, derive(seed, "random-init", number), positions=with_embeddings)
         return layers
+    std = encoder.config.initializer_range
     for number in layers:
-        redraw(encoder.layers[number - 1], encoder.config.initializer_range, derive(seed, "random-init", number))
+        redraw(encoder.layers[number - 1], std, derive(seed, "random-init", number))
     if with_embeddings:
-        redraw(encoder.embeddings, encoder.config.initializer_range, derive(seed, "random-init", 0))
+        redraw(encoder.embeddings, std, derive(seed, "random-init", 0))
         if encoder.final_norm is not None:
-            redraw(encoder.final_norm, encoder.config.initializer_range, derive(seed, "random-init", "final"))
+            redraw(encoder.final_norm, std, derive(seed, "random-init", "final"))
     return layers
-
-
-def _by_library(encoder: LibraryEncoder, layers: list[int], with_rest: bool, seed: int) -> None:
-    if layers and encoder.shares_layers:
-        raise UserError(
-            f"RANDOM-INIT needs layers with weights of their own; those of '{encoder.config.family}' share theirs"
-        )
-    if with_rest:
-        encoder.redraw(None, derive(seed, "random-init", 0))
-    for number in layers:
-        encoder.redraw(number - 1, derive(seed, "random-init", number), positions=with_rest)
 
 
 @torch.no_grad()

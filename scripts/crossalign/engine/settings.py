@@ -194,7 +194,6 @@ class ModelShape(Section):
     word_range: float = setting(
         "standard deviation of new word vectors; null: as of the other weights", None, gt=0, le=1
     )
-    position_waves: float = setting("height of the sine waves that position vectors begin as; 0: at random", None, ge=0)
 
 
 class PretrainOptions(Section):
@@ -225,9 +224,9 @@ def part(kind: type[Section], values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in known}
 
 
-def checked(values: dict[str, Any], *kinds: type[Section]) -> dict[str, Any]:
-    """Settings as they were given, once they are known to be right; for all others the defaults hold."""
+def checked(values: dict[str, Any], *kinds: type[Section], place: str = "--settings") -> dict[str, Any]:
+    """Settings as they were given at a place, once they are known to be right; for all others the defaults hold."""
     model = create_model("Checked", __base__=Section, **keys_of(*kinds))
     if problems := list(wrong_keys(model, values, "the settings")):
-        raise UserError("\n".join(f"--settings: {problem}" for problem in problems))
+        raise UserError("\n".join(f"{place}: {problem}" for problem in problems))
     return values

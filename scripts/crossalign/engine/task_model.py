@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from crossalign.engine.batches import Store, by_length
@@ -20,8 +19,9 @@ from crossalign.engine.folders import load_weights
 from crossalign.engine.identity import folder_identity
 from crossalign.engine.parts import run_encoder
 from crossalign.engine.random_init import ALL, random_init
+from crossalign.engine.weights import write_tensors
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic, write_json
+from crossalign.runtime.files import read_json, write_json
 
 # Tokens per batch: enough to fill a GPU, few enough to stay in a CPU's cache.
 BUDGET = {"cuda": 32768, "cpu": 2048}
@@ -45,31 +45,24 @@ class TaskModel(nn.Module):
         return self.eval()
 
 
-def iterate_batches(
-    encoder: BaseEncoder, store: Store, device: torch.device, budget: int | None = None
-) -> Iterator[tuple[np.ndarray, dict[str, Tensor], Tensor]]:
-    """Batch after batch: the numbers of its examples, its fields and masks, and its hidden states as a grid.
+def predict_all(
+    model: TaskModel, task: Any, examples: Sequence[dict[str, Any]] | Store, device: torch.device | str
+) -> list[dict[str, np.ndarray]]:
+    """What `task.predict` gives for each example, in the examples' order; rows are padded as their batch was.
 
     The longest examples come first, so that running out of memory shows at once.
     """
-    for members in by_length(store.lengths, budget or BUDGET[device.type]):
-        yield members, *run_encoder(encoder, store, members, device)
-
-
-def predict_all(
-    model: TaskModel,
-    task: Any,
-    examples: Sequence[dict[str, Any]] | Store,
-    device: torch.device | str,
-    budget: int | None = None,
-) -> list[dict[str, np.ndarray]]:
-    """What `task.predict` gives for each example, in the examples' order; rows are padded as their batch was."""
     device = torch.device(device)
     store = examples if isinstance(examples, Store) else make_store(model.encoder, examples, task.fields)
     low = any(parameter.dtype == torch.bfloat16 for parameter in model.encoder.layers.parameters())
+
+    def batches() -> Iterator[tuple[np.ndarray, dict[str, Tensor]]]:
+        for members in by_length(store.lengths, BUDGET[device.type]):
+            batch, states = run_encoder(model.encoder, store, members, device)
+            yield members, task.predict(model.head, states, batch)
+
     with torch.autocast(device.type, torch.bfloat16) if low else contextlib.nullcontext():
-        batches = iterate_batches(model.encoder, store, device, budget)
-        return collect(model, len(store), ((who, task.predict(model.head, states, it)) for who, it, states in batches))
+        return collect(model, len(store), batches())
 
 
 @torch.inference_mode()
@@ -91,20 +84,6 @@ def collect(
     return outputs
 
 
-def warm_up(model: TaskModel, task: Any, device: torch.device | str) -> None:
-    """Predict something short and something long, so that a GPU's libraries are loaded and its kernels compiled."""
-    examples = []
-    for length in (12, 30, 60, 120):
-        size = min(length, model.encoder.config.max_length)
-        extent = {"sequence": [0] * size, "words": [0] * size, "scalar": 0}
-        values = {name: extent[field.shape] for name, field in task.fields.items()}
-        examples.append({"input_ids": [0] * size, **values})
-    device = torch.device(device)
-    # Each thread has a current GPU of its own.
-    with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
-        predict_all(model, task, examples, device, budget=1)
-
-
 def make_store(encoder: BaseEncoder, examples: Sequence[dict[str, Any]], fields: dict[str, Any]) -> Store:
     """A store of examples for this encoder."""
     return Store(examples, fields, encoder.config.position_offset, encoder.config.max_length)
@@ -124,9 +103,9 @@ def save_tuned(folder: str | Path, base: str | Path, model: TaskModel, task: Any
             rows = torch.arange(len(value)) if rows is None else rows.cpu()
             changed = (value != before[name].detach()[rows]).any(1)
             tensors[f"{name}.rows"] = rows[changed]
-            tensors[f"{name}.values"] = value[changed].contiguous()
+            tensors[f"{name}.values"] = value[changed]
         elif name not in before or not torch.equal(value, before[name]):
-            tensors[name] = value.contiguous()
+            tensors[name] = value
     config = {
         **info,
         "base": Path(base).name,
@@ -135,78 +114,60 @@ def save_tuned(folder: str | Path, base: str | Path, model: TaskModel, task: Any
         "task": task.name,
         "labels": list(task.labels),
     }
-    with write_atomic(folder / "model.safetensors", "wb") as stream:
-        stream.write(save(tensors, metadata={"format": "pt"}))
+    write_tensors(folder / "model.safetensors", tensors)
     write_json(folder / "config.json", config, ensure_ascii=False)
 
 
 def read_info(folder: str | Path, base: str | Path) -> dict[str, Any]:
     """What is known of a tuned model without its weights, among it its `task` and `labels`."""
-    with readable(folder, "a tuned model"):
-        info = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    path = Path(folder) / "config.json"
+    if (info := read_json(path)) is None:
+        raise UserError(f"{path} is missing: {folder} is not a tuned model")
     if info.get("base_identity") != folder_identity(base):
         raise UserError(f"{folder} was tuned from '{info.get('base')}'; {base} holds other weights")
-    return {"backend": "own"} | info
+    return info
 
 
 def load_tuned_model(folder: str | Path, base: str | Path, task: Any) -> TaskModel:
     """Only the weights of a tuned model, laid over its base model."""
-    info, tensors = read_info(folder, base), _read(Path(folder))
-    encoder = _start(info, base)
+    encoder = _start(folder, base)
     task.causal = encoder.config.causal
     model = TaskModel(encoder, task.make_head(encoder.config.hidden, encoder.config.hidden_dropout))
-    _overlay(model, tensors, Path(folder))
+    _overlay(model, Path(folder) / "model.safetensors")
     return model.eval()
 
 
 def load_tuned_encoder(folder: str | Path, base: str | Path) -> BaseEncoder:
     """Only the encoder of a tuned model, for embeddings."""
-    info, tensors = read_info(folder, base), _read(Path(folder))
-    model = TaskModel(_start(info, base), torch.nn.Identity())
-    _overlay(model, {name: value for name, value in tensors.items() if name.startswith("encoder.")}, Path(folder))
+    model = TaskModel(_start(folder, base), torch.nn.Identity())
+    _overlay(model, Path(folder) / "model.safetensors", "encoder.")
     return model.encoder.eval()
 
 
-def _start(info: dict[str, Any], base: str | Path) -> BaseEncoder:
+def _start(folder: str | Path, base: str | Path) -> BaseEncoder:
     """What training began with, where its file is silent: words that it did not meet are drawn anew as well."""
+    info = read_info(folder, base)
     encoder = load_weights(base, backend=info["backend"])
     if info.get("init") == ALL:
         random_init(encoder, ALL, info["seed"])
     return encoder
 
 
-@contextlib.contextmanager
-def readable(folder: str | Path, kind: str) -> Iterator[None]:
-    """Errors of reading a model folder as UserErrors."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename} is missing: {folder} is not {kind}") from None
-    except (ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise UserError(f"{folder} cannot be read as {kind}: {error}") from None
-
-
-def _read(folder: Path) -> dict[str, Tensor]:
-    with readable(folder, "a tuned model"):
-        return load((folder / "model.safetensors").read_bytes())
-
-
 @torch.no_grad()
-def _overlay(model: TaskModel, tensors: dict[str, Tensor], folder: Path) -> None:
+def _overlay(model: TaskModel, path: Path, part: str = "") -> None:
+    try:
+        tensors = load(path.read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    tensors = {name: value for name, value in tensors.items() if name.startswith(part)}
     parameters = dict(model.named_parameters())
     word = next(name for name, parameter in parameters.items() if parameter is model.encoder.word.weight)
-    rows, values = tensors.pop(f"{word}.rows", None), tensors.pop(f"{word}.values", None)
-    if rows is not None:
-        parameters[word][rows] = values
-    unknown = sorted(set(tensors) - set(parameters))
-    if unknown:
-        raise UserError(f"{folder}/model.safetensors has tensors that its task does not know: {', '.join(unknown)}")
-    missing = sorted(name for name in parameters if name.startswith("head.") and name not in tensors)
-    if missing:
-        raise UserError(f"{folder}/model.safetensors lacks {', '.join(missing)}")
+    if f"{word}.rows" in tensors:
+        parameters[word][tensors.pop(f"{word}.rows")] = tensors.pop(f"{word}.values")
+    wanted = {name for name in parameters if name.startswith("head.")}
+    wrong = {name for name, value in tensors.items() if name not in parameters or value.shape != parameters[name].shape}
+    wrong |= wanted - tensors.keys()
+    if wrong:
+        raise UserError(f"{path} does not fit its task and its base model: {', '.join(sorted(wrong))}")
     for name, value in tensors.items():
-        if value.shape != parameters[name].shape:
-            raise UserError(
-                f"{folder}: {name} has shape {tuple(value.shape)} instead of {tuple(parameters[name].shape)}"
-            )
         parameters[name].copy_(value)

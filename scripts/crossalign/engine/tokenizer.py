@@ -21,7 +21,6 @@ SPECIALS = {
     "xlm-roberta": ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
     "xglm": ("<s>", "<pad>", "</s>", "<unk>"),
 }
-_UNKNOWN = {"bert": 1, "xlm-roberta": 3, "xglm": 3}
 # How one text and how two texts are framed. XGLM puts </s> before a text and nothing behind it.
 _FRAMES = {
     "bert": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
@@ -36,16 +35,9 @@ def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokeniz
     Nothing else is converted: the library (5.17) would change tokens of sentencepiece models, those of mT5, DeBERTa
     and Llama among them.
     """
-    from tokenizers import Tokenizer
-
     folder = Path(folder)
     if (folder / "tokenizer.json").exists():
-        try:
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # the library raises bare Exception
-            raise UserError(f"{folder / 'tokenizer.json'} cannot be read: {error}") from None
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
+        tokenizer = read_tokenizer(folder / "tokenizer.json")
     elif (folder / "vocab.txt").exists():
         settings = folder / "tokenizer_config.json"
         lowercase = settings.exists() and json.loads(settings.read_text(encoding="utf-8")).get("do_lower_case", True)
@@ -57,6 +49,19 @@ def load_tokenizer(folder: str | Path, vocab_size: int | None = None) -> Tokeniz
         )
     if vocab_size is not None:
         _check_size(folder, tokenizer, vocab_size)
+    return tokenizer
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """A tokenizer.json, without padding and truncation."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"{path} cannot be read: {error}") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
     return tokenizer
 
 
@@ -90,7 +95,6 @@ def train_vocabulary(
     lines: Callable[[], Iterable[str]],
     size: int,
     style: str = "bert",
-    min_frequency: int = 2,
     up_to: bool = False,
     letters: Iterable[str] = (),
 ) -> Tokenizer:
@@ -104,9 +108,7 @@ def train_vocabulary(
     """
     from tokenizers import models, trainers
 
-    if style not in SPECIALS:
-        raise UserError(f"style '{style}' is not one of {', '.join(SPECIALS)}")
-    unknown = SPECIALS[style][_UNKNOWN[style]]
+    unknown = "[UNK]" if style == "bert" else "<unk>"
     tokenizer = _tokenizer(models.WordPiece(unk_token=unknown), strip_accents=False)
     known = _letters(tokenizer, set(chain.from_iterable(map(set, lines()))).union(letters))
     if not known:
@@ -119,7 +121,7 @@ def train_vocabulary(
     # Equally frequent pairs are merged in the order of their numbers. Left alone the library numbers the letters in
     # the order of a hash table; given as special tokens they have fixed numbers, and so has everything made of them.
     trainer = trainers.WordPieceTrainer(
-        vocab_size=size, min_frequency=min_frequency, special_tokens=given, limit_alphabet=size, show_progress=False
+        vocab_size=size, min_frequency=2, special_tokens=given, limit_alphabet=size, show_progress=False
     )
     tokenizer.train_from_iterator(lines(), trainer)
     learnt = tokenizer.get_vocab()
@@ -176,12 +178,3 @@ def framed(tokenizer: Tokenizer, style: str) -> Tokenizer:
     tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=named)
     tokenizer.add_special_tokens(list(SPECIALS[style]))
     return tokenizer
-
-
-def mask_token(tokenizer: Tokenizer) -> int:
-    """The number of the mask token."""
-    for name in ("[MASK]", "<mask>", "<|mask|>"):
-        number = tokenizer.token_to_id(name)
-        if number is not None:
-            return number
-    raise UserError("the tokenizer has neither [MASK] nor <mask>; masked language modelling needs one")

@@ -26,11 +26,12 @@ _NAMES = {
     "sep": ("[SEP]", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"),
     "pad": ("[PAD]", "<pad>", "<|pad|>"),
     "unk": ("[UNK]", "<unk>", "<|unk|>"),
+    "mask": ("[MASK]", "<mask>", "<|mask|>"),
 }
 
 
 def named_token(tokenizer: Tokenizer, role: str) -> int | None:
-    """The number of the token that begins (`cls`) or ends (`sep`) a text, of `pad` or `unk`; None: there is none."""
+    """The number of the token that begins (`cls`) or ends (`sep`) a text, of another role; None: there is none."""
     numbers = [number for number in map(tokenizer.token_to_id, _NAMES[role]) if number is not None]
     # Gemma's vocabulary has <s> and </s> too, as tags of HTML: a token that is marked as special goes first.
     added = tokenizer.get_added_tokens_decoder()
@@ -51,12 +52,7 @@ class Frame:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Frame:
-        """By the tokenizer's post-processor; without one, by the names of its special tokens."""
-        if tokenizer.post_processor is None:
-            begin, end = named_token(tokenizer, "cls"), named_token(tokenizer, "sep")
-            bert = tokenizer.token_to_id("[CLS]") is not None
-            known = begin is not None and end is not None
-            return cls((begin,), (end,) * (1 if bert else 2), (end,), bert) if known else cls((), (), ())
+        """What the tokenizer puts around one letter and around two."""
         size = len(tokenizer.encode("a", add_special_tokens=False).ids)
         single, pair = tokenizer.encode("a"), tokenizer.encode("a", "a")
         # Places of the words in one text and in two.

@@ -31,6 +31,18 @@ class Vocabulary:
         steps = json.dumps([described.get("pre_tokenizer"), described.get("decoder")])
         self._bytes = _byte_letters() if '"ByteLevel"' in steps else None
 
+    def cut(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+        """The pieces of every word."""
+        pieces = word_pieces(self.tokenizer, sentences, ALL)
+        return [word for words in sentences for word in pieces(words)]
+
+    def counts(self, words: Sequence[Sequence[int]]) -> dict[str, float]:
+        """Words, pieces per word, and words with an unknown piece in percent."""
+        unknown = sum(self.unknown in word for word in words)
+        return {
+            "words": len(words), "pieces": sum(map(len, words)) / len(words), "unknown": 100 * unknown / len(words),
+        }  # fmt: skip
+
     def is_partial(self, piece: int) -> bool:
         """Whether a piece is less than a letter."""
         return self._text(piece) is None
@@ -65,46 +77,24 @@ def audit(
     """For each language: words, pieces per word, and in percent words with an unknown piece, words with a piece of
     less than a letter, and pieces (those with a letter, each counted once) that the reference language uses too."""
     vocabulary = Vocabulary(tokenizer)
-    cut = {lang: _cut(tokenizer, list(sentences)) for lang, sentences in texts.items()}
-    used = {
+    cut = {lang: vocabulary.cut(list(sentences)) for lang, sentences in texts.items()}
+    pieces = {lang: set(chain.from_iterable(words)) for lang, words in cut.items()}
+    used = {lang: set(filter(vocabulary.has_letter, some - {vocabulary.unknown})) for lang, some in pieces.items()}
+    partial = set(filter(vocabulary.is_partial, set().union(*pieces.values())))
+    return {
         lang: {
-            piece for piece in set(chain.from_iterable(words)) - {vocabulary.unknown} if vocabulary.has_letter(piece)
-        }
-        for lang, words in cut.items()
-    }
-    partial = {
-        piece for words in cut.values() for piece in set(chain.from_iterable(words)) if vocabulary.is_partial(piece)
-    }
-    found = {}
-    for lang, words in cut.items():
-        found[lang] = {
-            "words": len(words),
-            "pieces": sum(map(len, words)) / len(words),
-            "unknown": 100 * sum(vocabulary.unknown in word for word in words) / len(words),
+            **vocabulary.counts(words),
             "bytes": 100 * sum(not partial.isdisjoint(word) for word in words) / len(words),
             "shared": 100 * len(used[lang] & used[reference]) / max(1, len(used[lang])),
         }
-    return found
+        for lang, words in cut.items()
+    }
 
 
 def coverage(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> tuple[dict[str, float], list[str]]:
     """Words of a text, pieces per word, words with an unknown piece in percent, letters; and the unknown letters."""
-    vocabulary = Vocabulary(tokenizer)
-    words = _cut(tokenizer, sentences)
-    letters = letters_of([chain.from_iterable(sentences)])
+    vocabulary, letters = Vocabulary(tokenizer), letters_of([chain.from_iterable(sentences)])
     lacking = sorted(
         letter for letter in letters if vocabulary.unknown in tokenizer.encode(letter, add_special_tokens=False).ids
     )
-    counts = {
-        "words": len(words),
-        "pieces": sum(map(len, words)) / len(words),
-        "unknown": 100 * sum(vocabulary.unknown in word for word in words) / len(words),
-        "letters": len(letters),
-    }
-    return counts, lacking
-
-
-def _cut(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-    """The pieces of every word."""
-    pieces = word_pieces(tokenizer, sentences, ALL)
-    return [word for words in sentences for word in pieces(words)]
+    return vocabulary.counts(vocabulary.cut(sentences)) | {"letters": len(letters)}, lacking

@@ -1,4 +1,4 @@
-"""The weights of a model folder: reading them, and the audit of what the folder holds.
+"""Tensors in safetensors files: the weights of a model folder, the audit of what it holds, and writing.
 
 A folder must have every weight that its model wants, and none that nobody uses: a tensor left over means that
 config.json and the weights describe two models. Both backends ask `audit`.
@@ -18,13 +18,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load
+from safetensors.torch import load, save
 from torch import Tensor
 
 from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_atomic
 
-# Bytes of a tensor that pass through the host at a time.
-_PIECE = 256 << 20
+# Files of at most so many bytes are read at once: opening one for each tensor takes longer than reading it.
+_SMALL = 32 << 20
 # Names that a message lists before it only counts.
 _LISTED = 3
 _CPU = torch.device("cpu")
@@ -86,8 +87,7 @@ class Shards:
         self.folder = Path(folder)
         self.places: dict[str, tuple[Path, str]] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
-        # What is left of small files, which are read at once: opening one for each tensor takes longer than reading it.
-        self._waiting: dict[Path, dict[str, Tensor]] = {}
+        self._small: dict[Path, dict[str, Tensor]] = {}
         for path in self._files():
             try:
                 with safe_open(path, "pt") as file:
@@ -98,9 +98,8 @@ class Shards:
 
     def _add(self, name: str, path: Path, key: str, part: Any) -> None:
         if name in self.places:
-            other = self.places[name]
-            where = other[1] if other[0] == path else f"{other[1]} in {other[0].name}"
-            raise UserError(f"{path}: the tensor {key} is there twice, the other time as {where}; delete the wrong one")
+            file, other = self.places[name]
+            raise UserError(f"{path}: {key} is there twice, the other time as {other} in {file.name}; delete one")
         kind = part.get_dtype()
         if kind not in _FLOATS and not (kind in _INTEGERS and _UNNEEDED.match(name)):
             raise UserError(f"{path}: {key} is of type {kind}; quantised weights are not read, only fp32, fp16, bf16")
@@ -122,31 +121,25 @@ class Shards:
         raise UserError(f"{self.folder} has no model.safetensors (other weight formats are not read){why}")
 
     def read(self, name: str, device: torch.device = _CPU, dtype: torch.dtype = torch.float32) -> Tensor:
-        """One tensor, straight to the device and in the precision where it is used.
-
-        The file is closed after each piece: its pages would count as this program's memory as long as it is open.
-        """
+        """One tensor, straight to the device and in the precision where it is used."""
         path, key = self.places[name]
-        if path not in self._waiting:
-            self._waiting[path] = load(path.read_bytes()) if path.stat().st_size <= _PIECE // 8 else {}
-        if key in self._waiting[path]:
-            return self._finite(self._waiting[path].pop(key).to(device, dtype, copy=True), name)
-        with safe_open(path, "pt", device=str(device)) as file:
-            part = file.get_slice(key)
-            shape = part.get_shape()
-            same = device.type == "cpu" and part[:1].dtype == dtype
-            rows = max(1, _PIECE // max(1, 4 * math.prod(shape[1:])))
-            if same or not shape or shape[0] <= rows:
-                return self._finite(file.get_tensor(key).to(dtype), name)
-        whole = torch.empty(shape, dtype=dtype, device=device)
-        for start in range(0, shape[0], rows):
+        if path not in self._small:
+            self._small[path] = load(path.read_bytes()) if path.stat().st_size <= _SMALL else {}
+        if key in self._small[path]:
+            tensor = self._small[path].pop(key).to(device, dtype, copy=True)
+        else:
+            # Closed again: the pages of an open file would count as this program's memory.
             with safe_open(path, "pt", device=str(device)) as file:
-                whole[start : start + rows] = file.get_slice(key)[start : start + rows]
-        return self._finite(whole, name)
-
-    def _finite(self, tensor: Tensor, name: str) -> Tensor:
+                tensor = file.get_tensor(key).to(dtype)
         check_finite(self.folder, name, tensor)
         return tensor
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write a file of tensors, complete or not at all."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with write_atomic(path, "wb") as stream:
+        stream.write(save(tensors, metadata=metadata or {"format": "pt"}))
 
 
 def check_finite(folder: str | Path, name: str, tensor: Tensor) -> None:

@@ -12,7 +12,8 @@ from crossalign.runtime.errors import UserError
 def read_args(parser: argparse.ArgumentParser, settings: bool = False) -> argparse.Namespace:
     """The command line, where `--settings` may give options by name; what stands on the command line wins.
 
-    With `settings` what is no option is left in `args.settings`, for the program to check.
+    With `settings` what is no option is left in `args.settings`, for the program to check;
+    messages about it begin with `args.place`.
     """
     parser.add_argument(
         "--settings", nargs="+", default=[], metavar="JSON",
@@ -22,14 +23,17 @@ def read_args(parser: argparse.ArgumentParser, settings: bool = False) -> argpar
     alone.add_argument("--settings", nargs="+", default=[])
     options = {action.dest for action in parser._actions} - {"help", "settings"}
     told: dict[str, Any] = {}
+    place = "--settings"
     for source in alone.parse_known_args()[0].settings:
         told |= read_mapping(source)
+        place = place_of(source)
     words = [word for name, value in told.items() if name in options for word in as_words(name, value)]
     args = parser.parse_args([*words, *sys.argv[1:]])
+    args.place = place
     args.settings = {name: value for name, value in told.items() if name not in options}
     if args.settings and not settings:
         unknown, known = next(iter(args.settings)), ", ".join(sorted(options))
-        raise UserError(f"--settings: unknown option '{unknown}'; there are {known}")
+        raise UserError(f"{place}: unknown option '{unknown}'; there are {known}")
     return args
 
 
@@ -45,10 +49,9 @@ def as_words(name: str, value: Any) -> list[str]:
 
 def read_mapping(source: str) -> dict[str, Any]:
     """JSON that begins with a brace, or a file of JSON or YAML."""
-    inline = source.lstrip().startswith("{")
-    place = "--settings" if inline else f"--settings {source}"
+    place = place_of(source)
     try:
-        found = _parse(source if inline else Path(source).read_text(encoding="utf-8"))
+        found = _parse(source if place == "--settings" else Path(source).read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{place}: cannot read: {error.strerror}") from None
     except ValueError as error:
@@ -56,6 +59,11 @@ def read_mapping(source: str) -> dict[str, Any]:
     if not isinstance(found or {}, dict):
         raise UserError(f"{place}: expected names with values, found {found!r}")
     return found or {}
+
+
+def place_of(source: str) -> str:
+    """What messages about settings begin with."""
+    return "--settings" if source.lstrip().startswith("{") else f"--settings {source}"
 
 
 def _parse(text: str) -> Any:

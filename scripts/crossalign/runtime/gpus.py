@@ -13,6 +13,7 @@ slot. The locks of a machine lie in a folder of that machine, never on a network
 import atexit
 import contextlib
 import fcntl
+import itertools
 import logging
 import os
 import shutil
@@ -23,7 +24,6 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from fractions import Fraction
 from pathlib import Path
 
 from crossalign.runtime.errors import UserError
@@ -112,7 +112,7 @@ def jobs_per_gpu(environment: Mapping[str, str]) -> int:
 class Slot:
     """A program's part of a GPU, from its first look to its end.
 
-    A lock file holds the number of programs that its holder lets onto the GPU: 4 takes a quarter, 1 the whole.
+    It holds the lock of a numbered slot; who shares with nobody holds the GPU's lock `alone` instead.
     """
 
     mine: "Slot | None" = None
@@ -120,8 +120,7 @@ class Slot:
     def __init__(self, folder: Path, names: list[str], share: int) -> None:
         self.folder, self.share = folder, share
         self.names = [unique_name(name) for name in names]
-        # Open files, held until the program ends: closing one frees what it stands for.
-        self.gpu, self.held, self.reserved = "", -1, {}
+        self.gpu, self.held = "", -1
         self.before = os.environ.get("CUDA_VISIBLE_DEVICES")
 
     def wait(self, pause: float) -> None:
@@ -137,38 +136,20 @@ class Slot:
         log.info("working on GPU %s%s", self.gpu, f", of {self.share} at most" if self.share > 1 else "")
 
     def attempt(self) -> bool:
-        """Take a slot if there is one, on the emptiest GPU."""
-        with one_at_a_time(self.folder):
-            # Who wants a whole GPU reserves it, else small jobs would come and go on it for ever.
-            open_to_me = [gpu for gpu in self.names if gpu in self.reserved or not self._is_held(f"{gpu}.next")]
-            taken = {gpu: self.taken(gpu) for gpu in open_to_me}
-            gpu = min(taken, key=taken.__getitem__, default=None)
-            if gpu is None:
-                return False
-            if taken[gpu] + Fraction(1, self.share) <= 1:
-                self._take(gpu)
-            elif self.share == 1 and not self.reserved:
-                self.reserved = {gpu: self._lock(f"{gpu}.next")}
-        return self.held >= 0
+        """Take a slot if there is one, on the emptiest GPU. Where somebody wants the whole of it, nobody else joins."""
+        with locked(self.folder):
+            if not self.gpu:
+                taken = {gpu: self.taken(gpu) for gpu in self.names if not self._is_held(f"{gpu}.alone")}
+                gpu = min(taken, key=taken.__getitem__, default=None)
+                if gpu is None or 1 < self.share <= taken[gpu]:
+                    return False
+                places = [f"{gpu}.alone"] if self.share == 1 else (f"{gpu}.{number}" for number in itertools.count())
+                self.gpu, self.held = gpu, next(lock for lock in map(self._lock, places) if lock is not None)
+            return self.share > 1 or not self.taken(self.gpu)
 
-    def taken(self, gpu: str) -> Fraction:
-        """How much of a GPU others have."""
-        return sum(
-            (_part(file) for file in self.folder.glob(f"{gpu}.[0-9]*.lock") if self._is_held(file.stem)), Fraction()
-        )
-
-    def _take(self, gpu: str) -> None:
-        place = 0
-        while (lock := self._lock(f"{gpu}.{place}")) is None:
-            place += 1
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(self.share).encode(), 0)
-        for waiting in self.reserved.values():
-            os.close(waiting)
-        self.gpu, self.held, self.reserved = gpu, lock, {}
-
-    def _lock(self, name: str) -> int | None:
-        return take(_open(self.folder / f"{name}.lock"))
+    def taken(self, gpu: str) -> int:
+        """How many slots of a GPU are taken."""
+        return sum(self._is_held(file.stem) for file in self.folder.glob(f"{gpu}.[0-9]*.lock"))
 
     def _is_held(self, name: str) -> bool:
         if (lock := self._lock(name)) is None:
@@ -176,16 +157,19 @@ class Slot:
         os.close(lock)
         return False
 
-
-def _part(file: Path) -> Fraction:
-    """What the holder of a lock has of its GPU; all of it if the file does not say."""
-    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-        return Fraction(1, int(file.read_text(encoding="utf-8")))
-    return Fraction(1)
+    def _lock(self, name: str) -> int | None:
+        """An open file with its lock taken; None where somebody else holds it."""
+        lock = _open(self.folder / f"{name}.lock")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            os.close(lock)
+            return None
 
 
 @contextlib.contextmanager
-def one_at_a_time(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Programs look and take one after another."""
     lock = _open(folder / "lock")
     try:
@@ -195,30 +179,25 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def take(lock: int) -> int | None:
-    """An open file with its lock taken; closed, and None, where somebody else holds it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return lock
-    except BlockingIOError:
-        os.close(lock)
-        return None
+def _open(file: Path) -> int:
+    """A lock file, which any user of the machine may hold. A link that somebody put in its place is not followed."""
+    how = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    # Not created where it exists: the kernel may forbid that for files of others.
+    for flags in (how, how | os.O_CREAT | os.O_EXCL, how):
+        try:
+            with _nothing_masked():
+                return os.open(file, flags, 0o666)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError | FileExistsError):
+                raise UserError(f"{file}: cannot be locked ({error.strerror}); {OTHER_FOLDER}") from None
+    raise UserError(f"{file}: cannot be locked (a link); {OTHER_FOLDER}")
 
 
 def lock_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of the locks: the machine's, or within it one for the SLURM job."""
-    folder = _machine_folder(environment)
-    if job := environment.get("SLURM_JOB_ID"):
-        folder /= f"slurm-{job}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    """The folder of the locks: one for all users of the machine, or within it one for the SLURM job.
 
-
-def _machine_folder(environment: Mapping[str, str]) -> Path:
-    """A folder that is the same for all users of the machine: each adds locks, none removes those of others.
-
-    UserError for a folder in which others could replace a lock. Its owner could, but gains nothing: whoever is on the
-    machine may use a GPU without asking, and what lies in place of a lock is never followed (see `_open`).
+    Each user adds locks, none removes those of others. UserError for a folder in which others could replace a lock. Its
+    owner could, but gains nothing: whoever is on the machine may use a GPU without asking.
     """
     folder = Path(environment.get("CROSSALIGN_GPU_LOCKS") or Path(tempfile.gettempdir()) / "crossalign-gpus")
     try:
@@ -234,6 +213,9 @@ def _machine_folder(environment: Mapping[str, str]) -> Path:
         if found.st_uid != os.geteuid():
             raise UserError(f"{folder}: others could replace locks in it (no sticky bit: chmod +t); {OTHER_FOLDER}")
         folder.chmod(stat.S_IMODE(found.st_mode) | stat.S_ISVTX)
+    if job := environment.get("SLURM_JOB_ID"):
+        folder /= f"slurm-{job}"
+        folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
@@ -247,33 +229,13 @@ def _nothing_masked() -> Iterator[None]:
         os.umask(mask)
 
 
-def _open(file: Path) -> int:
-    """The lock file, which any user of the machine may hold."""
-    # A link that somebody put in its place would make or open a file elsewhere; a pipe or a device is no lock.
-    how = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        try:
-            # Not created where it exists: the kernel may forbid that for files of others.
-            lock = os.open(file, how)
-        except FileNotFoundError:
-            with contextlib.suppress(FileExistsError), _nothing_masked():
-                return os.open(file, how | os.O_CREAT | os.O_EXCL, 0o666)
-            lock = os.open(file, how)  # another program was quicker
-        if not stat.S_ISREG(os.fstat(lock).st_mode):
-            os.close(lock)
-            raise UserError(f"{file}: cannot be locked (not a file); {OTHER_FOLDER}")
-        return lock
-    except OSError as error:
-        raise UserError(f"{file}: cannot be locked ({error.strerror}); {OTHER_FOLDER}") from None
-
-
 # ---- starting again -------------------------------------------------------------------------------------------------
 
 
 def restart_if_crowded() -> None:
     """After a lack of GPU memory: if others use the GPU too, start this program again, alone on it."""
     mine = Slot.mine
-    if mine and mine.share > 1 and mine.taken(mine.gpu) > Fraction(1, mine.share):
+    if mine and mine.share > 1 and mine.taken(mine.gpu) > 1:
         _restart("out of memory beside other jobs: this job starts again and waits for a GPU of its own", {ALONE: "1"})
 
 
@@ -334,7 +296,7 @@ def share_by_mps(environment: MutableMapping[str, str]) -> bool:
     fcntl.flock(users, fcntl.LOCK_SH)  # waits while another run ends the daemon
     variables = {PIPES: str(place), "CUDA_MPS_LOG_DIRECTORY": str(place)}
     served = {**environment, **variables}
-    with one_at_a_time(folder):
+    with locked(folder):
         if not _ask_mps(served, "get_server_list"):
             # A daemon that saw other GPUs would put contexts on them, too.
             subprocess.run([CONTROL, "-d"], env={**served, "CUDA_VISIBLE_DEVICES": names}, timeout=60, check=False)

@@ -4,6 +4,7 @@ Each workaround is for one version and off in every other: a later one may have 
 the workaround would break.
 """
 
+import _thread
 import contextlib
 import importlib.metadata
 import json
@@ -12,6 +13,7 @@ import os
 import platform
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +23,6 @@ from crossalign.runtime import holders
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_json
 from crossalign.runtime.gpus import SHARE
-from crossalign.runtime.signals import beside
-from crossalign.runtime.timer import OneTimer
 
 # The versions that the workarounds were written for and tested with; requirements.txt pins the same.
 SNAKEMAKE = "9.27.1"
@@ -91,28 +91,44 @@ def survive_second_sigterm(warn: Callable[[str], Any]) -> None:
         JobScheduler.exit_gracefully = beside(JobScheduler.exit_gracefully)
 
 
+def beside(handler: Callable[..., None]) -> Callable[..., None]:
+    """A handler that does its work in a thread of its own, so that it may wait for what it has interrupted."""
+    # Not threading.Thread: that has locks too.
+    return lambda *arguments: _thread.start_new_thread(handler, arguments)
+
+
 def use_one_timer(scheduler: Any, warn: Callable[[str], Any]) -> None:
     """Let one timer at a time tell Snakemake to look for work.
 
     It arms a timer at each look, and each timer brings about the next look: hundreds a second after a few hundred jobs.
     """
-    if TIMERS.applies(warn):
-        scheduler._schedule_reevalutation = OneTimer(scheduler._open_jobs.release)
+    if not TIMERS.applies(warn):
+        return
+    waiting = threading.Lock()
+
+    def look() -> None:
+        waiting.release()
+        scheduler._open_jobs.release()
+
+    def arm(delay: float) -> None:
+        if waiting.acquire(blocking=False):
+            timer = threading.Timer(delay, look)
+            timer.daemon = True
+            timer.start()
+
+    scheduler._schedule_reevalutation = arm
 
 
 def mend_status_queries(shims: str | Path, warn: Callable[[str], Any]) -> None:
-    """The executor misreads some answers of SLURM; the programs in `shims` stand before SLURM's own."""
-    if STATUS.applies(warn):
-        use_shims(shims)
+    """The executor misreads some answers of SLURM: the programs in `shims` come before SLURM's of the same names.
 
-
-def use_shims(folder: str | Path) -> None:
-    """Put the programs in `folder` before SLURM's of the same names, for this process and the jobs that it submits."""
-    if shutil.which("sbatch") is None:
+    For this process and the jobs that it submits.
+    """
+    if shutil.which("sbatch") is None or not STATUS.applies(warn):
         return
     path = os.environ["PATH"].split(os.pathsep)
-    if str(folder) not in path:
-        os.environ["PATH"] = os.pathsep.join([str(folder), *path])
+    if str(shims) not in path:
+        os.environ["PATH"] = os.pathsep.join([str(shims), *path])
     if "SLURM_CONF" in os.environ:
         os.environ["CROSSALIGN_SLURM_CONF"] = os.environ["SLURM_CONF"]
 

@@ -1,0 +1,140 @@
+"""What programs are told as JSON or in a file: options and hyper-parameters."""
+
+import argparse
+import json
+
+import pytest
+
+from crossalign.catalog.addresses import Tuned
+from crossalign.catalog.config import load
+from crossalign.catalog.downloads import file_settings, way_settings
+from crossalign.catalog.prepared import prepare_settings
+from crossalign.catalog.sets import DataSet
+from crossalign.catalog.trainings import finetune_settings
+from crossalign.engine.settings import PretrainOptions, PretrainSettings, Settings, checked
+from crossalign.fetch.register import Dataset
+from crossalign.runtime.command import read_args
+from crossalign.runtime.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def config():
+    return load([])
+
+
+def read(monkeypatch, *words, settings=False):
+    monkeypatch.setattr("sys.argv", ["program", *map(str, words)])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lang", required=True)
+    parser.add_argument("--rows", type=int, default=5)
+    parser.add_argument("--mixed", action="store_true")
+    parser.add_argument("--labels", nargs="+")
+    return read_args(parser, settings)
+
+
+def test_options_come_from_json_a_file_or_the_command_line(monkeypatch, tmp_path):
+    told = {"lang": "wo", "rows": 0, "mixed": True, "labels": ["a b", "=c"]}
+    (tmp_path / "a.json").write_text(json.dumps(told))
+    (tmp_path / "a.yaml").write_text("lang: wo # Wolof\nrows: 0\nmixed: true\nlabels: [a b, =c]\n")
+    for source in (json.dumps(told), tmp_path / "a.json", tmp_path / "a.yaml"):
+        args = read(monkeypatch, "--settings", source)
+        assert {name: getattr(args, name) for name in told} == told
+    args = read(monkeypatch, "--rows", "7", "--settings", '{"lang": "wo", "mixed": false}', '{"rows": 3}')
+    assert (args.rows, args.mixed, args.settings) == (7, False, {})
+
+
+def test_what_is_no_option_is_refused_or_left_to_the_program(monkeypatch, tmp_path):
+    (tmp_path / "a.yaml").write_text("lang: wo\nbatch: 8\n")
+    with pytest.raises(UserError, match=r"a.yaml: unknown option 'batch'; there are labels, lang, mixed, rows$"):
+        read(monkeypatch, "--settings", tmp_path / "a.yaml")
+    args = read(monkeypatch, "--settings", tmp_path / "a.yaml", settings=True)
+    assert (args.settings, args.place) == ({"batch": 8}, f"--settings {tmp_path}/a.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", "a.yaml: neither JSON nor YAML: while parsing"),
+        ("{'a': 1}", "a.yaml: neither JSON nor YAML: Expecting property name"),
+        ("- 1", "a.yaml: expected names with values, found [1]"),
+    ],
+)
+def test_a_file_that_gives_no_settings_is_told_in_one_line(monkeypatch, tmp_path, text, words):
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(UserError) as told:
+        read(monkeypatch, "--lang", "wo", "--settings", tmp_path / "a.yaml")
+    assert words in str(told.value) and "\n" not in str(told.value)
+    with pytest.raises(UserError, match=r"^--settings no.json: cannot read: No such file or directory$"):
+        read(monkeypatch, "--settings", "no.json")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"epoch": 3}, "the settings: unknown key 'epoch'; did you mean 'epochs'?"),
+        ({"seed": 3}, "the settings: unknown key 'seed'; allowed are attention_dropout, batch"),
+        ({"batch": 0}, "batch: 0 is not allowed; expected a whole number from 1 (blocks per step)"),
+        ({"masking": 1.5}, "masking: 1.5 is not allowed; expected a number above 0 and below 1 (share of masked"),
+        (
+            {"betas": [0.9]},
+            "betas: [0.9] is not allowed; expected a list of two numbers, each from 0 and below 1 (decay",
+        ),
+        ({"learning_rate": "5e-5"}, "learning_rate: '5e-5' is not allowed; expected a learning rate above 0 and at"),
+        ({"selection": "middle"}, "selection: 'middle' is not allowed; expected one of last, best"),
+        ({"steps": None}, "steps: None is not allowed; expected a whole number from 1"),
+    ],
+)
+def test_wrong_settings_are_told_in_one_line(values, words):
+    with pytest.raises(UserError) as told:
+        checked(values, PretrainSettings, PretrainOptions, place="--settings a.yaml")
+    assert str(told.value).startswith("--settings a.yaml: ") and "\n" not in str(told.value)
+    assert words in str(told.value)
+
+
+def test_presets_reach_the_program(config):
+    """From the config to the settings of the engine, under one name and unchanged; 0 is a value too."""
+    told = finetune_settings(config, Tuned("mbert", "adjust-qa", "squad_en", "random-1-2", 3))
+    preset = config["finetune"]["defaults"] | config["finetune"]["adjust-qa"]
+    assert told == {"task": "qa", "init": "random-1-2", "seed": 3} | preset
+    made = Settings(**checked(preset, Settings)).model_dump()
+    assert made.items() >= (preset | {"warmup": 0.0, "seed": 1, "precision": "fp32"}).items()
+
+
+def test_what_a_file_is_and_how_it_comes_are_told_apart(config):
+    row = Dataset("a/b.zip", "1", "https://example.org/b.zip", "https://example.com/b", 5, "git:" + "0" * 40, "MIT", "")
+    told = {"url": "https://example.org/b.zip", "bytes": 5, "checksum": "git:" + "0" * 40, "version": "1"}
+    assert file_settings(row) == told
+    way = way_settings(config, row)
+    assert way["attempts"] == 5 and way["mirror"] == "https://example.com/b" and "base_mirror" not in way
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("trees/en_ewt/train", {}),
+        ("trees/gsw_uzh+fold2/dev", {"fold": 2, "part": "dev"}),
+        ("trees/bxr_bdt+fold1+latn/test", {"fold": 1, "part": "test", "transliterate": "bxr"}),
+        ("trees/en_lexnorm/test", {"several_roots": True}),
+        ("ner/wikiann_ug+latn/train", {"format": "wikiann", "lang": "ug", "split": "train", "transliterate": "ug"}),
+        ("ner/conll2003_en/test", {"format": "conll2003", "lang": "en", "split": "test"}),
+        (
+            "nli/xnlimixed_hi/test",
+            {"format": "xnli", "lang": "hi", "split": "test", "mix_with_english": True, "coin_seed": 1},
+        ),
+        (
+            "qa/xquad_hi_en/test",
+            {"format": "xquad-cross", "question_lang": "hi", "context_lang": "en", "split": "test"},
+        ),
+        (
+            "qa/squadmt_es/train",
+            {"format": "mlqa-translated", "question_lang": "es", "context_lang": "es", "split": "train"},
+        ),
+        ("bitext/wikimatrix_ru/pool", {"lang": "ru", "pool": 250000, "max_words": 64}),
+        ("text/wikipedia_wo/train", {"format": "wikipedia", "lang": "wo"}),
+        ("text/narabizi_qaf/train", {"format": "lines", "lang": "qaf"}),
+        ("text/cc100_fr/train", {"format": "cc100", "lang": "fr", "max_sentences": 12500000}),
+        ("parallel/xnliext/et", {"format": "extension", "lang": "et", "rows": 10000}),
+    ],
+)
+def test_how_sets_are_prepared(config, name, told):
+    assert prepare_settings(config, DataSet(*name.split("/"))) == told
