@@ -23,9 +23,9 @@ from crossalign.fetch.listing import missing
 from crossalign.fetch.register import Model
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
+from crossalign.plan.dag import planned, write_real_run
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.jobs import planned
-from crossalign.plan.outlook import hardware_of, tells_of, write_real_run
+from crossalign.plan.outlook import hardware_of, tells_of
 from crossalign.plan.show import NAMES, jobs_by_rule, licences, models_by_paper, times
 from crossalign.plan.work import model_disk, readable
 from crossalign.runtime.errors import UserError, run_main

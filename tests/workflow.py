@@ -11,6 +11,12 @@ from subprocess import CompletedProcess
 
 import yaml
 
+from crossalign.catalog.config import load
+from crossalign.catalog.runs import Catalog
+from crossalign.catalog.sheets import Sheets
+from crossalign.papers.all_items import catalog_of
+from crossalign.plan import dag
+from crossalign.plan.jobs import Graph
 from demo_world.settings import load_settings
 from tests.unit.world_for_tests import SETTINGS, small_override
 
@@ -71,3 +77,11 @@ def planned(done: CompletedProcess) -> dict[str, int]:
     assert done.returncode == 0, done.stdout + done.stderr
     table = re.findall(r"^(\w+)\s+(\d+)\s*$", done.stdout + done.stderr, flags=re.MULTILINE)
     return {rule: int(count) for rule, count in table if rule not in (*TARGETS, "total")}
+
+
+def graph_of(folder: Path, *files: Path, changes: dict | None = None) -> tuple[Catalog, Graph]:
+    """The catalog of some config files and the jobs behind its target `all`; it takes seconds, so tests share it."""
+    last = folder / "changes.json"
+    last.write_text(json.dumps(changes or {}), encoding="utf-8")
+    catalog = catalog_of(load([*files, last]))
+    return catalog, dag.planned([*files, last], Sheets(catalog).target("all"), folder)

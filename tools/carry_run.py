@@ -32,7 +32,8 @@ from crossalign.catalog.config import load
 from crossalign.catalog.sheets import Sheets
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import ENDS
-from crossalign.plan.jobs import Graph, planned
+from crossalign.plan.dag import planned
+from crossalign.plan.jobs import Graph
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json, sha256, write_json
 

@@ -10,20 +10,16 @@ import tarfile
 import time
 
 import pytest
+from tests.workflow import graph_of, snakemake
 from tests.workflow import planned as wanted
-from tests.workflow import snakemake
-
-from crossalign.catalog.config import load
-from crossalign.papers.all_items import catalog_of
-from crossalign.plan.jobs import planned
 
 BASE = "results/small/models/small"
 FIRST, SECOND = f"{BASE}.stage1/model.safetensors", f"{BASE}.stage2/model.safetensors"
 
 
 @pytest.fixture(scope="module")
-def jobs(root):
-    return planned(catalog_of(load([root / "config.small.yaml"])), ["all"]).jobs.values()
+def jobs(root, tmp_path_factory):
+    return graph_of(tmp_path_factory.mktemp("jobs"), root / "config.small.yaml")[1].jobs.values()
 
 
 @pytest.fixture

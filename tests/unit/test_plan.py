@@ -6,112 +6,89 @@ import platform
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+from tests.workflow import graph_of
 
-from crossalign.catalog.addresses import Adapted, Base, Mlm, Tuned
+from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.config import load
-from crossalign.catalog.inputs import Inputs, Job
+from crossalign.catalog.layers import merge
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.sheets import Sheets
 from crossalign.fetch.register import Model, read_datasets, read_models
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_benchmarks, read_costs
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.jobs import Graph, Machines, planned
+from crossalign.plan.jobs import Graph, Job, Machines
 from crossalign.plan.show import columns, duration
-from crossalign.plan.work import Sizes, Work, kept, model_disk, readable, tuned_bytes
+from crossalign.plan.work import Sizes, Work, model_disk, readable, tuned_bytes
 from crossalign.report.gather import gather
 from crossalign.report.page import page
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.gpus import WAITED
 
 
-def graph(*jobs, targets=()):
+def graph(*jobs):
     """Jobs as (name, what it reads, settings), each with one output of its name."""
-    made = [Job(rule, (name,), {"files": list(reads)}, **settings) for rule, name, reads, settings in jobs]
-    return Graph(made, targets)
+    return Graph([Job(rule, [name], list(reads), **settings) for rule, name, reads, settings in jobs])
 
 
-CHAIN = graph(
-    ("download", "file", (), {}),
-    ("train", "model", ["file"], {}),
-    ("score", "scores", ["model"], {}),
-    ("table", "table", ["scores"], {}),
-    targets=["table"],
-)
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    """The papers, of which nothing is done."""
+    return graph_of(tmp_path_factory.mktemp("paper"))
 
 
-@pytest.mark.parametrize(
-    ("there", "left"),
-    [
-        ((), {"file", "model", "scores", "table"}),
-        # Files that nothing reads any more are not missed.
-        (("table",), set()),
-        (("scores",), {"table"}),
-        # A missing target wants what it reads.
-        (("file",), {"model", "scores", "table"}),
-        (("file", "model"), {"scores", "table"}),
-    ],
-)
-def test_what_is_left(there, left):
-    assert CHAIN.remaining(there.__contains__) == left
+@pytest.fixture(scope="module")
+def demo(root, tmp_path_factory):
+    return graph_of(tmp_path_factory.mktemp("demo"), root / "config.demo.yaml")
 
 
-def test_what_depends_on_a_new_result_is_made_again():
-    jobs = graph(
-        ("a", "file", (), {}), ("b", "left", ["file"], {}), ("b", "right", ["file"], {}), targets=["left", "right"]
-    )
-    assert jobs.remaining(("right",).__contains__) == {"file", "left", "right"}
+def test_jobs_are_those_of_snakemake(demo):
+    catalog, jobs = demo
+    assert jobs.left == set(jobs.jobs)
+    count = {rule: sum(job.rule == rule for job in jobs.jobs.values()) for rule in ("download_file", "make_table")}
+    assert count == {"download_file": len(catalog.files()), "make_table": 24}
+    ran = {job.subject for job in jobs.jobs.values() if job.rule.startswith(("finetune", "train_bilstm"))}
+    assert ran == {run for run in catalog.runs() if isinstance(run, Tuned)}
+    job = jobs.jobs["results/demo/similarity/models/mbert/pud.csv"]
+    assert (job.rule, job.subject, job.detail) == ("compare_languages", Base("mbert"), "pud")
+    assert (job.benchmark, job.threads) == ("similarity/models/mbert/pud.tsv", 1)
+    (maker,) = jobs.needs[job.name]
+    assert jobs.jobs[maker].rule == "embed_sentences" and jobs.jobs[maker].gpus == 1
+    text = next(job for job in jobs.jobs.values() if job.rule == "prepare_text")
+    assert text.subject.path() in text.name
 
 
-def test_one_of_several_outputs_is_missed_only_where_it_is_read():
-    jobs = Graph([Job("train", ("model", "account")), Job("search", ("best",), {"files": ["account"]})], ["best"])
-    assert jobs.remaining(("account",).__contains__) == {"best"}
-    assert jobs.remaining(("model",).__contains__) == {"model", "best"}
+def test_what_is_there_is_not_left(root, tmp_path):
+    """As Snakemake sees it: targets that are there are done, whatever they were made from."""
+    item = {"items": ["adjust/table1"], "papers": ["adjust"]}
+    _, before = graph_of(tmp_path, root / "config.demo.yaml", changes=item)
+    table = "results/demo/tables/adjust/table1.csv"
+    assert table in before.left
+    for file in (file for name, job in before.jobs.items() if job.rule == "make_table" for file in job.outputs):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    (tmp_path / "results/demo/config.json").touch()
+    _, after = graph_of(tmp_path, root / "config.demo.yaml", changes=item)
+    assert before.left - after.left == {table, "results/demo/config.json"}
 
 
-def test_a_table_that_the_config_asks_more_of_is_made_again():
-    """As with one seed more. A config is no result, and predictions need not come home with their scores."""
-    jobs = Graph(
-        [
-            Job("write_config", ("config",)),
-            Job("evaluate", ("first", "predictions")),
-            Job("evaluate", ("second",)),
-            Job("make_table", ("table",), {"files": ["first", "predictions", "second", "config"]}),
-            Job("make_report", ("page",), {"files": ["table"]}),
-        ],
-        ["table", "page"],
-    )
-    there = {"first", "second", "table", "page"}
-    assert jobs.remaining(there.__contains__) == set()
-    more = {jobs.maker[file] for file in ("predictions", "second", "config", "table", "page")}
-    assert jobs.remaining((there - {"second"}).__contains__) == more
-
-
-def test_targets_are_rules_items_or_files():
-    inputs = Inputs(catalog_of(load([])))
-    assert inputs.items_of("anc/figure4") == ["anc/figure4"]
-    assert inputs.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
-    assert len(inputs.items_of("talk")) == 10
-    assert inputs.items_of("grid") == ["align-predict/table3"]
-    assert Inputs(catalog_of(load([]) | {"skip": {"align-predict/table3": "too long"}})).items_of("grid") == []
+def test_targets_are_rules_items_or_files(root):
+    sheets = Sheets(catalog_of(load([])))
+    assert sheets.items_of("anc/figure4") == ["anc/figure4"]
+    assert sheets.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
+    assert len(sheets.items_of("talk")) == 10
+    assert sheets.items_of("grid") == ["align-predict/table3"]
+    assert Sheets(catalog_of(load([]) | {"skip": {"align-predict/table3": "too long"}})).items_of("grid") == []
     wrong = ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/")
-    for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-wo/absent"):
+    for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-xx/absent"):
         with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
-            inputs.target(target)
-
-
-def test_pretraining_is_a_target_whole_and_model_by_model(root):
-    catalog = catalog_of(load([root / "config.small.yaml"]))
-    whole, first = planned(catalog, ["pretrained"]), "results/small/models/small-2.stage2/model.safetensors"
-    trained = {name for name, job in whole.jobs.items() if job.rule == "pretrain"}
-    assert trained == {name for name, job in planned(catalog).jobs.items() if job.rule == "pretrain"}
-    assert not any(".stage" in target for target in whole.targets)
-    part = planned(catalog, [first])
-    assert {str(job.subject.name) for job in part.jobs.values() if job.rule == "pretrain"} == {
-        "small-2.stage1", "small-2.stage2"
-    }  # fmt: skip
-    assert Inputs(catalog).items_of(first) == []
+            sheets.target(target)
+    pretrained = Sheets(catalog_of(load([root / "config.small.yaml"]))).target("pretrained")
+    assert "results/small/models/small-2/model.safetensors" in pretrained
+    assert not any(".stage" in file for file in pretrained)
 
 
 DIAMOND = graph(
@@ -163,9 +140,8 @@ def registers(root):
     return read_datasets(root / "resources" / "datasets.tsv"), read_models(root / "resources" / "models.tsv")
 
 
-def estimate(root, registers, folder, files, **choice):
-    catalog = catalog_of(load([root / name for name in files]))
-    return Estimate(catalog, registers, Choice(**choice), root, folder)
+def estimate(root, registers, folder, run, **choice):
+    return Estimate(*run, registers, Choice(**choice), root, folder)
 
 
 def seconds_of(row, batch, shape, gpu=True, pieces=0):
@@ -194,12 +170,12 @@ def test_pretraining_steps_that_were_measured_come_out(root, layers, neurons, pi
     assert 1000 * (price.seconds - price.idle) == pytest.approx(milliseconds, rel=0.2)
 
 
-def test_sharing_a_gpu_shortens_a_run_and_not_its_longest_chain(root, registers, tmp_path):
+def test_sharing_a_gpu_shortens_a_run_and_not_its_longest_chain(root, registers, tmp_path, demo):
     price = Price(30, "measured", idle=12)
     assert price.shared(1) == 30
     assert price.shared(6) == pytest.approx(12 / 6 + 18 / SHARING)
     choices = ({"cores": 16}, {"cores": 16, "share": 6}, {"cores": 999, "share": 16, "gpus": 999})
-    alone, shared, many = (estimate(root, registers, tmp_path, [], targets=["anc"], **choice) for choice in choices)
+    alone, shared, many = (estimate(root, registers, tmp_path, demo, **choice) for choice in choices)
     assert alone.totals().gpu_seconds == alone.totals().alone == pytest.approx(shared.totals().alone)
     assert alone.totals().alone / 6 < shared.totals().gpu_seconds < alone.totals().alone / SHARING
     chain = sum(map(many.seconds, many.critical_path()))
@@ -207,19 +183,19 @@ def test_sharing_a_gpu_shortens_a_run_and_not_its_longest_chain(root, registers,
     assert chain <= many.wall_time() <= shared.wall_time() <= alone.wall_time()
 
 
-def test_a_fine_tuning_costs_as_its_set_is_large(root, registers, tmp_path):
-    name = "results/small/tuned/small/adjust-nli-mix_en/ref/seed1/scores.json"
-    choice = {"targets": ["adjust/table2"]}
-    report = tmp_path / "results/small/data/nli/mix_en/train.report.json"
+def test_a_fine_tuning_costs_as_its_set_is_large(root, registers, tmp_path, demo):
+    catalog, jobs = demo
+    merge(config := dict(catalog.config), {"finetune": {"adjust-nli": {"examples": 3200}}})
+    job = next(job for job in jobs.jobs.values() if "/adjust-nli-multinli_en/ref/" in job.name)
+    report = tmp_path / "results/demo/data/nli/multinli_en/train.report.json"
     report.parent.mkdir(parents=True)
-    seconds = [estimate(root, registers, tmp_path, ["config.small.yaml"], **choice).price(name).seconds]
-    for size in (25001, 12501):
+    seconds = []
+    for size in (800, 1600, 3200, 6400):
         report.write_text(json.dumps({"read": size, "kept": size}))
-        seconds.append(estimate(root, registers, tmp_path, ["config.small.yaml"], **choice).price(name).seconds)
-    # As many as `examples` of the config says, or what is there; the start and the tests are the same.
-    most = load([root / "config.small.yaml"])["finetune"]["adjust-nli"]["examples"]
-    expected = (most - 25001) / (25001 - 12501)
-    assert (seconds[0] - seconds[1]) / (seconds[1] - seconds[2]) == pytest.approx(expected, rel=0.01)
+        run = catalog_of(config), jobs
+        seconds.append(estimate(root, registers, tmp_path, run).price(job.name).seconds)
+    # As many as `examples` of the config says, or what is there; the start is the same.
+    assert seconds[2] - seconds[1] == pytest.approx(2 * (seconds[1] - seconds[0])) and seconds[3] == seconds[2]
 
 
 # What jobs take on an H200 by the rehearsals of 16 and 17 November 2026 (docs/notes/performance.md): files below
@@ -250,16 +226,12 @@ REHEARSED = {
 }
 
 
-@pytest.fixture(scope="module")
-def papers(root, registers, tmp_path_factory):
+def test_the_papers_on_an_h200_cost_what_the_rehearsal_took(root, registers, tmp_path, paper):
+    catalog, jobs = paper
     # Trained and tested in one go, as in the rehearsal.
-    folder = tmp_path_factory.mktemp("nothing")
-    (folder / "none.yaml").write_text("keep_models: none")
-    return estimate(root, registers, folder, [folder / "none.yaml"])
-
-
-def test_the_papers_on_an_h200_cost_what_the_rehearsal_took(papers):
-    prices = {file: papers.price(papers.graph.maker[f"results/paper/{file}"]) for file in REHEARSED}
+    made = [replace(job, rule="finetune_random") if job.rule == "finetune" else job for job in jobs.jobs.values()]
+    plan = estimate(root, registers, tmp_path, (catalog, Graph(made)))
+    prices = {file: plan.price(plan.graph.maker[f"results/paper/{file}"]) for file in REHEARSED}
     assert {price.basis for price in prices.values()} == {"measured"}
     wrong = {
         file: price.seconds for file, price in prices.items() if not 1 / 1.5 < price.seconds / REHEARSED[file] < 1.5
@@ -267,24 +239,23 @@ def test_the_papers_on_an_h200_cost_what_the_rehearsal_took(papers):
     assert wrong == {}
 
 
-def test_the_papers_hours_come_out(root, registers, tmp_path):
+def test_the_papers_hours_come_out(root, registers, tmp_path, paper):
     # 32, 75 and 24 minutes on English, less on the smaller sets of the others.
-    plan = estimate(root, registers, tmp_path, [], targets=["align-predict/table1"], hardware="t4")
-    trained = [name for name, job in plan.jobs.items() if job.rule.startswith("finetune")]
-    english = {plan.jobs[name].subject.task: plan.price(name).seconds / 60 for name in trained if "en_ewt" in name}
-    assert english["parsing"] == pytest.approx(32, rel=0.01)
+    plan = estimate(root, registers, tmp_path, paper, hardware="t4")
+    name = "results/paper/tuned/mbert/parsing-en_ewt/ref/seed1/model/model.safetensors"
+    assert plan.price(name).seconds / 60 == pytest.approx(32, rel=0.01)
     name = (
         "results/paper/tuned/mbert+adjust-hi-30k-avg-all/adjust-nli-multinli_en/continual/seed1/model/model.safetensors"
     )
-    plan = estimate(root, registers, tmp_path, [], targets=["adjust"], hardware="v100")
+    plan = estimate(root, registers, tmp_path, paper, hardware="v100")
     assert plan.price(name).seconds / 60 == pytest.approx(240, rel=0.01)
     assert plan.price(name).basis == "paper"
 
 
-@pytest.mark.parametrize("files", [[], ["config.demo.yaml"]])
+@pytest.mark.parametrize("run", ["paper", "demo"])
 @pytest.mark.parametrize("hardware", HARDWARE)
-def test_every_job_has_a_price_on_all_hardware(root, registers, tmp_path, hardware, files):
-    plan = estimate(root, registers, tmp_path, files, hardware=hardware)
+def test_every_job_has_a_price_on_all_hardware(root, registers, tmp_path, hardware, run, request):
+    plan = estimate(root, registers, tmp_path, request.getfixturevalue(run), hardware=hardware)
     assert min(plan.seconds(name) for name in plan.jobs) > 0
     totals = plan.totals()
     assert (totals.gpu_seconds == 0) == (hardware == "cpu")
@@ -351,16 +322,16 @@ def write_benchmark(folder, job, seconds):
     file.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:01\t1.0\n")
 
 
-def test_benchmark_files_count_more_than_the_table(root, registers, tmp_path):
-    choice = {"targets": ["align-predict/table1"], "benchmarks": tmp_path / "times"}
-    before = estimate(root, registers, tmp_path, ["config.demo.yaml"], hardware="cpu", **choice)
-    parsers = [job for job in before.jobs.values() if job.rule == "finetune" and job.subject.task == "parsing"]
+def test_benchmark_files_count_more_than_the_table(root, registers, tmp_path, demo):
+    before = estimate(root, registers, tmp_path, demo, hardware="cpu")
+    parsers = [job for job in before.jobs.values() if "/mbert/parsing-" in job.name and job.rule == "finetune"]
     english = next(job for job in parsers if job.subject.source == "en_ewt")
     other = next(job for job in parsers if job.subject.source == "ru_gsd")
-    write_benchmark(tmp_path / "times", english, 3 * before.price(english.name).seconds)
-    (tmp_path / "times" / other.benchmark).parent.mkdir(parents=True)
-    (tmp_path / "times" / other.benchmark).write_text("s\n")  # A job that was killed while it wrote.
-    after = estimate(root, registers, tmp_path, ["config.demo.yaml"], hardware="cpu", **choice)
+    times = tmp_path / "benchmarks"
+    write_benchmark(times, english, 3 * before.price(english.name).seconds)
+    (times / other.benchmark).parent.mkdir(parents=True)
+    (times / other.benchmark).write_text("s\n")  # A job that was killed while it wrote.
+    after = estimate(root, registers, tmp_path, demo, hardware="cpu", benchmarks=times)
     assert after.price(english.name).basis == "benchmark"
     for job in parsers:
         # Those with random layers and those of other languages are alike; the table's error is the same for them.
@@ -369,14 +340,13 @@ def test_benchmark_files_count_more_than_the_table(root, registers, tmp_path):
     assert after.price(scored) == before.price(scored)
 
 
-def test_benchmarks_of_jobs_that_shared_a_gpu_say_nothing(root, registers, tmp_path):
-    choice = {"targets": ["align-predict/table1"]}
-    before = estimate(root, registers, tmp_path, ["config.small.yaml"], **choice)
-    base = next(name for name in before.jobs if name.endswith("models/small/model.safetensors"))
-    write_benchmark(tmp_path / "times", before.jobs[base], 500)
-    choice["benchmarks"] = tmp_path / "times"
+def test_benchmarks_of_jobs_that_shared_a_gpu_say_nothing(root, registers, tmp_path, demo):
+    base = "results/demo/models/mono-wo/model.safetensors"
+    before = estimate(root, registers, tmp_path, demo)
+    write_benchmark(tmp_path / "benchmarks", before.jobs[base], 500)
     alone, shared = (
-        estimate(root, registers, tmp_path, ["config.small.yaml"], share=many, **choice).price(base) for many in (1, 12)
+        estimate(root, registers, tmp_path, demo, share=many, benchmarks=tmp_path / "benchmarks").price(base)
+        for many in (1, 12)
     )
     assert (alone.seconds, alone.basis) == (500, "benchmark")
     assert alone.idle / 500 == pytest.approx(before.price(base).part_idle)
@@ -385,14 +355,15 @@ def test_benchmarks_of_jobs_that_shared_a_gpu_say_nothing(root, registers, tmp_p
     note = tmp_path / before.jobs[base].subject.path() / "training.json"
     note.parent.mkdir(parents=True)
     note.write_text('{"device": "cpu"}')
-    assert estimate(root, registers, tmp_path, ["config.small.yaml"], **choice).price(base) == before.price(base)
+    again = estimate(root, registers, tmp_path, demo, benchmarks=tmp_path / "benchmarks")
+    assert again.price(base) == before.price(base)
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_the_demo_takes_what_the_plan_says(root, registers, tmp_path, own):
+def test_the_demo_takes_what_the_plan_says(root, registers, tmp_path, own, demo):
     folder = root / "results" / "demo" / "benchmarks"
     choice = {"hardware": "cpu", "cores": 2} | ({"benchmarks": folder} if own else {})
-    plan = estimate(root, registers, tmp_path, ["config.demo.yaml"], **choice)
+    plan = estimate(root, registers, tmp_path, demo, **choice)
     took = read_benchmarks(folder, plan.jobs.values())
     if len(took) < 300:
         pytest.skip(f"no finished demo run: {folder} has {len(took)} benchmark files of it (make demo)")
@@ -413,6 +384,8 @@ def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
     assert max(map(len, done.stdout.splitlines())) <= 100
     for words in ("fine-tunings", "finetune_random", "Critical path", "Wall time", "Disk", "make_report"):
         assert words in done.stdout
+    assert f"results/{'demo' if demo else 'paper'}/plan/*.tsv" in done.stdout
+    assert (tmp_path / "results" / ("demo" if demo else "paper") / "plan" / "trainings.tsv").is_file()
     assert ("GPU-hours" in done.stdout) != demo
     assert ("NON-COMMERCIAL" in done.stdout) != demo
 
@@ -435,7 +408,10 @@ def test_the_plan_says_whose_times_it_takes(root, tmp_path, monkeypatch, gpu, wo
     monkeypatch.setenv("CROSSALIGN_GPU_SHARE", "3")
     told = run_plan(root, tmp_path, "--targets", "anc/figure4").stdout
     assert words in told and machine in told and "with 3 jobs on each" in told
-    monkeypatch.delenv("CROSSALIGN_GPU_SHARE")
+
+
+def test_the_hardware_may_be_chosen(root, tmp_path, monkeypatch):
+    monkeypatch.delenv("CROSSALIGN_GPU_SHARE", raising=False)
     chosen = run_plan(root, tmp_path, "--targets", "anc/figure4", "--hardware", "t4").stdout
     assert "Times of" not in chosen.split("\n\n")[0] and "1 x T4" in chosen
     assert "with 4 jobs on each" in chosen  # profiles/gpu
@@ -445,7 +421,7 @@ def test_a_closed_pipe_is_no_fault(root, tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        command = [sys.executable, str(root / "scripts" / "plan.py")]
+        command = [sys.executable, str(root / "scripts" / "plan.py"), "--targets", "anc/table1"]
         done = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True)
     finally:
         os.close(writer)
@@ -470,38 +446,38 @@ def test_bad_options_are_told(root, tmp_path, arguments, message):
 
 
 MBERT = Model("mbert", "", "", None, "", "mlm", 177_262_848, 12, 768, "104", "")
-REF = Tuned("mbert", "pos", "en_ewt", "ref", 1)
-RANDOM = Tuned("mbert", "pos", "en_ewt", "random-1-2", 1)
-TRIAL = Tuned("mbert", "pos", "en_ewt", "grid-16-5e-5", 1)
-CONTINUAL = Tuned("mbert+adjust-hi-30k-avg-all", "adjust-nli", "multinli_en", "continual", 1)
-BILSTM = Tuned("bilstm", "unseen-parsing", "wo_wtb", "ref", 1)
+REF = "tuned/mbert/pos-en_ewt/ref/seed1"
+RANDOM = "tuned/mbert/pos-en_ewt/random-1-2/seed1"
+BILSTM = "tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"
 
 
-@pytest.mark.parametrize(
-    ("choice", "runs"),
-    [("all", [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]), ("ref", [REF, CONTINUAL, BILSTM]), ("none", [BILSTM])],
-)
-def test_what_stays(choice, runs):
-    every = [REF, RANDOM, TRIAL, CONTINUAL, BILSTM]
-    assert [run for run in every if kept({"keep_models": choice}, run)] == runs
+def training(rule, address):
+    return Job(rule, [f"{address}/model.safetensors"], wildcards={"address": address})
 
 
 def test_disk_by_what_becomes_of_models(root):
-    adapted = Adapted("mbert", Mlm("wo"), 1)
+    adapted = training("adapt_to_text", "models/mbert+mlm-wo/seed1")
+    jobs = [training("finetune", REF), training("finetune_random", RANDOM), adapted]
     paper, demo = load([]), load([root / "config.demo.yaml"])
-    disk = model_disk(paper, [REF, RANDOM, TRIAL, adapted], {"mbert": MBERT}, lambda run: (12, 768))
+    disk = model_disk(paper, jobs, {"mbert": MBERT}, lambda run: (12, 768))
     assert disk["fine-tuned, kept"] == (1, tuned_bytes((12, 768)))
-    assert disk["fine-tuned, deleted after their last use"] == (2, 2 * tuned_bytes((12, 768)))
+    assert disk["fine-tuned, deleted after their last use"] == (1, tuned_bytes((12, 768)))
     assert disk["adapted or pretrained"] == (1, 4 * 177_262_848)
     # Models of a folder and models that are made here may have any size.
-    disk = model_disk(demo, [REF, BILSTM, adapted, Base("mono-wo")], {"mbert": MBERT}, lambda run: (12, 64))
+    jobs = [
+        training("finetune", REF),
+        training("train_bilstm", BILSTM),
+        adapted,
+        training("pretrain", "models/mono-wo"),
+    ]
+    disk = model_disk(demo, jobs, {"mbert": MBERT}, lambda run: (12, 64))
     bilstm = (demo["bilstm"]["layers"], demo["bilstm"]["hidden"])
     assert disk["fine-tuned, kept"] == (2, tuned_bytes((12, 64)) + tuned_bytes(bilstm))
     assert disk["adapted or pretrained"] == (2, 2 * tuned_bytes((12, 64)))
 
 
 def test_seconds_of_waiting_for_a_gpu_are_no_work(tmp_path):
-    jobs = [Job(rule, (rule,), gpus=1, benchmark=f"{rule}/a.tsv") for rule in ("train", "embed", "score")]
+    jobs = [Job(rule, [rule], gpus=1, benchmark=f"{rule}/a.tsv") for rule in ("train", "embed", "score")]
     for each in jobs:
         write_benchmark(tmp_path / "benchmarks", each, 30)
     log = tmp_path / "logs" / "embed" / "a.log"
@@ -511,13 +487,14 @@ def test_seconds_of_waiting_for_a_gpu_are_no_work(tmp_path):
     assert read_benchmarks(tmp_path / "benchmarks", jobs) == {"train": 30, "embed": 10}
 
 
-def test_the_page_shows_what_jobs_took(root, tmp_path):
-    catalog, results = catalog_of(load([root / "config.demo.yaml"])), tmp_path / "results" / "demo"
-    jobs = planned(catalog, ["align-predict/table1"]).jobs.values()
-    ran = [job for job in jobs if job.rule.startswith("finetune") or job.rule == "evaluate"]
+def test_the_page_shows_what_jobs_took_and_links_the_sheets(tmp_path, demo):
+    (catalog, jobs), results = demo, tmp_path / "results" / "demo"
+    ran = [job for job in jobs.jobs.values() if job.rule.startswith("finetune") or job.rule == "evaluate"]
     for each in ran:
         write_benchmark(results / "benchmarks", each, 6)
+    Sheets(catalog).write(results / "plan")
     content = page(gather(catalog.config, results, results / "report" / "index.html"))
     assert re.search(rf"<dt>Time</dt><dd>\s*{len(ran) / 10:.1f} min of {len(ran)} jobs", content)
     trained = sum(job.rule.startswith("finetune") for job in ran)
     assert f'<th scope="row">fine-tuning</th><td>{trained}</td><td>{trained / 10:.1f}</td>' in content
+    assert '<a href="../plan/trainings.tsv">trainings</a>' in content

@@ -16,6 +16,8 @@ def results(tmp_path):
         "claims.csv": "id\n",
         "scores.parquet": "PAR1",
         "coverage.csv": "language\n",
+        "plan/sets.tsv": "address\n",
+        "plan/real_run.json": "[]",
         "tables/anc/table1.csv": "a\n",
         "tables/anc/table1.tex": "tex",
         "tables/anc/table1.json": "{}",
@@ -47,6 +49,7 @@ def test_only_what_people_read_is_published_and_an_old_folder_is_replaced(root, 
         found = {file.relative_to(out).as_posix() for file in out.rglob("*") if file.is_file()}
         assert found == {
             "report/index.html", "claims.csv", "scores.parquet", "coverage.csv", "models.csv", "published.txt",
+            "plan/sets.tsv",
             "tables/anc/table1.csv", "tables/anc/table1.tex",
             "figures/anc/figure1.png", "figures/anc/figure1.csv", "figures/anc/figure1.svg",
         }  # fmt: skip

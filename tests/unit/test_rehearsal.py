@@ -6,6 +6,7 @@ import time
 
 import pytest
 from tests.engine_toys import ToyTask, toy_encoder, toy_records
+from tests.workflow import graph_of
 
 from crossalign.catalog.config import load
 from crossalign.catalog.sheets import Sheets
@@ -15,6 +16,7 @@ from crossalign.engine.finetune import FineTuning
 from crossalign.engine.settings import Settings
 from crossalign.fetch.register import read_datasets
 from crossalign.papers.all_items import catalog_of
+from crossalign.plan.dag import write_real_run
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.outlook import hardware_of, outlook, tells_of
 from crossalign.plan.rehearsal import alone, cut_seconds, note_disk, rehearsed
@@ -67,9 +69,31 @@ def test_a_rehearsal_needs_two_steps(tmp_path, root):
         load([root / "config.rehearsal.yaml", file])
 
 
+@pytest.fixture(scope="module")
+def estimate(tmp_path_factory, root):
+    """The real run as a rehearsal foresees it."""
+    catalog, graph = graph_of(tmp_path_factory.mktemp("real"), changes={"items": ITEMS})
+    registers = read_datasets(root / "resources" / "datasets.tsv"), known_models(catalog.config)
+
+    def made(folder, **choice):
+        return Estimate(catalog, graph, registers, Choice(rehearsal=folder, **choice), root, root / "nowhere")
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def real_run(tmp_path_factory, root):
+    """What the program that plans a rehearsal leaves for the page."""
+    folder = tmp_path_factory.mktemp("rehearsal")
+    write_real_run(load([root / "config.rehearsal.yaml"]) | {"items": ITEMS}, folder)
+    return (folder / "plan" / "real_run.json").read_text()
+
+
 @pytest.fixture
-def results(tmp_path):
+def results(tmp_path, estimate, real_run):
     """Of a rehearsal in which one NER model of seed 1 was trained for 20 s, of which 5,820 steps were cut."""
+    (tmp_path / "plan").mkdir()
+    (tmp_path / "plan" / "real_run.json").write_text(real_run)
     jobs = estimate(None).jobs.values()
     job = next(job for job in jobs if job.rule == "finetune" and job.subject.task == "ner" and job.subject.seed == 1)
     benchmark = tmp_path / "benchmarks" / job.benchmark
@@ -81,14 +105,7 @@ def results(tmp_path):
     return tmp_path
 
 
-def estimate(folder, **choice):
-    config = load([]) | {"items": ITEMS}
-    root = load.__globals__["ROOT"]
-    registers = read_datasets(root / "resources" / "datasets.tsv"), known_models(config)
-    return Estimate(catalog_of(config), registers, Choice(rehearsal=folder, **choice), root, root / "nowhere")
-
-
-def test_the_plan_uses_what_was_rehearsed(results):
+def test_the_plan_uses_what_was_rehearsed(results, estimate):
     before, after = estimate(None), estimate(results)
     jobs = [job for job in after.jobs.values() if job.rule == "finetune"]
     alike = [job for job in jobs if job.subject.task == "ner"]
@@ -106,7 +123,7 @@ def test_the_plan_uses_what_was_rehearsed(results):
     assert price.shared(1) == pytest.approx(78.2) and price.shared(4) < 20 / 4 + 58.2
 
 
-def test_what_the_run_itself_has_measured_counts_more(results, tmp_path):
+def test_what_the_run_itself_has_measured_counts_more(results, tmp_path, estimate):
     job = next(job for job in estimate(None).jobs.values() if job.rule == "finetune" and job.subject.task == "ner")
     file = tmp_path / "own" / job.benchmark
     file.parent.mkdir(parents=True)
@@ -117,6 +134,7 @@ def test_what_the_run_itself_has_measured_counts_more(results, tmp_path):
 
 def test_outlook_by_rule(results, root):
     config = load([root / "config.rehearsal.yaml"]) | {"items": ITEMS}
+    assert outlook(config, results / "nothing", ["NVIDIA H200"]) is None
     note_disk(results, results / "disk.json")
     found = outlook(config, results, ["NVIDIA H200"])
     (line,) = found.lines
@@ -136,7 +154,7 @@ def test_a_job_is_alone_if_others_hardly_ran_beside_it():
     assert alone({}) == set()
 
 
-def beside(results, task, start, seconds):
+def beside(results, estimate, task, start, seconds):
     """Another fine-tuning of the rehearsal, on the same GPU at that time."""
     jobs = estimate(None).jobs.values()
     alike = [job for job in jobs if job.rule == "finetune" and job.subject.task == task]
@@ -148,11 +166,11 @@ def beside(results, task, start, seconds):
     return job.name
 
 
-def test_jobs_that_shared_the_gpu_are_not_counted(results, root):
+def test_jobs_that_shared_the_gpu_are_not_counted(results, root, estimate):
     (first,) = rehearsed(results, list(estimate(None).jobs.values()))
     begun = next((results / "benchmarks").rglob("*.tsv")).stat().st_mtime + 100
     before = estimate(results).price(first)
-    others = beside(results, "ner", begun, 300), beside(results, "nli", begun + 5, 400)
+    others = beside(results, estimate, "ner", begun, 300), beside(results, estimate, "nli", begun + 5, 400)
     assert {name: each.alone for name, each in rehearsed(results, list(estimate(None).jobs.values())).items()} == {
         first: True, others[0]: False, others[1]: False
     }  # fmt: skip
@@ -161,14 +179,14 @@ def test_jobs_that_shared_the_gpu_are_not_counted(results, root):
     assert (line.rehearsed, line.measured, line.took, line.host) == (3, 1, 20, 5000)
 
 
-def test_where_none_was_alone_all_are_counted(results):
+def test_where_none_was_alone_all_are_counted(results, estimate):
     begun = next((results / "benchmarks").rglob("*.tsv")).stat().st_mtime - 15
-    other = beside(results, "nli", begun, 40)
+    other = beside(results, estimate, "nli", begun, 40)
     assert estimate(results).price(other).seconds == 40
     assert not any(each.alone for each in rehearsed(results, list(estimate(None).jobs.values())).values())
 
 
-def test_one_job_of_each_kind_is_asked_for_by_a_result_that_stays():
+def test_one_job_of_each_kind_is_asked_for_by_a_result_that_stays(estimate):
     one = estimate(None)
     chosen = one.one_of_each_kind()
     assert len(set(chosen)) == len(chosen) and set(chosen) <= one.jobs.keys()

@@ -190,25 +190,24 @@ def _typical(prices: Sequence[Price], seconds: float) -> Price:
 
 def read_benchmarks(folder: Path, jobs: Iterable[Job], column: str = "s") -> dict[str, float]:
     """What the benchmark files of jobs say in a column, by the job's name."""
-    found = {job.name: read_benchmark(folder / job.benchmark, column) for job in jobs if job.benchmark}
+    found = {job.name: read_benchmark(folder, job.benchmark, column) for job in jobs if job.benchmark}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def read_benchmark(file: Path, column: str = "s") -> float | None:
+def read_benchmark(folder: Path, name: str, column: str = "s") -> float | None:
     """The seconds that a job took; an empty or broken file says nothing.
 
     Seconds in which the job waited for a GPU are not among them: its log, beside the benchmarks, has their number.
     Snakemake's other columns: `max_rss` are MB of memory at most.
     """
     try:
-        with file.open(encoding="utf-8", newline="") as stream:
+        with (folder / name).open(encoding="utf-8", newline="") as stream:
             value = float(list(csv.DictReader(stream, delimiter="\t"))[-1][column])
     except (OSError, LookupError, TypeError, ValueError):
         return None
     if column != "s":
         return value
-    results, _, name = file.as_posix().rpartition("/benchmarks/")
-    return max(0.0, value - _waited(Path(results, "logs", name).with_suffix(".log")))
+    return max(0.0, value - _waited((folder.parent / "logs" / name).with_suffix(".log")))
 
 
 def _waited(log: Path) -> float:

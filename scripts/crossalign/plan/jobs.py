@@ -7,13 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 from crossalign.catalog.addresses import Run, parse
 from crossalign.catalog.sets import DataSet
-from crossalign.runtime.workarounds import jobs_of
 
-SNAKEFILE = Path(__file__).resolve().parents[3] / "Snakefile"
 Seconds = Callable[[str], float]
 
 
@@ -153,9 +150,3 @@ class Machines:
         """GPUs, cores and transfers of a job; no more than there are, as Snakemake does."""
         transfers = 1 if job.rule.startswith("download_") else 0
         return min(job.gpus, self.gpus), min(job.threads, self.cores), transfers
-
-
-def planned(configs: Iterable[Path], targets: Iterable[str], folder: Path) -> Graph:
-    """The jobs behind some files, as Snakemake finds them in a working folder."""
-    wanted = list(dict.fromkeys(targets))
-    return Graph([Job(**job) for job in jobs_of(SNAKEFILE, configs, wanted, folder)] if wanted else [], wanted)

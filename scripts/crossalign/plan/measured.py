@@ -39,7 +39,7 @@ def measured(results: Path) -> Measured:
     for file in sorted(folder.rglob("*.tsv")):
         name = file.relative_to(folder).as_posix()
         stage = next((stage for start, stage in STAGES.items() if re.match(start, name)), None)
-        if stage and (seconds := read_benchmark(file)) is not None:
+        if stage and (seconds := read_benchmark(folder, name)) is not None:
             stages[stage].append(seconds)
             devices.add(training_note(results, name).get("device"))
     return Measured({stage: each for stage, each in stages.items() if each}, sorted(devices - {None}))

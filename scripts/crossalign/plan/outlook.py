@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from crossalign.catalog.config import load
 from crossalign.catalog.labelled import registered_files
 from crossalign.catalog.layers import ROOT
-from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
 from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import HARDWARE
 from crossalign.plan.estimate import Choice, Estimate
-from crossalign.plan.jobs import Graph, Job, planned
+from crossalign.plan.jobs import Graph, Job
 from crossalign.plan.rehearsal import DISK, measured_alone, rehearsed
-from crossalign.runtime.files import read_json, write_json
+from crossalign.runtime.files import read_json
 
 # In the folder of a rehearsal's sheets: the jobs of the real run, with nothing done.
 REAL = "plan/real_run.json"
@@ -66,16 +64,8 @@ def tells_of(results: Path, hardware: str) -> bool:
     return bool(devices) and not tiny and hardware_of(sorted(devices)) == hardware
 
 
-def write_real_run(config: dict, results: Path) -> None:
-    """Plan config.yaml, as far as the rehearsal has its items, where nothing is done: the page needs no Snakemake."""
-    chosen = _chosen(config)
-    with tempfile.TemporaryDirectory() as folder:
-        write_json(file := Path(folder) / "chosen.json", chosen)
-        graph = planned([file], Sheets(catalog_of(load([]) | chosen)).target("all"), Path(folder))
-    write_json(results / REAL, [asdict(job) for job in graph.jobs.values()])
-
-
-def _chosen(config: dict) -> dict:
+def chosen(config: dict) -> dict:
+    """What the real run has of a rehearsal's config."""
     return {"papers": config["papers"], "items": config["items"]}
 
 
@@ -83,7 +73,7 @@ def outlook(config: dict, results: Path, devices: list[str]) -> Outlook | None:
     """For the real run; `devices` are those that the rehearsal ran on. None where nobody has planned that."""
     if (jobs := read_json(results / REAL)) is None:
         return None
-    real, graph = load([]) | _chosen(config), Graph(Job(**job) for job in jobs)
+    real, graph = load([]) | chosen(config), Graph(Job(**job) for job in jobs.values())
     registers, hardware = (registered_files(), known_models(real)), hardware_of(devices)
     foreseen, before = (
         Estimate(catalog_of(real), graph, registers, Choice(hardware=hardware, rehearsal=folder), ROOT, results)
