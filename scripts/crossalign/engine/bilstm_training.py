@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import parameters_to_vector
 
 from crossalign.engine.batches import Store, Stream, by_length
 from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
@@ -197,6 +197,10 @@ class WordTraining(EpochLoop):
     def keep_best(self) -> None:
         self.best = parameters_to_vector(self.model.parameters()).detach()
 
+    @torch.no_grad()
     def finish(self) -> None:
+        parameters = list(self.model.parameters())
         if self.best is not None:
-            vector_to_parameters(self.best, self.model.parameters())
+            # In place: cuDNN wants the weights of an LSTM to lie one behind the other.
+            for parameter, value in zip(parameters, self.best.split([p.numel() for p in parameters]), strict=True):
+                parameter.copy_(value.view_as(parameter))

@@ -248,7 +248,7 @@ class Blocks(Packed):
         self.block, self.position_offset = corpus.size + 1, position_offset
         self.lengths = _Column(self._lengths)
         self.targets = _Column(lambda members: (self.rows(members)[2] != IGNORE).sum(1))
-        self._step: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
+        self._whole = lru_cache(1)(self._whole)
 
     def members(self, step: int) -> np.ndarray:
         """The examples of a step."""
@@ -264,12 +264,10 @@ class Blocks(Packed):
         return tuple(part[members - step * self.batch] for part in self._whole(step))
 
     def _whole(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if self._step is None or self._step[0] != step:
-            ids = np.empty((self.batch, self.block), dtype=np.int64)
-            ids[:, 0] = self.start
-            ids[:, 1:] = self.corpus.blocks(self.members(step))
-            self._step = (step, self._prepare(ids, step))
-        return self._step[1]
+        ids = np.empty((self.batch, self.block), dtype=np.int64)
+        ids[:, 0] = self.start
+        ids[:, 1:] = self.corpus.blocks(self.members(step))
+        return self._prepare(ids, step)
 
     def _prepare(self, ids: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise NotImplementedError
@@ -354,7 +352,9 @@ class CausalBlocks(Blocks):
         return ids, np.where(real, np.arange(self.block - 1), 0), np.where(real, truth, IGNORE)
 
 
-def make_blocks(config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Path], settings: Any) -> Blocks:
+def make_blocks(
+    config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Path], settings: Any, exponent: float, seed: int
+) -> Blocks:
     """Encoded texts as a model of this kind learns from them."""
     specials, size = Specials.of(tokenizer), tokenizer.get_vocab_size()
     if size > config.vocab_size:
@@ -362,8 +362,8 @@ def make_blocks(config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Pa
             f"the tokenizer has {size} pieces, the model {config.vocab_size} embeddings; they do not belong together"
         )
     kind = partial(Lines, end=specials.sep) if settings.line_by_line else Corpus
-    corpus = kind(files, settings.block - 1, settings.exponent, settings.seed)
-    how = {"batch": settings.batch, "seed": settings.seed, "position_offset": config.position_offset}
+    corpus = kind(files, settings.block - 1, exponent, seed)
+    how = {"batch": settings.batch, "seed": seed, "position_offset": config.position_offset}
     if config.causal:
         # A text begins as the tokenizer says: XGLM's with what the one before it ends with.
         blocks = CausalBlocks(corpus, start=specials.frame.before[0], **how)

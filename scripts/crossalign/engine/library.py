@@ -45,7 +45,6 @@ class LibraryConfig:
     layers: int
     max_length: int
     hidden_dropout: float
-    initializer_range: float
     causal: bool
     family: str
     pad_id: int
@@ -355,7 +354,6 @@ def shape_of(model: PreTrainedModel, raw: dict[str, Any]) -> LibraryConfig:
         layers=config.num_hidden_layers,
         max_length=longest,
         hidden_dropout=float(dropouts[0]) if dropouts else _DROPOUT,
-        initializer_range=getattr(config, "initializer_range", None) or 0.02,
         causal=_causal(model),
         family=config.model_type,
         pad_id=pad if isinstance(pad, int) and 0 <= pad < vocabulary else 0,
