@@ -119,7 +119,7 @@ def floor_ms(bench: Bench, tuning: FineTuning, tokens: float) -> float | None:
     if not bench.ceilings:
         return None
     weights = sum(p.numel() for p in tuning.model.encoder.layers.parameters())
-    traffic = tuning.engine.arena.size * 28
+    traffic = len(tuning.engine.arena.master) * 28
     return 1000 * (6 * weights * tokens / bench.ceilings["flops"] + traffic / bench.ceilings["bytes"])
 
 

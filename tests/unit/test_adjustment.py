@@ -98,7 +98,7 @@ def test_gradients_of_a_step_of_the_engine(sample, tokenizer, static, micro):
     engine.step(np.array([5, 2, 7, 0, 1, 3, 4, 6]))
     assert float(engine.losses[0]) == pytest.approx(value, rel=1e-5)
     for name, gradient in expected.items():
-        got = engine.arena.sinks[f"encoder.{name}"].grad
+        got = engine.arena.gradients.places[engine.arena.parameters[f"encoder.{name}"]]
         torch.testing.assert_close(got, gradient, rtol=1e-4, atol=1e-7, msg=lambda m, n=name: f"{n}: {m}")
 
 

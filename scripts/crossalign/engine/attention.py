@@ -8,12 +8,15 @@ from torch.nn import functional
 
 from crossalign.engine import kernels, ops
 from crossalign.engine.layout import Gather, Layout
+from crossalign.engine.ops import Gradients
 
 # The kernel for short sequences: how long they may be (for longer ones the general kernels are better), sizes of heads.
 _SHORT, _SHORT_SIZES = 128, (16, 32, 64, 128)
 
 
-def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool = False) -> Tensor:
+def attention(
+    qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool = False, into: Gradients | None = None
+) -> Tensor:
     """Self-attention within each sequence: (tokens, 3 * hidden) to (tokens, heads, hidden / heads).
 
     Causal: each token sees itself and those before it; padding must stand behind the tokens.
@@ -21,8 +24,8 @@ def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: b
     if layout.lengths is not None and layout.cells is not None:
         works = packed_kernels(qkv, heads)
         bounds = layout.bounds(qkv.shape[0]) if works else None
-        if "short" in works and not causal and layout.length <= _SHORT:
-            random = layout.random(qkv) if dropout > 0 else None
+        if "short" in works and not causal and layout.length <= _SHORT and (into is not None or dropout == 0):
+            random = into.random(qkv) if dropout > 0 else None
             return _short(qkv, bounds, layout.length, layout.filled, heads, dropout, random)
         if "long" in works:
             return _long(qkv, bounds, layout.longest or layout.length, heads, dropout, causal)

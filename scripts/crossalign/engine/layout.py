@@ -36,8 +36,6 @@ class Layout:
         self._bias: Tensor | None = None
         self._bounds: Tensor | None = None
         self._real: Tensor | None = None
-        self._seed: Tensor | None = None
-        self._used = 0
         self._places: dict[int, tuple] = {}
         # Runs of neighbouring sequences of like length, each with its own grid, and their numbers of tokens.
         self.groups: list[Layout] = []
@@ -116,14 +114,6 @@ class Layout:
         layout.cells = torch.zeros(layout.mask.numel(), dtype=torch.long)
         layout.cells[layout.rows] = torch.arange(len(layout.rows))
         return layout
-
-    def random(self, like: Tensor) -> tuple[Tensor, int]:
-        """A seed drawn for this batch, and how many of its numbers earlier callers have used up."""
-        if self._seed is None:
-            self._seed = torch.empty(1, dtype=torch.int64, device=like.device).random_(0, 2**31)
-        used = self._used
-        self._used += like.numel()
-        return self._seed, used
 
     def to_grid(self, packed: Tensor) -> Tensor:
         """(tokens, n) to (batch, length, n); cells without a token hold some other token's values."""

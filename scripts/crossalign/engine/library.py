@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.layout import Layout
+from crossalign.engine.ops import Gradients
 from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.shape import check_architecture
 from crossalign.engine.weights import Shards, audit, check_finite, library_knows, plain_name, read_config
@@ -84,7 +85,13 @@ class LibraryEncoder(BaseEncoder):
         return self.model.get_input_embeddings()
 
     def packed(
-        self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        types: Tensor | None,
+        layout: Layout,
+        all_layers: bool = False,
+        into: Gradients | None = None,
     ) -> Tensor | list[Tensor]:
         """Hidden states (tokens, hidden) of packed tokens. In a grid the library counts positions itself."""
         # The grid of a random batch of a treebank has four times as many cells as tokens.

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crossalign.engine import ops
 from crossalign.engine.batches import Shape
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.optimiser import AdamW, Arena
@@ -52,9 +51,6 @@ class Engine:
             optimiser or AdamW(),
             lambda name: low and name.startswith("encoder.") and encoder.is_low(name.removeprefix("encoder.")),
         )
-        # Scales of NormFormer and tables take the usual way; tables because losses may use them a second time.
-        direct = (".qkv.", ".out.", ".up.", ".down.", "norm.")
-        self.arena.attach(lambda name: name.startswith("encoder.") and any(part in name for part in direct))
         self.numbers = self.arena.numbers(rates)
         self.losses = torch.zeros(len(rates), dtype=torch.float32, device=self.device)
         self.step_number = torch.zeros(1, dtype=torch.long, device=self.device)
@@ -126,14 +122,14 @@ class Engine:
         """Forward and backward of one piece and, after the last piece, the update."""
         part = self.parts[number]
         views = part.store.views(vector, shape)
-        self.arena.begin(first)
+        self.arena.gradients.begin(first)
         with torch.enable_grad():
             loss = self._loss(part, views, shape)
             if self.micro > 1:
                 loss = loss * (views["split"][0] / views["split"][1].clamp(min=1))
             loss.backward()
         with torch.no_grad():
-            self.arena.collect()
+            self.arena.gradients.collect()
             value = loss.detach().float().view(1)
             if first:
                 self.losses.index_copy_(0, self.step_number, value)
@@ -147,8 +143,9 @@ class Engine:
         layout, batch = batch_inputs(views, shape)
 
         def encode(encoder: BaseEncoder | None = None) -> Tensor:
-            packed = (encoder or self.encoder).packed(views["ids"], views["positions"], views.get("types"), layout)
-            return layout.to_grid(packed)
+            into = self.arena.gradients if encoder is None else None
+            inputs = views["ids"], views["positions"], views.get("types"), layout
+            return layout.to_grid((encoder or self.encoder).packed(*inputs, into=into))
 
         with self.mixed():
             return part.loss(encode, batch) * part.weight
@@ -170,7 +167,6 @@ class Engine:
             except RuntimeError as error:
                 log.warning("the step cannot be captured as a CUDA graph (%s): steps run eagerly, slower", error)
                 self.capture = False
-                ops.forget()
                 self._work(*key, vector.to(self.device))
                 return
         graph, static = self._graphs[key]
@@ -201,7 +197,8 @@ class Engine:
     def _warm_up(self, key: tuple, static: Tensor) -> None:
         """Run once outside a graph, where libraries may allocate and compile, and undo what that changed."""
         generator = self._generator_state()
-        buffers = [self.losses, self.step_number, self.arena.low, *self.arena.state().values(), *self.arena.gradients()]
+        arena = self.arena
+        buffers = [self.losses, self.step_number, arena.low, arena.low_grad, arena.grad, *arena.state().values()]
         saved = [buffer.clone() for buffer in buffers]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -216,9 +213,7 @@ class Engine:
         self._graphs.clear()
         self._warm.clear()
         self._pool = None
-        ops.forget()
-        for parameter in self.arena.parameters.values():
-            parameter.grad = None
+        self.arena.gradients.begin(first=True)
         if self.device.type == "cuda":
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
