@@ -70,7 +70,7 @@ def gradients(encoder, loss):
 def test_gradients_equal_those_of_a_loop_over_words(sample, tokenizer, aggregation, tokens):
     pairs = pairs_of(sample, tokenizer, aggregation, tokens)[:5]
     encoder, original = toy_model(1).double(), toy_model(2).double()
-    _, batch, encode = batch_of(encoder, PairStore(pairs), np.arange(5))
+    batch, encode = batch_of(encoder, PairStore(pairs), np.arange(5))
     ours = PullLoss(Frozen(encoder=original), 0.7, 1.3)(encode, batch)
     aligned, held = naive_terms(encoder, original, pairs)
     naive = 0.7 * aligned + 1.3 * held

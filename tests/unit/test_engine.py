@@ -286,7 +286,11 @@ def replaced(monkeypatch):
 
 def passes(encoder, into, count=1):
     """The loss of a few tokens; its gradients are collected `count` times."""
-    ids, positions, layout = torch.tensor([7, 8, 9, 30, 31]), torch.tensor([0, 1, 2, 3, 4]), Layout(1, 5)
+    ids, positions, layout = (
+        torch.tensor([7, 8, 9, 30, 31]),
+        torch.tensor([0, 1, 2, 3, 4]),
+        Layout(torch.tensor([0, 5]), 5, 5),
+    )
     for number in range(count):
         into.begin(first=number == 0)
         weights = torch.linspace(-1, 1, 5 * 16).view(5, 16)
@@ -304,7 +308,7 @@ def test_gradients_that_are_written_directly_equal_the_usual_ones(norm, kernels,
     encoder = toy_encoder(norm=norm).double()
     into = ops.Gradients({p: torch.full_like(p, 5.0) for p in encoder.parameters()})
     loss = passes(encoder, into, 2)
-    layout, weights = Layout(1, 5), torch.linspace(-1, 1, 5 * 16).view(5, 16)
+    layout, weights = Layout(torch.tensor([0, 5]), 5, 5), torch.linspace(-1, 1, 5 * 16).view(5, 16)
     usual = (encoder.packed(torch.tensor([7, 8, 9, 30, 31]), torch.arange(5), None, layout) * weights).sum()
     usual.backward()
     assert usual.item() == pytest.approx(loss)

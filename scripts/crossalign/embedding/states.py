@@ -21,9 +21,9 @@ class Batch:
     """One batch on a device: its tokens and layout, and the spans to average."""
 
     def __init__(self, store: Store, members: np.ndarray, spans: np.ndarray, device: torch.device) -> None:
-        shape = store.exact_shape(members)
-        views = store.views(send(store.assemble(members, shape), device), shape)
-        self.ids, self.positions, self.layout = views["ids"], views["positions"], batch_inputs(views, shape)[0]
+        batch = store.assemble(members)
+        self.layout, tensors = batch_inputs(batch.over(send(batch.vector(), device)))
+        self.ids, self.positions = tensors["ids"], tensors["positions"]
         lengths = store.lengths[members]
         first = np.cumsum(lengths) - lengths
         start, stop = spans[members].T

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.engine.batches import Stream, by_length, places_within
+from crossalign.engine.batches import Stream, by_length, ranges
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
@@ -89,9 +89,10 @@ class PullLoss:
             count = partner.shape[1]
             vectors = unit_vectors(hidden, batch["unit"], count)
             english = vectors.index_select(0, batch["english"])
-            other = vectors.flatten(0, 1).index_select(0, partner.clamp(min=0).view(-1)).view_as(english)
+            places = batch["other"][:, None] * count + partner.clamp(min=0)
+            other = vectors.flatten(0, 1).index_select(0, places.view(-1)).view_as(english)
             real = torch.arange(count, device=partner.device) < batch["count"][:, None]
-            squares = batch["divisors"].clamp(min=1) * english.shape[-1]
+            squares = batch["targets"][1].clamp(min=1) * english.shape[-1]
             aligned = ((english - other).square().sum(-1) * (partner >= 0)).sum() / squares[0]
             held = ((english - self.frozen.english(encode, batch)).square().sum(-1) * real).sum() / squares[1]
         return aligned, held
@@ -107,14 +108,14 @@ def freeze(
     encoder.requires_grad_(False)
     TaskModel(encoder, torch.nn.Identity()).place(device, precision)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    needed = store.units * encoder.config.hidden * dtype.itemsize
+    needed = len(store.partners) * encoder.config.hidden * dtype.itemsize
     if keep == "auto":
         # The other half is for the training itself.
         keep = "table" if needed <= _free(device) / 2 else "encoder"
     if keep == "encoder":
         log.info("the original vectors (%.1f GB) do not fit: computed again at each step", needed / 1e9)
         return Frozen(encoder=encoder)
-    table = torch.empty(store.units, encoder.config.hidden, dtype=dtype, device=device)
+    table = torch.empty(len(store.partners), encoder.config.hidden, dtype=dtype, device=device)
     for places, vectors in english_vectors(encoder, store, device):
         table[places] = vectors.to(dtype)
     return Frozen(table=table)
@@ -128,11 +129,9 @@ def english_vectors(encoder: BaseEncoder, store: PairStore, device: torch.device
         counts = store.counts[members]
         width = int(counts.max())
         vectors = unit_vectors(hidden, batch["unit"], width)
-        within = places_within(counts)
-        cells = within + np.repeat(np.arange(len(members)) * width, counts)
-        places = within + np.repeat(store.starts[members], counts)
+        cells = ranges(np.arange(len(members)) * width, counts)
         found = vectors.flatten(0, 1).index_select(0, torch.from_numpy(cells).to(device))
-        yield torch.from_numpy(places).to(device), found
+        yield torch.from_numpy(ranges(store.starts[members], counts)).to(device), found
 
 
 def _free(device: torch.device) -> int:
@@ -158,7 +157,7 @@ def make_store(
         )
     account = {"pool": sample.pool, "sampled": len(sample.rows), **dropped, "used": len(pairs)}
     store = PairStore(pairs, config.position_offset, config.max_length)
-    return store, {**account, "aligned": int(store.linked.sum()), "held": store.units}
+    return store, {**account, "aligned": int(store.targets[:, 0].sum()), "held": len(store.partners)}
 
 
 class Adjusting(Loop):
@@ -181,7 +180,7 @@ class Adjusting(Loop):
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
         self.progress = Progress()
-        identity = fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
+        identity = fingerprint(code_hash, settings, [identity, encoder.backend], *self.store.contents())
         self.checkpoints = Checkpoints(checkpoints, identity, saving, self.progress)
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
         self._full = encoder.word.weight.data
@@ -206,12 +205,6 @@ class Adjusting(Loop):
         return [self.stream.at(number)]
 
 
-def content(store: PairStore) -> list[np.ndarray]:
-    """All that a store holds, for fingerprints."""
-    sequences = store.sequences
-    return [sequences.ids, sequences.lengths, sequences.values["unit"], store.counts, store.partners]
-
-
 def continual(
     settings: ContinualSettings,
     sample: Sample,
@@ -224,7 +217,7 @@ def continual(
 ) -> tuple[Auxiliary, dict[str, Any]]:
     """Equation 1 as a second loss of a fine-tuning, and an account of its data. `reference` is the original model."""
     store, account = make_store(sample, reference, tokenizer, Choice(settings.aggregation, settings.tokens))
-    account = {**vars(settings), **account, "content": fingerprint("pairs", settings, *content(store))}
+    account = {**vars(settings), **account, "content": fingerprint("pairs", settings, *store.contents())}
     frozen = freeze(reference, store, device, precision, keep)
     loss = PullLoss(frozen, settings.alpha, settings.alpha if settings.alpha_scope == "both" else 1.0)
     return Auxiliary(Stream(store, settings.batch, seed, "continual"), loss, 1.0, frozen.encoder), account

@@ -154,22 +154,16 @@ class BaseEncoder(nn.Module):
     ) -> Tensor | list[Tensor]:
         """Last hidden states (batch, length, hidden) of padded `input_ids`, or a list: embeddings and all layers.
 
-        The padding of a causal model stands behind the tokens.
+        The padding stands behind the tokens.
         """
-        batch, length = input_ids.shape
-        layout = Layout(batch, length)
-        steps = torch.arange(length, device=input_ids.device).expand(batch, length)
-        positions = steps + self.config.position_offset
-        if attention_mask is not None:
-            real = attention_mask.bool()
-            layout = Layout.from_mask(real)
-            if self.config.position_offset:
-                positions = torch.where(real, real.cumsum(1) - 1 + self.config.position_offset, self.config.pad_id)
-        types = None if token_type_ids is None else token_type_ids.reshape(-1)
-        states = self.packed(input_ids.reshape(-1), positions.reshape(-1), types, layout, all_layers)
-        if all_layers:
-            return [layout.to_grid(state) for state in states]
-        return layout.to_grid(states)
+        length = input_ids.shape[1]
+        real = torch.ones_like(input_ids).bool() if attention_mask is None else attention_mask.bool()
+        ends = real.sum(1).cumsum(0)
+        layout = Layout(functional.pad(ends, (1, 0)), int(ends[-1]), length)
+        positions = torch.arange(length, device=real.device).expand_as(real)[real] + self.config.position_offset
+        types = None if token_type_ids is None else token_type_ids[real]
+        states = self.packed(input_ids[real], positions, types, layout, all_layers)
+        return [layout.to_grid(state) for state in states] if all_layers else layout.to_grid(states)
 
     def packed(
         self,

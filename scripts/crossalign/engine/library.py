@@ -103,12 +103,10 @@ class LibraryEncoder(BaseEncoder):
         def grid(tokens: Tensor) -> Tensor:
             return layout.to_grid(tokens[:, None])[:, :length, 0]
 
-        inputs = {"input_ids": grid(ids)}
-        if layout.lengths is not None:
-            real = layout.keys()[:, 0, 0, :length]
-            # Some families count positions by the tokens that are no padding.
-            padded = inputs["input_ids"].masked_fill(~real, self.config.pad_id)
-            inputs = {"input_ids": padded, "attention_mask": self._mask(real)}
+        real = layout.keys()[:, :length]
+        # Some families count positions by the tokens that are no padding.
+        padded = grid(ids).masked_fill(~real, self.config.pad_id)
+        inputs = {"input_ids": padded, "attention_mask": self._mask(real)}
         if types is not None and self.config.types > 1:
             inputs["token_type_ids"] = grid(types)
         # The weights' own types decide the precision.
