@@ -32,9 +32,11 @@ def attention(
         # The public varlen_attn of PyTorch has no dropout; this is the operator below it.
         ends, longest = (layout.bounds, layout.bounds), (layout.longest, layout.longest)
         out = torch.ops.aten._flash_attention_forward(q, k, v, *ends, *longest, dropout, causal, False)[0]
-    else:
+    elif layout.groups:
         parts = zip(qkv.split([group.tokens for group in layout.groups]), layout.groups, strict=True)
         out = torch.cat([_on_grid(part, group, heads, dropout, causal) for part, group in parts])
+    else:
+        out = _on_grid(qkv, layout, heads, dropout, causal)
     return out.view(-1, heads, size)
 
 

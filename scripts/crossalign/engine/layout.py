@@ -45,7 +45,8 @@ class Layout:
             self.rows = sequence * length + token - cu_seqlens[sequence]
             if filled:
                 self.rows = self.rows * self.real
-        self.groups = [self]
+        # None where one grid for all will do.
+        self.groups: list[Layout] = []
         if grouped and not filled and cu_seqlens.device.type == "cpu":
             self.groups = self._cut(cu_seqlens)
 
@@ -59,7 +60,7 @@ class Layout:
         longest = [max(sizes[start:stop]) for start, stop in spans]
         cells = sum((stop - start) * most**2 for (start, stop), most in zip(spans, longest, strict=True))
         if self.batch * self.length**2 <= WASTE * cells:
-            return [self]
+            return []
         return [
             Layout(cu_seqlens[start : stop + 1] - cu_seqlens[start], sum(sizes[start:stop]), most, grouped=False)
             for (start, stop), most in zip(spans, longest, strict=True)
