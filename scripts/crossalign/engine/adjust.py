@@ -24,7 +24,7 @@ from crossalign.engine.hyperparameters import AdjustmentSettings, ContinualSetti
 from crossalign.engine.loop import Loop
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
-from crossalign.engine.parts import Part, run_encoder
+from crossalign.engine.parts import Part, run_encoder, send
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import BUDGET, TaskModel
 from crossalign.runtime.errors import UserError
@@ -116,22 +116,14 @@ def freeze(
         log.info("the original vectors (%.1f GB) do not fit: computed again at each step", needed / 1e9)
         return Frozen(encoder=encoder)
     table = torch.empty(len(store.partners), encoder.config.hidden, dtype=dtype, device=device)
-    for places, vectors in english_vectors(encoder, store, device):
-        table[places] = vectors.to(dtype)
+    with torch.no_grad():
+        for members in by_length(store.sequences.lengths[::2], BUDGET[device.type]):
+            batch, hidden = run_encoder(encoder, store.sequences, 2 * members, device)
+            counts = store.counts[members]
+            vectors = unit_vectors(hidden, batch["unit"], int(counts.max()))
+            real = send(np.arange(vectors.shape[1]) < counts[:, None], device)
+            table[send(ranges(store.starts[members], counts), device)] = vectors[real].to(dtype)
     return Frozen(table=table)
-
-
-@torch.no_grad()
-def english_vectors(encoder: BaseEncoder, store: PairStore, device: torch.device):
-    """Batch after batch the places of English units among those of all pairs, and their vectors."""
-    for members in by_length(store.sequences.lengths[::2], BUDGET[device.type]):
-        batch, hidden = run_encoder(encoder, store.sequences, 2 * members, device)
-        counts = store.counts[members]
-        width = int(counts.max())
-        vectors = unit_vectors(hidden, batch["unit"], width)
-        cells = ranges(np.arange(len(members)) * width, counts)
-        found = vectors.flatten(0, 1).index_select(0, torch.from_numpy(cells).to(device))
-        yield torch.from_numpy(ranges(store.starts[members], counts)).to(device), found
 
 
 def _free(device: torch.device) -> int:

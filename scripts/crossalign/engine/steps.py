@@ -52,11 +52,14 @@ class Engine:
             optimiser or AdamW(),
             lambda name: low and name.startswith("encoder.") and encoder.is_low(name.removeprefix("encoder.")),
         )
+        cuda = self.device.type == "cuda"
+        # What dropout draws from.
+        self.generator = torch.cuda.default_generators[self.device.index] if cuda else torch.default_generator
         self.numbers = self.arena.numbers(rates)
         self.losses = torch.zeros(len(rates), dtype=torch.float32, device=self.device)
         self.step_number = torch.zeros(1, dtype=torch.long, device=self.device)
         self.micro = 1
-        self.capture = self.device.type == "cuda" if capture is None else capture
+        self.capture = cuda if capture is None else capture
         # Static shapes without capture are for tests.
         self.static = self.capture if static is None else static
         self._graphs: dict[tuple, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
@@ -69,7 +72,7 @@ class Engine:
     def step(self, *members: np.ndarray) -> None:
         """Train on one batch: for each part the numbers of its examples."""
         while True:
-            state = self._generator_state()
+            state = self.generator.get_state()
             try:
                 self._run(members)
                 return
@@ -80,7 +83,7 @@ class Engine:
                         "out of memory even with one example at a time; use a smaller maximal length"
                     ) from None
             self._forget_graphs()
-            self._set_generator_state(state)
+            self.generator.set_state(state)
             self.micro *= 2
             log.warning(
                 "out of memory: batches of %d now run in %d pieces, with the same effect",
@@ -167,10 +170,7 @@ class Engine:
             static = vector.to(self.device)
             work = partial(self._work, number, batch.over(static), first, last)
             try:
-                if (number, first, last) not in self._warm:
-                    self._warm_up(work)
-                    self._warm.add((number, first, last))
-                self._graphs[key] = self._record(work), static
+                self._graphs[key] = self._record((number, first, last), work), static
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
@@ -182,7 +182,10 @@ class Engine:
         static.copy_(vector.pin_memory(), non_blocking=True)
         graph.replay()
 
-    def _record(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    def _record(self, kind: tuple[int, bool, bool], work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        if kind not in self._warm:
+            self._warm_up(work)
+            self._warm.add(kind)
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
@@ -201,7 +204,7 @@ class Engine:
 
     def _warm_up(self, work: Callable[[], None]) -> None:
         """Run once outside a graph, where libraries may allocate and compile, and undo what that changed."""
-        generator, arena = self._generator_state(), self.arena
+        generator, arena = self.generator.get_state(), self.arena
         buffers = [self.losses, self.step_number, arena.low, arena.low_grad, arena.grad, *arena.state().values()]
         saved = [buffer.clone() for buffer in buffers]
         stream = torch.cuda.Stream()
@@ -211,7 +214,7 @@ class Engine:
         torch.cuda.current_stream().wait_stream(stream)
         for buffer, value in zip(buffers, saved, strict=True):
             buffer.copy_(value)
-        self._set_generator_state(generator)
+        self.generator.set_state(generator)
 
     def _forget_graphs(self) -> None:
         self._graphs.clear()
@@ -224,28 +227,15 @@ class Engine:
 
     # ---- state --------------------------------------------------------------------------------------------------
 
-    def _generator_state(self) -> Tensor:
-        return torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else torch.get_rng_state()
-
-    def _set_generator_state(self, state: Tensor) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.set_rng_state(state, self.device)
-        else:
-            torch.set_rng_state(state)
-
     def seed_dropout(self, seed: int) -> None:
         """Start the stream of random numbers for dropout."""
-        if self.device.type == "cuda":
-            with torch.cuda.device(self.device):
-                torch.cuda.manual_seed(seed)
-        else:
-            torch.default_generator.manual_seed(seed)
+        self.generator.manual_seed(seed)
 
     def state(self) -> dict[str, Tensor]:
         """Everything that decides how training goes on."""
         return {
             **self.arena.state(),
-            "generator": self._generator_state(),
+            "generator": self.generator.get_state(),
             "step": self.step_number,
             "losses": self.losses,
             # Into how many pieces a batch is split, which a lack of memory has decided.
@@ -258,4 +248,4 @@ class Engine:
         self.step_number.copy_(state["step"])
         self.losses.copy_(state["losses"])
         self.micro = int(state["micro"])
-        self._set_generator_state(state["generator"].cpu())
+        self.generator.set_state(state["generator"].cpu())
