@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
-from crossalign.engine.batches import Store, Stream, by_length
+from crossalign.engine.batches import Store, Stream, by_length, grid
 from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
 from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.identity import fingerprint
@@ -45,17 +45,18 @@ class WordModel(nn.Module):
 
     def batch(self, store: Store, members: np.ndarray, device: torch.device) -> tuple[Words, dict[str, Tensor]]:
         """The words of some examples, each distinct form once, and the task's fields."""
-        shape = store.exact_shape(members)
-        views = store.views(store.assemble(members, shape), shape)
+        batch, lengths = store.assemble(members), store.lengths[members]
+        views = batch.tensors
         forms, place = np.unique(views["ids"], return_inverse=True)
-        numbers, characters, lengths = self.lexicon.spell(forms)
-        grid = place.reshape(-1)[views["cells"]].reshape(shape.batch, shape.length)
-        arrays = {"words": numbers, "characters": characters, "grid": grid}
+        numbers, characters, spelt = self.lexicon.spell(forms)
+        # Whatever stands behind a row's end is not looked at.
+        cells = grid(place.reshape(-1), lengths, (len(members), batch.length), place.flat[0])
+        arrays = {"words": numbers, "characters": characters, "grid": cells}
         parts = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
         counts = views["word_counts"]
-        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(lengths))
+        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(spelt))
         fields = {name: torch.from_numpy(views[name]).to(device) for name in store.fields}
-        mask = np.arange(shape.words) < counts[:, None]
+        mask = np.arange(batch.words) < counts[:, None]
         return words, {**fields, "word_mask": torch.from_numpy(mask).to(device)}
 
     def loss(self, words: Words, batch: dict[str, Tensor]) -> Tensor:

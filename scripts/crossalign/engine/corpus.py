@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossalign.engine.batches import IGNORE, Packed, Shape
+from crossalign.engine.batches import IGNORE, Batch, Packed
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.tokens import Specials, named_token
@@ -272,33 +272,25 @@ class Blocks(Packed):
     def _prepare(self, ids: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise NotImplementedError
 
-    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
-        """A shape out of a small set that holds these examples; of full blocks there is one.
-
-        A piece may be one block smaller than the others when a batch is split; it then has missing rows.
-        """
+    def static_shape(self, lengths: np.ndarray, rows: int) -> tuple[int, int, bool]:
+        """Of full blocks there is one. A piece of a batch may be one block smaller than the others."""
         if self.corpus.full:
-            return Shape(batch, batch * self.block, self.block, 0, filled=len(members) < batch)
-        return super().static_shape(members, batch)
+            return rows * self.block, self.block, len(lengths) < rows
+        return super().static_shape(lengths, rows)
 
-    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
+    def assemble(self, members: np.ndarray, rows: int | None = None) -> Batch:
         ids, places, truth = self.rows(members)
-        real = np.arange(self.block) < self.lengths[members][:, None]
-        vector, views, _ = self.with_tokens(members, shape, ids[real], totals)
-        views["places"][: len(members)] = places
-        views["truth"][:] = IGNORE
-        views["truth"][: len(members)] = truth
-        return vector
+        lengths = self.lengths[members]
+        batch = self.pack(ids[np.arange(self.block) < lengths[:, None]], lengths, rows)
+        missing = ((0, (rows or len(members)) - len(members)), (0, 0))
+        batch.tensors["places"] = np.pad(places, missing)
+        batch.tensors["truth"] = np.pad(truth, missing, constant_values=IGNORE)
+        return batch
 
     def _lengths(self, members: np.ndarray) -> np.ndarray:
         if self.corpus.full:
             return np.full(len(members), self.block, dtype=np.int64)
         return (self.rows(members)[0] != FILLER).sum(1)
-
-    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        yield from super().sizes(shape)
-        yield "places", (shape.batch, self.predicted)
-        yield "truth", (shape.batch, self.predicted)
 
 
 class MaskedBlocks(Blocks):
