@@ -18,7 +18,7 @@ from crossalign.engine.parts import Part
 from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.settings import Settings
 from crossalign.engine.steps import Engine
-from crossalign.engine.task_model import TaskModel, predict_all
+from crossalign.engine.task_model import BUDGET, TaskModel, predict_all
 from crossalign.runtime.errors import UserError
 
 
@@ -129,11 +129,14 @@ def test_static_shapes_have_the_same_effect(micro):
             torch.testing.assert_close(a[name], b[name], atol=1e-4, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_predictions_come_in_order_and_do_not_depend_on_the_batches():
+def test_predictions_come_in_order_and_do_not_depend_on_the_batches(monkeypatch):
     encoder, task, records = toy_encoder(), ToyTask(), toy_records(23)
     model = TaskModel(encoder, task.make_head(16, 0.0))
     examples = task.examples(records, None, 9)
-    one, many = (predict_all(model, task, examples, "cpu", budget) for budget in (1, 100))
+    monkeypatch.setitem(BUDGET, "cpu", 1)
+    one = predict_all(model, task, examples, "cpu")
+    monkeypatch.setitem(BUDGET, "cpu", 100)
+    many = predict_all(model, task, examples, "cpu")
     assert len({len(output["labels"]) for output in many}) < len({len(e["input_ids"]) for e in examples})
     for example, a, b in zip(examples, one, many, strict=True):
         length = len(example["input_ids"])
