@@ -60,8 +60,7 @@ def _encode(name: str, paths: list[Path], tokenizer: Tokenizer, vocabulary: str,
         if not path.is_file():
             raise UserError(f"{path}: no such text")
     digest = hashlib.sha256("".join([vocabulary, *map(sha256, paths)]).encode()).hexdigest()[:16]
-    # The smallest little-endian integers that hold the vocabulary.
-    kind = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
+    kind = token_type(tokenizer.get_vocab_size())
     target = folder / f"{name}-{digest}.{kind.name}"
     if target.exists():
         return target
@@ -77,6 +76,11 @@ def _encode(name: str, paths: list[Path], tokenizer: Tokenizer, vocabulary: str,
         if not stream.tell():
             raise UserError(f"text '{name}' has no sentences: {', '.join(map(str, paths))} is empty")
     return target
+
+
+def token_type(vocabulary: int) -> np.dtype:
+    """The smallest little-endian integers that hold the vocabulary."""
+    return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
 
 
 def mapped(path: Path) -> np.ndarray:
