@@ -26,7 +26,6 @@ import peers
 import torch
 from common import attempt, device_name, kernels, new_parser, now, write_results
 
-from crossalign.engine.corpus import token_type
 from crossalign.engine.device import choose_device, choose_precision
 from crossalign.engine.pretrain import Pretraining, new_model
 from crossalign.engine.pretrain_job import new_config
@@ -66,7 +65,7 @@ class Bench:
         self.shape = QUICK if args.quick else SHAPE
         self.vocabulary = 500 if args.quick else args.vocabulary
         self.tokenizer = make_tokenizer(self.vocabulary)
-        kind = token_type(self.vocabulary)
+        kind = np.dtype("<u2" if self.vocabulary <= 1 << 16 else "<u4")
         self.text = folder / f"random.{kind.name}"
         count = 100_000 if args.quick else 16_000_000
         np.random.default_rng(1).integers(4, self.vocabulary - 1, count).astype(kind).tofile(self.text)
