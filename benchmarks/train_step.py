@@ -119,7 +119,7 @@ def floor_ms(bench: Bench, tuning: FineTuning, tokens: float) -> float | None:
     if not bench.ceilings:
         return None
     weights = sum(p.numel() for p in tuning.model.encoder.layers.parameters())
-    traffic = tuning.engine.arena.size * 28
+    traffic = len(tuning.engine.arena.master) * 28
     return 1000 * (6 * weights * tokens / bench.ceilings["flops"] + traffic / bench.ceilings["bytes"])
 
 
@@ -143,7 +143,7 @@ def ours(bench: Bench, name: str, precision: str) -> dict:
     took = (now(bench.device) - captured) / len(batches)
     store = tuning.train_store
     tokens = float(np.mean([store.lengths[b].sum() for b in batches]))
-    shapes = [store.static_shape(b, tuning.settings.batch) if engine.static else store.exact_shape(b) for b in batches]
+    packed = [store.assemble(b, tuning.settings.batch if engine.static else None) for b in batches]
     floor = floor_ms(bench, tuning, tokens)
     if bench.args.profile and bench.cuda:
         print("\n".join([f"\nkernels of {name}", *kernels(lambda number: engine.step(batches[number]), bench.device)]))
@@ -151,7 +151,7 @@ def ours(bench: Bench, name: str, precision: str) -> dict:
         "ms": 1000 * took,
         "tokens_per_s": tokens / took,
         "tokens": tokens,
-        "filled": float(np.mean([shape.tokens for shape in shapes])),
+        "filled": float(np.mean([len(each.tensors["ids"]) for each in packed])),
         "graphs": len(engine._graphs),
         "prepare_s": prepared - started,
         "first_step_s": first - prepared,

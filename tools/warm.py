@@ -16,7 +16,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import marshal
 import os
 import runpy
 import select
@@ -156,25 +155,27 @@ class Server:
     def take(self, client: socket.socket) -> Callable[[], NoReturn] | None:
         """Fork for a job, or say why not. In the fork: return what it is to do."""
         streams, child, server = [], 0, os.getpid()
-        with contextlib.suppress(OSError, EOFError):
+        with contextlib.suppress(OSError, ValueError):
             client.settimeout(5)
             request, streams, _, _ = socket.recv_fds(client, 1 << 20, 3)
-            job = marshal.loads(request)
-            if reason := self.refusal(*job):
+            folder, mask, count, *rest = os.fsdecode(request).split("\0")
+            arguments, variables = rest[: int(count)], rest[int(count) :]
+            environment = dict(variable.split("=", 1) for variable in variables)
+            if reason := self.refusal(folder, arguments, environment):
                 client.send(os.fsencode(reason))
             elif child := os.fork():
                 self.jobs[child] = client
                 os.setpgid(child, child)  # it does so itself, but may have to be killed before
                 client.send(str(child).encode())
             else:
-                return partial(run, server, streams, *job)
+                return partial(run, server, streams, folder, int(mask), arguments, environment)
         for stream in streams:
             os.close(stream)
         if child not in self.jobs:
             client.close()
         return None
 
-    def refusal(self, folder: str, mask: int, arguments: list[str], environment: dict[str, str]) -> str:
+    def refusal(self, folder: str, arguments: list[str], environment: dict[str, str]) -> str:
         """Why a fork would not do exactly what a fresh Python does; empty if it would."""
         if Path(folder, arguments[0]).resolve().parent != SCRIPTS:
             return f"{arguments[0]} is not one of the project's programs"

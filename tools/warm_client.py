@@ -5,7 +5,6 @@ FOLDER is where this `python` was found.
 """
 
 import contextlib
-import marshal
 import os
 import signal
 import socket
@@ -47,12 +46,14 @@ def main(address: str, folder: str, *arguments: str) -> None:
     if arguments and arguments[0].endswith(".py"):
         os.umask(mask := os.umask(0))
         here = os.getcwd()  # noqa: PTH109 (pathlib takes longer than all the rest)
+        # None of these can hold a NUL.
+        fields = [here, str(mask), str(len(arguments)), *arguments, *map("=".join, environment.items())]
         server, answer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET), b""
         # A signal must not find a job that nobody follows yet.
         signal.pthread_sigmask(signal.SIG_BLOCK, PASSED)
         with contextlib.suppress(OSError):
             server.connect(address)
-            socket.send_fds(server, [marshal.dumps((here, mask, list(arguments), environment))], [0, 1, 2])
+            socket.send_fds(server, [os.fsencode("\0".join(fields))], [0, 1, 2])
             answer = server.recv(4096)
         if answer.isdigit():
             follow(server, int(answer))

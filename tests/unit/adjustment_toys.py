@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from crossalign.engine.parts import batch_inputs
+from crossalign.engine.parts import batch_inputs, states
 from crossalign.engine.random_init import fresh_encoder
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.tokenizer import wordpiece_tokenizer
@@ -48,12 +48,8 @@ def toy_files(folder, count=40, seed=0):
 
 
 def batch_of(encoder, store, members):
-    """The views and the batch of some pairs, and `encode` as a loss gets it."""
-    shape = store.exact_shape(members)
-    views = store.views(torch.from_numpy(store.assemble(members, shape)), shape)
-    layout, batch = batch_inputs(views, shape)
-
-    def encode(other=None):
-        return layout.to_grid((other or encoder).packed(views["ids"], views["positions"], None, layout))
-
-    return views, batch, encode
+    """The batch of some pairs, and `encode` as a loss gets it."""
+    batch = store.assemble(members)
+    batch.tensors["targets"] = np.stack([store.targets[members].sum(0)] * 2)
+    layout, batch = batch_inputs(batch.over(torch.from_numpy(batch.vector())))
+    return batch, lambda other=None: states(other or encoder, layout, batch)

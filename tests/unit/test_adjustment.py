@@ -70,7 +70,7 @@ def gradients(encoder, loss):
 def test_gradients_equal_those_of_a_loop_over_words(sample, tokenizer, aggregation, tokens):
     pairs = pairs_of(sample, tokenizer, aggregation, tokens)[:5]
     encoder, original = toy_model(1).double(), toy_model(2).double()
-    _, batch, encode = batch_of(encoder, PairStore(pairs), np.arange(5))
+    batch, encode = batch_of(encoder, PairStore(pairs), np.arange(5))
     ours = PullLoss(Frozen(encoder=original), 0.7, 1.3)(encode, batch)
     aligned, held = naive_terms(encoder, original, pairs)
     naive = 0.7 * aligned + 1.3 * held
@@ -98,7 +98,7 @@ def test_gradients_of_a_step_of_the_engine(sample, tokenizer, static, micro):
     engine.step(np.array([5, 2, 7, 0, 1, 3, 4, 6]))
     assert float(engine.losses[0]) == pytest.approx(value, rel=1e-5)
     for name, gradient in expected.items():
-        got = engine.arena.sinks[f"encoder.{name}"].grad
+        got = engine.arena.gradients.places[engine.arena.parameters[f"encoder.{name}"]]
         torch.testing.assert_close(got, gradient, rtol=1e-4, atol=1e-7, msg=lambda m, n=name: f"{n}: {m}")
 
 

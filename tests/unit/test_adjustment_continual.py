@@ -55,7 +55,7 @@ def tuning(place, folder=None, saving=None, keep="auto", epochs=2, **more):
 
 def objective(run, members):
     """The terms of a batch of pairs for the model and the slices of a fine-tuning."""
-    _, batch, encode = batch_of(run.model.encoder, run.auxiliary.batches.store, members)
+    batch, encode = batch_of(run.model.encoder, run.auxiliary.batches.store, members)
     with torch.no_grad():
         terms = run.auxiliary.loss.terms(encode, batch)
         return [float(term) for term in terms], float(run.auxiliary.loss(encode, batch))

@@ -122,9 +122,7 @@ def test_a_text_that_nothing_ends_has_no_unit_behind_its_words(tmp_path):
     sample = read_sample(*write(tmp_path, "1.0\tka ranumi\tti tosu\n", "0-1\n"), 1, 1)
     ((pair,), _) = make_pairs(sample, tokenizer, Choice(), max_length=40)
     assert pair.partners == [0, 2, -1] and max(pair.english["unit"]) == 2
-    store = PairStore([pair])
-    shape = store.exact_shape(np.array([0]))
-    assert store.views(store.assemble(np.array([0]), shape), shape)["divisors"].tolist() == [2, 3]
+    assert PairStore([pair]).targets.tolist() == [[2, 3]]
 
 
 def test_sub_word_links_are_between_pieces(tmp_path):
@@ -170,29 +168,21 @@ def test_a_batch_tells_where_everything_is(tmp_path, static):
     pairs, _ = make_pairs(sample, toy_tokenizer(tmp_path), Choice(), 40)
     store = PairStore(pairs, position_offset=2, max_length=40)
     members = np.array([7, 3, 11, 0])
-    shape = store.static_shape(members, 6) if static else store.exact_shape(members)
-    assert shape.batch == (12 if static else 8)
-    views = store.views(store.assemble(members, shape), shape)
-    lengths = views["lengths"]
+    batch = store.assemble(members, 6 if static else None)
+    views, starts = batch.tensors, batch.tensors["cu_seqlens"]
+    lengths = np.diff(starts)
+    assert len(lengths) == (12 + 1 if static else 8) and batch.words % 128 == 0 or not static
     assert (np.diff(lengths[:8]) <= 0).all(), "the longest sentence first"
-    ends = np.cumsum(lengths)
     for place, member in enumerate(members):
-        pair, row = pairs[member], int(views["english"][place])
-        assert views["ids"][ends[row] - lengths[row] : ends[row]].tolist() == pair.english["input_ids"]
-        assert views["positions"][ends[row] - lengths[row]] == 2
+        pair, row, other = pairs[member], views["english"][place], views["other"][place]
+        assert views["ids"][starts[row] : starts[row + 1]].tolist() == pair.english["input_ids"]
+        assert views["ids"][starts[other] : starts[other + 1]].tolist() == pair.other["input_ids"]
+        assert views["positions"][starts[row]] == 2
         assert views["unit"][row, : lengths[row]].tolist() == pair.english["unit"]
         assert (views["unit"][row, lengths[row] :] == -1).all()
         assert views["count"][place] == len(pair.partners)
         assert views["first"][place] == sum(len(p.partners) for p in pairs[:member])
-        for unit, partner in enumerate(pair.partners):
-            where = int(views["partner"][place, unit])
-            if partner < 0:
-                assert where == -1
-                continue
-            other, number = divmod(where, shape.words)
-            assert number == partner
-            assert views["ids"][ends[other] - lengths[other] : ends[other]].tolist() == pair.other["input_ids"]
+        assert views["partner"][place, : len(pair.partners)].tolist() == pair.partners
         assert (views["partner"][place, len(pair.partners) :] == -1).all()
     linked = sum(partner >= 0 for m in members for partner in pairs[m].partners)
-    assert views["divisors"].tolist() == [linked, sum(len(pairs[m].partners) for m in members)]
-    assert views["split"].tolist() == [1, 1]
+    assert store.targets[members].sum(0).tolist() == [linked, sum(len(pairs[m].partners) for m in members)]

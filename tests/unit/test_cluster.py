@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crossalign.runtime.cluster import end_earlier_jobs, left_behind, unfinished
+from crossalign.runtime.cluster import end_earlier_jobs, left_behind
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.workarounds import RUNS, mend_status_queries
 
@@ -173,32 +173,32 @@ def test_nothing_changes_where_there_is_none(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     mend_status_queries(SHIMS, print)
     assert os.environ["PATH"] == str(tmp_path)
-    assert unfinished(["1"]) == []
+    assert left_behind(tmp_path, ["1"]) == []
 
 
 def test_jobs_left_behind_are_cancelled_and_waited_for(pretend, tmp_path, caplog):
     queue = tmp_path / "queue"
-    queue.write_text("5\n6\n70\n")
+    queue.write_text("".join(f"{number}|rule_a|crossalign_1|/x\n" for number in (5, 6, 70)))
     # A cancelled job takes a moment to go: it is still there at the next look.
     pretend(
         squeue=f"""
 cd '{tmp_path}'
 cat queue
-[ -e cancelled ] || exit 0
-[ -e looked ] && echo 6 > queue || printf '5\\n6\\n' > queue
+[ -e looked ] && gone=5 || gone=70
+sed "/^$gone|/d" queue > left
+cat left > queue
 touch looked""",
         scancel=f"echo \"$@\" > '{tmp_path}/cancelled'",
     )
-    assert end_earlier_jobs(["70", "5", "4", "5"], pause=0.01) == ["5", "70"]
+    end_earlier_jobs(["5", "70"], pause=0.01)
     assert (tmp_path / "cancelled").read_text() == "5 70\n"
-    assert queue.read_text() == "6\n"
+    assert queue.read_text() == "6|rule_a|crossalign_1|/x\n"
     assert "5, 70" in caplog.text
 
 
 def test_nothing_is_cancelled_when_all_are_over(pretend, tmp_path):
-    pretend(squeue="echo 8", scancel=f"touch '{tmp_path}/cancelled'")
-    assert end_earlier_jobs(["5"]) == []
-    assert end_earlier_jobs([]) == []
+    pretend(squeue="exit 1", scancel=f"touch '{tmp_path}/cancelled'")
+    end_earlier_jobs([])
     assert not (tmp_path / "cancelled").exists()
 
 
@@ -267,7 +267,9 @@ def test_jobs_of_a_run_that_is_alive_stay(queue, run_in, tmp_path, caplog):
 def test_two_runs_do_not_make_the_same_at_once(queue, run_in, tmp_path):
     process = run_in("crossalign_1")
     queue((3, "rule_a", "crossalign_1", tmp_path), (4, "rule_b", "crossalign_1", tmp_path))
-    message = rf"jobs 4 are making what this run is to make. The run .* is process {process.pid} on .*\. Wait for it"
+    message = (
+        rf"jobs 4 are making what this run is to make. The run .* is process {process.pid} on .*\. Wait for its end;"
+    )
     with pytest.raises(UserError, match=message):
         left_behind(tmp_path, ["4"])
 
@@ -278,15 +280,14 @@ def change(tmp_path, **fields):
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["no note", "a note of another machine"])
-def test_where_nothing_is_sure_the_user_is_asked(queue, run_in, tmp_path, caplog, known):
+def test_where_nothing_is_sure_the_user_is_asked(queue, run_in, tmp_path, known):
     if known:
         kill(run_in("crossalign_1"))
         change(tmp_path, place=["login2", "", ""])
     queue((3, "rule_a", "crossalign_1", tmp_path), (4, "rule_b", "crossalign_1", tmp_path))
     assert left_behind(tmp_path, []) == []
-    assert "left alone: 3, 4" in caplog.text
     who = r"process \d+ on login2, started" if known else r"Nothing says whether .*\(crossalign_1\) is at work"
-    with pytest.raises(UserError, match=rf"jobs 3 4 are .*{who}.* cancel them \(scancel 3 4\); if not, wait"):
+    with pytest.raises(UserError, match=rf"jobs 3 4 are .*{who}.* cancel them \(scancel 3 4\)\. Then start"):
         left_behind(tmp_path, ["3", "4"])
     assert not (tmp_path / "cancelled").exists()
 
@@ -308,15 +309,15 @@ def test_notes_go_when_run_and_jobs_are_over(queue, run_in, tmp_path):
 
 
 def test_a_job_that_does_not_end_stops_the_run(pretend):
-    pretend(squeue="echo 5", scancel="exit 0")
+    pretend(squeue="echo '5|rule_a|crossalign_1|/x'", scancel="exit 0")
     with pytest.raises(UserError, match="jobs 5 of an earlier run do not end; cancel them"):
         end_earlier_jobs(["5"], patience=0.05, pause=0.01)
 
 
-def test_without_an_answer_nothing_is_submitted(pretend):
+def test_without_an_answer_nothing_is_submitted(pretend, tmp_path):
     pretend(squeue="echo 'no controller' >&2; exit 1")
     with pytest.raises(UserError, match=r"squeue does not answer \(no controller\), and jobs of an earlier run"):
-        end_earlier_jobs(["5"])
+        left_behind(tmp_path, [])
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "rules").glob("*.smk")), ids=lambda file: file.name)

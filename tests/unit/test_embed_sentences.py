@@ -213,5 +213,6 @@ def test_program(root, folder, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0 and "en: 6 sentences" in done.stderr, done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["en.lengths.npy", "en.npy"]
-    done = run(root, "--model", folder("bert"), "--text", "en=nowhere.txt", "--out", tmp_path, "--device", "cpu")
+    given = ["--model", folder("bert"), "--max-length", 40, "--out", tmp_path, "--device", "cpu"]
+    done = run(root, *given, "--text", "en=nowhere.txt")
     assert done.returncode == 1 and "error: nowhere.txt: cannot read" in done.stderr

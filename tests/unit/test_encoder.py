@@ -8,6 +8,7 @@ import torch
 from library_models import NAMES, SHAPE, library_model
 from safetensors.torch import load_file, save_file
 
+from crossalign.engine import layout as layout_module
 from crossalign.engine.encoder import restore_vocabulary, slice_vocabulary
 from crossalign.engine.folders import library_names, load_config, load_encoder, load_weights, save_encoder
 from crossalign.engine.layout import Layout
@@ -84,25 +85,26 @@ def test_gradients_equal_the_library(pair):
 def packed_inputs(ours, filling=0):
     """The batch of `padded_batch` as packed tokens."""
     ids, mask = padded_batch(ours.config.pad_id)
-    rows = mask.bool().reshape(-1).nonzero()[:, 0]
-    cells = torch.zeros(mask.numel(), dtype=torch.long)
-    cells[rows] = torch.arange(len(rows))
-    positions = torch.arange(11).repeat(4)[rows] + ours.config.position_offset
-    packed = ids.reshape(-1)[rows]
-    if filling:
-        packed, positions, rows = (torch.cat([x, x.new_zeros(filling)]) for x in (packed, positions, rows))
-    return packed, positions, Layout(4, 11, mask.sum(1), cells, rows, filled=filling > 0), ids, mask
+    real = mask.bool()
+    positions = torch.arange(11).expand(4, 11)[real] + ours.config.position_offset
+    packed, positions = (torch.cat([x, x.new_zeros(filling)]) for x in (ids[real], positions))
+    ends = [0, 11, 14, 21, 22] + [22 + filling] * (filling > 0)
+    return packed, positions, Layout(torch.tensor(ends), 22 + filling, 11, filling > 0), ids, mask
 
 
 @pytest.mark.parametrize("filling", [0, 5, "groups"])
-def test_packed_equals_padded(pair, filling):
+def test_packed_equals_padded(pair, filling, monkeypatch):
+    """All tokens in one batch, against one sentence after another."""
     _, ours, _ = pair
+    if filling == "groups":
+        monkeypatch.setattr(layout_module, "ENOUGH", 1)
+        monkeypatch.setattr(layout_module, "WASTE", 1.0)
     packed, positions, layout, ids, mask = packed_inputs(ours, filling if filling != "groups" else 0)
     if filling == "groups":
-        layout.group(ratio=0.7, least=1, waste=1.0)
         assert [(group.batch, group.length) for group in layout.groups] == [(1, 11), (2, 7), (1, 1)]
     weights = torch.randn(4, 11, 16, generator=torch.Generator().manual_seed(2)) * mask[..., None]
-    expected = ours(ids, mask)
+    rows = [ours(row[real.bool()][None])[0] for row, real in zip(ids, mask, strict=True)]
+    expected = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     expected_grads = torch.autograd.grad((expected * weights).sum(), list(ours.parameters()))
     got = layout.to_grid(ours.packed(packed, positions, None, layout))
     close(got[mask.bool()], expected[mask.bool()])
@@ -111,9 +113,17 @@ def test_packed_equals_padded(pair, filling):
         close(grad, wanted, 2e-5, 1e-4, name)
 
 
+def test_where_packed_tokens_lie():
+    layout = Layout(torch.tensor([0, 3, 3, 5, 7]), 7, 4, filled=True)
+    assert layout.mask.tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 0, 0]]
+    assert layout.cells.tolist() == [0, 1, 2, 0, 0, 0, 0, 0, 3, 4, 0, 0]
+    assert layout.rows.tolist() == [0, 1, 2, 8, 9, 0, 0] and layout.real.tolist() == [1, 1, 1, 1, 1, 0, 0]
+    assert Layout(torch.tensor([0, 3, 6]), 6, 3).cells is None
+
+
 def test_an_empty_sequence_gives_no_nan(pair):
     _, ours, _ = pair
-    layout = Layout(2, 3, torch.tensor([3, 0]), torch.tensor([0, 1, 2, 0, 0, 0]), torch.tensor([0, 1, 2]))
+    layout = Layout(torch.tensor([0, 3, 3]), 3, 3)
     positions = torch.arange(3) + ours.config.position_offset
     out = layout.to_grid(ours.packed(torch.tensor([5, 6, 7]), positions, None, layout))
     out[0].sum().backward()

@@ -1,6 +1,7 @@
 """The step engine against plain PyTorch, and its behaviour when memory is short or the loss breaks."""
 
 import logging
+import sys
 
 import numpy as np
 import pytest
@@ -11,12 +12,13 @@ from crossalign.engine import ops
 from crossalign.engine.batches import Store, Stream
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import library_names
-from crossalign.engine.optimiser import AdamW, Arena, learning_rates
+from crossalign.engine.layout import Layout
+from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.parts import Part
 from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.settings import Settings
 from crossalign.engine.steps import Engine
-from crossalign.engine.task_model import TaskModel, predict_all
+from crossalign.engine.task_model import BUDGET, TaskModel, predict_all
 from crossalign.runtime.errors import UserError
 
 
@@ -127,11 +129,14 @@ def test_static_shapes_have_the_same_effect(micro):
             torch.testing.assert_close(a[name], b[name], atol=1e-4, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_predictions_come_in_order_and_do_not_depend_on_the_batches():
+def test_predictions_come_in_order_and_do_not_depend_on_the_batches(monkeypatch):
     encoder, task, records = toy_encoder(), ToyTask(), toy_records(23)
     model = TaskModel(encoder, task.make_head(16, 0.0))
     examples = task.examples(records, None, 9)
-    one, many = (predict_all(model, task, examples, "cpu", budget) for budget in (1, 100))
+    monkeypatch.setitem(BUDGET, "cpu", 1)
+    one = predict_all(model, task, examples, "cpu")
+    monkeypatch.setitem(BUDGET, "cpu", 100)
+    many = predict_all(model, task, examples, "cpu")
     assert len({len(output["labels"]) for output in many}) < len({len(e["input_ids"]) for e in examples})
     for example, a, b in zip(examples, one, many, strict=True):
         length = len(example["input_ids"])
@@ -219,23 +224,124 @@ def test_auxiliary_loss_adds_its_weighted_gradient():
     expected |= {f"head.{n}": p.grad for n, p in other.named_parameters()}
     engine.step(np.arange(8), np.arange(5))
     assert engine.losses[0].item() == pytest.approx(sum(losses).item(), rel=1e-5)
-    for name, sink in engine.arena.sinks.items():
-        torch.testing.assert_close(sink.grad, expected[name], atol=1e-6, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+    for name, parameter in engine.arena.parameters.items():
+        got = engine.arena.gradients.places[parameter]
+        torch.testing.assert_close(got, expected[name], atol=1e-6, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
 
 
 def test_gradients_of_untouched_parameters_are_zero_again():
     """A parameter that one step uses and the next does not must not keep the old gradient."""
-    layer = torch.nn.Linear(4, 4)
-    arena = Arena({"m": layer}, AdamW(), lambda name: False)
-    arena.attach(lambda name: True)
-    arena.sinks["m.weight"].add(torch.ones(4, 4))
-    arena.begin(first=True)
-    arena.collect()
-    assert not arena.grad.any()
-    arena.sinks["m.weight"].grad.fill_(2.0)
-    arena.begin(first=False)
-    arena.collect()
-    assert arena.grad[:16].eq(2.0).all(), "a later piece of a step keeps what the first one gave"
+    weight = torch.nn.Parameter(torch.zeros(4, 4))
+    gradients = ops.Gradients({weight: torch.ones(4, 4)})
+    gradients.begin(first=True)
+    gradients.collect()
+    assert not gradients.places[weight].any()
+    gradients.places[weight].fill_(2.0)
+    gradients.begin(first=False)
+    gradients.collect()
+    assert gradients.places[weight].eq(2.0).all(), "a later piece of a step keeps what the first one gave"
+
+
+def masked(x, dropout, seed, base):
+    """A dropout mask that depends on the seed and the base only, as the kernels' own."""
+    if dropout == 0:
+        return torch.ones_like(x)
+    generator = torch.Generator().manual_seed(int(seed) + base)
+    return (torch.rand(x.shape, generator=generator) >= dropout).to(x) / (1 - dropout)
+
+
+class PlainNorms:
+    """What `kernels.norms` does, in plain PyTorch."""
+
+    SUMMED_ROWS = 16
+
+    @staticmethod
+    def add_norm(x, residual, weight, bias, eps, dropout, seed, base):
+        total = residual + x * masked(x, dropout, seed, base)
+        y, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
+        return y, total, mean, rstd
+
+    @staticmethod
+    def add_norm_backward(dy, total, weight, mean, rstd, dropout, seed, base):
+        dresidual, dweight, dbias = torch.ops.aten.native_layer_norm_backward(
+            dy, total, weight.shape, mean, rstd, weight, weight, [True, True, True]
+        )
+        dx = dresidual * masked(dresidual, dropout, seed, base)
+        return dx, dresidual, torch.stack([dweight, dbias, dx.sum(0)])[None]
+
+    @staticmethod
+    def three_sums(partial, targets, add):
+        for target, value, more in zip(targets, partial.sum(0), add, strict=True):
+            target.copy_(target + value if more else value)
+
+    @staticmethod
+    def row_sums(value, target, add):
+        target.copy_(target + value.sum(0) if add else value.sum(0))
+
+
+@pytest.fixture
+def replaced(monkeypatch):
+    """The encoder takes the way of a GPU, with kernels in plain PyTorch."""
+    monkeypatch.setattr(ops.kernels, "serve", lambda x: True)
+    monkeypatch.setattr(ops.kernels, "norms", PlainNorms, raising=False)
+    monkeypatch.setitem(sys.modules, "crossalign.engine.kernels.norms", PlainNorms)
+
+
+def passes(encoder, into, count=1):
+    """The loss of a few tokens; its gradients are collected `count` times."""
+    ids, positions, layout = (
+        torch.tensor([7, 8, 9, 30, 31]),
+        torch.tensor([0, 1, 2, 3, 4]),
+        Layout(torch.tensor([0, 5]), 5, 5),
+    )
+    for number in range(count):
+        into.begin(first=number == 0)
+        weights = torch.linspace(-1, 1, 5 * 16).view(5, 16)
+        loss = (encoder.packed(ids, positions, None, layout, into=into) * weights).sum()
+        loss.backward()
+        into.collect()
+    return loss.item()
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("norm", ["post", "pre", "normformer"])
+def test_gradients_that_are_written_directly_equal_the_usual_ones(norm, kernels, request):
+    if kernels:
+        request.getfixturevalue("replaced")
+    encoder = toy_encoder(norm=norm).double()
+    into = ops.Gradients({p: torch.full_like(p, 5.0) for p in encoder.parameters()})
+    loss = passes(encoder, into, 2)
+    layout, weights = Layout(torch.tensor([0, 5]), 5, 5), torch.linspace(-1, 1, 5 * 16).view(5, 16)
+    usual = (encoder.packed(torch.tensor([7, 8, 9, 30, 31]), torch.arange(5), None, layout) * weights).sum()
+    usual.backward()
+    assert usual.item() == pytest.approx(loss)
+    for name, parameter in encoder.named_parameters():
+        got = into.places[parameter] / 2
+        torch.testing.assert_close(got, parameter.grad, rtol=1e-8, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_the_gradient_of_a_block_with_dropout_is_that_of_what_was_kept(replaced):
+    """Against a difference of losses: the backward pass drops what the forward pass dropped."""
+    encoder = toy_encoder(hidden_dropout=0.3).double().train()
+    encoder.embeddings.eval()
+    into = ops.Gradients({p: torch.zeros_like(p) for p in encoder.parameters()})
+
+    def loss():
+        torch.manual_seed(3)
+        return passes(encoder, into)
+
+    loss()
+    for layer in encoder.layers:
+        for parameter in layer.parameters():
+            gradient, direction = into.places[parameter].clone(), torch.randn_like(parameter)
+            values = []
+            for step in (1e-5, -2e-5):
+                parameter.data += step * direction
+                values.append(loss())
+            parameter.data += 1e-5 * direction
+            change = (values[0] - values[1]) / 2e-5
+            assert change == pytest.approx(float((gradient * direction).sum()), rel=1e-4, abs=1e-6)
+            loss()
 
 
 @pytest.mark.parametrize(

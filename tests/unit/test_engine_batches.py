@@ -37,40 +37,39 @@ def store_of(sizes):
 def test_a_batch_holds_its_examples(sizes, static, data):
     store = store_of(sizes)
     members = np.array(data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, max_size=6)))
-    shape = store.static_shape(members, 7) if static else store.exact_shape(members)
-    views = store.views(store.assemble(members, shape), shape)
-    grid = views["ids"][views["cells"]].reshape(shape.batch, shape.length)
+    batch = store.assemble(members, 7 if static else None)
+    again = batch.over(batch.vector())
+    assert again.shape == batch.shape
+    views, rows = again.tensors, 7 if static else len(members)
     position = 0
     for row, number in enumerate(members):
         length, words = sizes[number], min(sizes[number], 1 + number % 4)
         expected = example(number, length, words)
-        assert grid[row, :length].tolist() == expected["input_ids"]
-        span = slice(position, position + length)
+        span = slice(*views["cu_seqlens"][row : row + 2])
+        assert span == slice(position, position + length)
         assert views["ids"][span].tolist() == expected["input_ids"]
         assert views["positions"][span].tolist() == list(range(2, 2 + length))
         assert views["types"][span].tolist() == expected["token_type_ids"]
-        assert views["rows"][span].tolist() == list(range(row * shape.length, row * shape.length + length))
-        assert views["labels"][row].tolist() == expected["labels"] + [-100] * (shape.length - length)
-        assert views["heads"][row].tolist() == expected["heads"] + [-100] * (shape.words - words)
+        assert views["labels"][row].tolist() == expected["labels"] + [-100] * (batch.length - length)
+        assert views["heads"][row].tolist() == expected["heads"] + [-100] * (batch.words - words)
         assert views["word_counts"][row] == words
         assert views["kind"][row] == number
         position += length
-    assert views["lengths"].tolist() == [sizes[n] for n in members] + [0] * (shape.batch - len(members))
+    missing = [position] * (rows - len(members)) + [len(views["ids"])] * static
+    assert views["cu_seqlens"][len(members) + 1 :].tolist() == missing
     assert (views["kind"][len(members) :] == -100).all()
     assert (views["labels"][len(members) :] == -100).all()
 
 
 @given(st.integers(1, 20000), st.integers(1, 400))
 def test_static_shapes_are_few_and_tight(tokens, longest):
-    store = store_of([1])
-    store.lengths = np.array([min(longest, tokens), max(1, tokens - longest)])
-    store.words = np.array([1, 1])
-    shape = store.static_shape(np.array([0, 1]), 2)
-    exact = store.exact_shape(np.array([0, 1]))
-    assert exact.tokens <= shape.tokens <= max(exact.tokens * 1.125, exact.tokens + 63)
-    assert exact.length <= shape.length < exact.length + 64
-    # The bound that the attention kernel gets for the filling, see batch_inputs.
-    assert shape.tokens - exact.tokens <= max(64, shape.tokens // 8 + 1)
+    lengths = np.array([min(longest, tokens), max(1, tokens - longest)])
+    size, length, filled = store_of([1]).static_shape(lengths, 2)
+    exact = lengths.sum()
+    assert exact <= size <= max(exact * 1.125, exact + 63)
+    assert lengths.max() <= length < lengths.max() + 64 and filled
+    # The bound that the attention kernel gets for the filling, see Layout.
+    assert size - exact <= max(64, size // 8 + 1)
 
 
 def test_targets_count_what_the_loss_counts():

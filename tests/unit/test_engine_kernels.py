@@ -19,7 +19,7 @@ interpreter._patch_lang_tensor = patched
 from torch.nn import functional
 from crossalign.engine.kernels import norms, update
 from crossalign.engine.kernels.attention import ShortAttention
-from crossalign.engine.ops import AddNorm, Sink
+from crossalign.engine.ops import AddNorm, Gradients
 from crossalign.engine.optimiser import AdamW
 
 torch.manual_seed(0)
@@ -44,18 +44,18 @@ for low in (False, True):
 
 def inputs(dtype, rows):
     x, residual = (torch.randn(rows, 48).to(dtype).requires_grad_() for _ in range(2))
-    weight, bias = torch.randn(48).to(dtype), torch.randn(48).to(dtype)
-    sinks = tuple(Sink(torch.full((48,), 7.0, dtype=dtype)) for _ in range(3))
-    return x, residual, weight, bias, sinks
+    parameters = [torch.randn(48).to(dtype) for _ in range(3)]
+    return x, residual, parameters, Gradients({one: torch.full((48,), 7.0, dtype=dtype) for one in parameters})
 
 for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 0.06)):
     # Few programs take several tiles each; of many the sums come in more than one piece.
     for fresh, rows, norms._PROGRAMS, norms._MANY_ROWS in ((True, 37, 3, 8192), (False, 530, 1056, 500)):
-        x, residual, weight, bias, sinks = inputs(dtype, rows)
-        for sink in sinks:
-            sink.fresh = fresh
-        y = AddNorm.apply(x, residual, weight, bias, 1e-6, 0.0, None, sinks)
-        reference = [t.detach().float().requires_grad_() for t in (x, residual, weight, bias)]
+        x, residual, parameters, into = inputs(dtype, rows)
+        if not fresh:
+            for parameter in parameters:
+                into.place(parameter)
+        y = AddNorm.apply(x, residual, *parameters, 1e-6, 0.0, into)
+        reference = [t.detach().float().requires_grad_() for t in (x, residual, *parameters[:2])]
         want = functional.layer_norm(reference[0] + reference[1], (48,), reference[2], reference[3], 1e-6)
         torch.testing.assert_close(y.float(), want, rtol=tolerance, atol=tolerance)
         g = torch.randn(rows, 48).to(dtype)
@@ -64,18 +64,19 @@ for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 0.06)):
         torch.testing.assert_close(dx.float(), grads[0], rtol=tolerance, atol=tolerance)
         torch.testing.assert_close(dresidual.float(), grads[1], rtol=tolerance, atol=tolerance)
         start = 0.0 if fresh else 7.0
-        for sink, expected in zip(sinks, (grads[2], grads[3], grads[0].sum(0))):
-            torch.testing.assert_close(sink.grad.float(), start + expected, rtol=tolerance, atol=5 * tolerance)
-            assert not sink.fresh
+        for parameter, expected in zip(parameters, (grads[2], grads[3], grads[0].sum(0))):
+            place, add = into.place(parameter)
+            torch.testing.assert_close(place.float(), start + expected, rtol=tolerance, atol=5 * tolerance)
+            assert add
 
 # Dropout: its share is right, the backward pass drops the same numbers, other calls drop others.
-x, residual, weight, bias, sinks = inputs(torch.float32, 37)
-zeros = torch.zeros_like(residual).requires_grad_()
+zeros = torch.zeros(37, 48, requires_grad=True)
+parameters = [torch.ones(48), torch.zeros(48), torch.zeros(48)]
+into = Gradients({one: torch.zeros(48) for one in parameters})
 ones = torch.ones(37, 48, requires_grad=True)
-seed = torch.tensor([123])
 patterns = []
-for base in (0, ones.numel()):
-    y = AddNorm.apply(ones, zeros, torch.ones(48), torch.zeros(48), 1e-6, 0.25, (seed, base), sinks)
+for _ in range(2):
+    y = AddNorm.apply(ones, zeros, *parameters, 1e-6, 0.25, into)
     dropped = y < 0
     (dx,) = torch.autograd.grad(y, ones, torch.randn(37, 48))
     assert torch.equal(dx == 0, dropped)
@@ -85,12 +86,11 @@ assert not torch.equal(*patterns)
 
 # Sums over rows, and the factor of clipping.
 for fresh in (True, False):
-    value, sink = torch.randn(150, 70), Sink(torch.full((70,), 2.0))
-    sink.fresh = fresh
-    norms.row_sums(value, sink.grad, add=not fresh)
-    torch.testing.assert_close(sink.grad, value.sum(0) + (0.0 if fresh else 2.0), rtol=1e-4, atol=1e-4)
+    value, place = torch.randn(150, 70), torch.full((70,), 2.0)
+    norms.row_sums(value, place, add=not fresh)
+    torch.testing.assert_close(place, value.sum(0) + (0.0 if fresh else 2.0), rtol=1e-4, atol=1e-4)
 update._PROGRAMS = 4
-gradients = [torch.randn(20000), torch.randn(9), torch.empty(0)]
+gradients = [torch.randn(20000), torch.randn(9)]
 norm = torch.cat(gradients).norm()
 torch.testing.assert_close(update.clipping(gradients, 3.0), (3.0 / (norm + 1e-6)).view(1), rtol=1e-5, atol=0)
 assert update.clipping(gradients, 1000.0).item() == 1.0

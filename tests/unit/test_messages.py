@@ -128,7 +128,7 @@ def test_a_capture_that_breaks_off_tells_its_cause(monkeypatch, cause):
         finally:
             raise RuntimeError("capturing stream has unjoined work")
 
-    def work(*_):
+    def work():
         raise cause
 
     settings = Settings(learning_rate=1e-3, batch=8, epochs=1, selection="last")
@@ -136,9 +136,8 @@ def test_a_capture_that_breaks_off_tells_its_cause(monkeypatch, cause):
     for name, value in (("CUDAGraph", object), ("graph_pool_handle", object), ("graph", graph)):
         monkeypatch.setattr(torch.cuda, name, value)
     monkeypatch.setattr(engine, "_warm_up", lambda *_: None)
-    monkeypatch.setattr(engine, "_work", work)
     with pytest.raises(type(cause)):
-        engine._record((0, None, True, True), torch.zeros(1))
+        engine._record((0, True, True), work)
 
 
 def test_a_python_that_is_too_old(root, tmp_path):

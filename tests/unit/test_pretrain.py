@@ -17,7 +17,7 @@ from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import load_encoder, load_head, load_weights
 from crossalign.engine.lm_heads import masked_loss
 from crossalign.engine.parts import run_encoder
-from crossalign.engine.pretrain import DevLoss, Pretraining
+from crossalign.engine.pretrain import Pretraining
 from crossalign.engine.pretrain_job import Job, new_config, pretrain, starting_point
 from crossalign.engine.settings import Settings
 from crossalign.runtime.errors import UserError
@@ -185,7 +185,7 @@ def measured(model, texts, dev, folder):
     begun = starting_point(model, None, "post", None, {}, 7)
     files, dev = (encode_texts(some, begun.tokenizer, folder) for some in (texts, dev))
     again = Pretraining(begun.encoder, begun.head, begun.tokenizer, files, settings(seed=7), dev=dev)
-    return again.dev(again.engine, again.head)
+    return again.score()
 
 
 def test_dev_losses_are_those_of_the_written_model(folder, texts, dev, tmp_path):
@@ -223,7 +223,7 @@ def test_the_best_weights_are_kept_through_an_interruption(folder, texts, dev, t
 
 def test_a_dev_loss_that_is_no_number_is_not_the_best(folder, texts, dev, tmp_path, monkeypatch):
     losses = iter([3.0, float("nan"), 2.0, float("nan")])
-    monkeypatch.setattr(DevLoss, "__call__", lambda self, engine, head: (next(losses), {}))
+    monkeypatch.setattr(Pretraining, "score", lambda self: (next(losses), {}))
     kept, plain = [], Pretraining._measure_dev
 
     def noting(self):

@@ -78,9 +78,7 @@ def test_blocks_predict_the_next_token(tmp_path):
     ids, places, truth = store.rows(store.members(3))
     assert ids.shape == (4, 8) and (ids[:, 0] == 2).all()
     assert (places == np.arange(7)).all() and np.array_equal(truth, ids[:, 1:])
-    shape = store.exact_shape(store.members(3))
-    views = store.views(store.assemble(store.members(3), shape), shape)
-    assert np.array_equal(views["positions"].reshape(4, 8)[1], np.arange(2, 10))
+    assert np.array_equal(store.assemble(store.members(3)).tensors["positions"].reshape(4, 8)[1], np.arange(2, 10))
     assert store.targets[store.members(3)].tolist() == [7] * 4
 
 

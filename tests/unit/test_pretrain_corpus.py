@@ -149,11 +149,12 @@ def test_a_piece_of_a_batch_is_a_piece_of_its_rows(blocks):
     whole = blocks.rows(members)
     for part, all_rows in zip(blocks.rows(members[10:20]), whole, strict=True):
         assert np.array_equal(part, all_rows[10:20])
-    shape = blocks.static_shape(members[:10], 16)
-    assert shape.filled and shape.batch == 16 and shape.tokens == 16 * 32
-    views = blocks.views(blocks.assemble(members[:10], shape), shape)
-    assert (views["truth"][10:] == IGNORE).all() and (views["lengths"] == [32] * 10 + [0] * 6).all()
-    assert not blocks.static_shape(members[:16], 16).filled
+    batch = blocks.assemble(members[:10], 16)
+    views = batch.tensors
+    assert batch.filled and len(views["ids"]) == 16 * 32
+    assert (views["truth"][10:] == IGNORE).all() and (np.diff(views["cu_seqlens"]) == [32] * 10 + [0] * 6 + [192]).all()
+    whole = blocks.assemble(members[:16], 16)
+    assert not whole.filled and len(whole.tensors["cu_seqlens"]) == 17
 
 
 def test_a_block_of_special_tokens_has_nothing_to_predict(tmp_path):
@@ -240,17 +241,16 @@ def test_lines_of_a_batch_are_packed(lines):
     ids, places, truth = store.rows(members)
     lengths = (ids != FILLER).sum(1)
     assert len(set(lengths)) > 2
-    for part, shape in ((members, store.exact_shape(members)), (members[:4], store.static_shape(members[:4], 5))):
-        views = store.views(store.assemble(part, shape), shape)
+    for part, size in ((members, None), (members[:4], 5)):
+        batch = store.assemble(part, size)
+        views = batch.tensors
         real, count = int(lengths[: len(part)].sum()), len(part)
+        missing = [0] * ((size or count) - count)
         assert views["ids"][:real].tolist() == [number for row in ids[:count] for number in row if number != FILLER]
         assert views["positions"][:real].tolist() == [place for n in lengths[:count] for place in range(n)]
-        grid = views["ids"][views["cells"]].reshape(shape.batch, shape.length)
-        for row in range(count):
-            assert grid[row, : lengths[row]].tolist() == ids[row, : lengths[row]].tolist()
-        assert views["lengths"].tolist() == [*lengths[:count], *[0] * (shape.batch - count)]
+        assert np.diff(views["cu_seqlens"])[: size or count].tolist() == [*lengths[:count], *missing]
         # Targets are looked up in the grid, so none may lie beyond its width.
-        assert views["places"].max() < shape.length and np.array_equal(views["truth"][:count], truth[:count])
+        assert views["places"].max() < batch.length and np.array_equal(views["truth"][:count], truth[:count])
 
 
 def test_causal_lines_predict_the_next_word_only(lines):

@@ -49,7 +49,7 @@ def test_values_and_gradients_are_those_of_the_formulas():
     layer = scaled_encoder().layers[1].double()
     x = torch.randn(6, 16, dtype=torch.double, requires_grad=True)
     given = torch.randn(6, 16, dtype=torch.double)
-    got, want = layer(x, Layout(1, 6)), written_out(layer, x)
+    got, want = layer(x, Layout(torch.tensor([0, 6]), 6, 6)), written_out(layer, x)
     torch.testing.assert_close(got, want)
     inputs = [x, *layer.parameters()]
     for one, other in zip(*(torch.autograd.grad(result, inputs, given) for result in (got, want)), strict=True):

@@ -41,10 +41,9 @@ def embed(
     done = 0
     try:
         for members in by_length(store.lengths, model.budget):
-            shape = store.exact_shape(members)
-            views = store.views(send(store.assemble(members, shape), model.device), shape)
-            layout, _ = batch_inputs(views, shape)
-            states = model.encoder.packed(views["ids"], views["positions"], None, layout, all_layers=True)
+            batch = store.assemble(members)
+            layout, tensors = batch_inputs(batch.over(send(batch.vector(), model.device)))
+            states = model.encoder.packed(tensors["ids"], tensors["positions"], None, layout, all_layers=True)
             start, stop = spans[members].T
             first = np.cumsum(store.lengths[members]) - store.lengths[members]
             # Tokens to average, one span after another.

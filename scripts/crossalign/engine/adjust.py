@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.engine.batches import Stream, by_length, places_within
+from crossalign.engine.batches import Stream, by_length, ranges
 from crossalign.engine.checkpoints import Checkpoints, Progress, Saving
 from crossalign.engine.encoder import BaseEncoder, restore_vocabulary, slice_vocabulary
 from crossalign.engine.finetune import Auxiliary
@@ -24,7 +24,7 @@ from crossalign.engine.identity import fingerprint
 from crossalign.engine.loop import Loop
 from crossalign.engine.optimiser import AdamW, learning_rates
 from crossalign.engine.pairs import Choice, PairStore, Sample, make_pairs
-from crossalign.engine.parts import Part, run_encoder
+from crossalign.engine.parts import Part, run_encoder, send
 from crossalign.engine.settings import AdjustmentSettings, ContinualSettings
 from crossalign.engine.steps import Engine
 from crossalign.engine.task_model import BUDGET, TaskModel
@@ -90,9 +90,10 @@ class PullLoss:
             count = partner.shape[1]
             vectors = unit_vectors(hidden, batch["unit"], count)
             english = vectors.index_select(0, batch["english"])
-            other = vectors.flatten(0, 1).index_select(0, partner.clamp(min=0).view(-1)).view_as(english)
+            places = batch["other"][:, None] * count + partner.clamp(min=0)
+            other = vectors.flatten(0, 1).index_select(0, places.view(-1)).view_as(english)
             real = torch.arange(count, device=partner.device) < batch["count"][:, None]
-            squares = batch["divisors"].clamp(min=1) * english.shape[-1]
+            squares = batch["targets"][1].clamp(min=1) * english.shape[-1]
             aligned = ((english - other).square().sum(-1) * (partner >= 0)).sum() / squares[0]
             held = ((english - self.frozen.english(encode, batch)).square().sum(-1) * real).sum() / squares[1]
         return aligned, held
@@ -108,32 +109,22 @@ def freeze(
     encoder.requires_grad_(False)
     TaskModel(encoder, torch.nn.Identity()).place(device, precision)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    needed = store.units * encoder.config.hidden * dtype.itemsize
+    needed = len(store.partners) * encoder.config.hidden * dtype.itemsize
     if keep == "auto":
         # The other half is for the training itself.
         keep = "table" if needed <= _free(device) / 2 else "encoder"
     if keep == "encoder":
         log.info("the original vectors (%.1f GB) do not fit: computed again at each step", needed / 1e9)
         return Frozen(encoder=encoder)
-    table = torch.empty(store.units, encoder.config.hidden, dtype=dtype, device=device)
-    for places, vectors in english_vectors(encoder, store, device):
-        table[places] = vectors.to(dtype)
+    table = torch.empty(len(store.partners), encoder.config.hidden, dtype=dtype, device=device)
+    with torch.no_grad():
+        for members in by_length(store.sequences.lengths[::2], BUDGET[device.type]):
+            batch, hidden = run_encoder(encoder, store.sequences, 2 * members, device)
+            counts = store.counts[members]
+            vectors = unit_vectors(hidden, batch["unit"], int(counts.max()))
+            real = send(np.arange(vectors.shape[1]) < counts[:, None], device)
+            table[send(ranges(store.starts[members], counts), device)] = vectors[real].to(dtype)
     return Frozen(table=table)
-
-
-@torch.no_grad()
-def english_vectors(encoder: BaseEncoder, store: PairStore, device: torch.device):
-    """Batch after batch the places of English units among those of all pairs, and their vectors."""
-    for members in by_length(store.sequences.lengths[::2], BUDGET[device.type]):
-        batch, hidden = run_encoder(encoder, store.sequences, 2 * members, device)
-        counts = store.counts[members]
-        width = int(counts.max())
-        vectors = unit_vectors(hidden, batch["unit"], width)
-        within = places_within(counts)
-        cells = within + np.repeat(np.arange(len(members)) * width, counts)
-        places = within + np.repeat(store.starts[members], counts)
-        found = vectors.flatten(0, 1).index_select(0, torch.from_numpy(cells).to(device))
-        yield torch.from_numpy(places).to(device), found
 
 
 def _free(device: torch.device) -> int:
@@ -159,7 +150,7 @@ def make_store(
         )
     account = {"pool": sample.pool, "sampled": len(sample.rows), **dropped, "used": len(pairs)}
     store = PairStore(pairs, config.position_offset, config.max_length)
-    return store, {**account, "aligned": int(store.linked.sum()), "held": store.units}
+    return store, {**account, "aligned": int(store.targets[:, 0].sum()), "held": len(store.partners)}
 
 
 class Adjusting(Loop):
@@ -182,7 +173,7 @@ class Adjusting(Loop):
         self.encoder = encoder
         self.store, self.account = make_store(sample, encoder, tokenizer, Choice(settings.aggregation, settings.tokens))
         self.progress = Progress()
-        identity = fingerprint(code_hash, settings, [identity, encoder.backend], *content(self.store))
+        identity = fingerprint(code_hash, settings, [identity, encoder.backend], *self.store.contents())
         self.checkpoints = Checkpoints(checkpoints, identity, saving, self.progress)
         self.frozen = freeze(copy.deepcopy(encoder), self.store, self.device, settings.precision, keep)
         self._full = encoder.word.weight.data
@@ -207,12 +198,6 @@ class Adjusting(Loop):
         return [self.stream.at(number)]
 
 
-def content(store: PairStore) -> list[np.ndarray]:
-    """All that a store holds, for fingerprints."""
-    sequences = store.sequences
-    return [sequences.ids, sequences.lengths, sequences.values["unit"], store.counts, store.partners]
-
-
 def continual(
     settings: ContinualSettings,
     sample: Sample,
@@ -225,7 +210,7 @@ def continual(
 ) -> tuple[Auxiliary, dict[str, Any]]:
     """Equation 1 as a second loss of a fine-tuning, and an account of its data. `reference` is the original model."""
     store, account = make_store(sample, reference, tokenizer, Choice(settings.aggregation, settings.tokens))
-    account = {**settings.model_dump(), **account, "content": fingerprint("pairs", settings, *content(store))}
+    account = {**settings.model_dump(), **account, "content": fingerprint("pairs", settings, *store.contents())}
     frozen = freeze(reference, store, device, precision, keep)
     loss = PullLoss(frozen, settings.alpha, settings.alpha if settings.alpha_scope == "both" else 1.0)
     return Auxiliary(Stream(store, settings.batch, seed, "continual"), loss, 1.0, frozen.encoder), account

@@ -7,64 +7,55 @@ from torch import Tensor
 from torch.nn import functional
 
 from crossalign.engine import kernels, ops
-from crossalign.engine.layout import Gather, Layout
+from crossalign.engine.layout import Layout
+from crossalign.engine.ops import Gradients
 
 # The kernel for short sequences: how long they may be (for longer ones the general kernels are better), sizes of heads.
 _SHORT, _SHORT_SIZES = 128, (16, 32, 64, 128)
 
 
-def attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool = False) -> Tensor:
+def attention(
+    qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool = False, into: Gradients | None = None
+) -> Tensor:
     """Self-attention within each sequence: (tokens, 3 * hidden) to (tokens, heads, hidden / heads).
 
     Causal: each token sees itself and those before it; padding must stand behind the tokens.
     """
-    if layout.lengths is not None and layout.cells is not None:
-        works = packed_kernels(qkv, heads)
-        bounds = layout.bounds(qkv.shape[0]) if works else None
-        if "short" in works and not causal and layout.length <= _SHORT:
-            random = layout.random(qkv) if dropout > 0 else None
-            return _short(qkv, bounds, layout.length, layout.filled, heads, dropout, random)
-        if "long" in works:
-            return _long(qkv, bounds, layout.longest or layout.length, heads, dropout, causal)
-    return _grid_attention(qkv, layout, heads, dropout, causal)
+    size, works = qkv.shape[1] // (3 * heads), packed_kernels(qkv, heads)
+    if "short" in works and not causal and layout.length <= _SHORT and (into is not None or dropout == 0):
+        from crossalign.engine.kernels.attention import ShortAttention
+
+        random = into.random(qkv) if dropout > 0 else None
+        out = ShortAttention.apply(qkv, layout.bounds, layout.length, layout.filled, heads, dropout, random)
+    elif "long" in works:
+        q, k, v = qkv.view(-1, 3, heads, size).unbind(1)
+        # The public varlen_attn of PyTorch has no dropout; this is the operator below it.
+        ends, longest = (layout.bounds, layout.bounds), (layout.longest, layout.longest)
+        out = torch.ops.aten._flash_attention_forward(q, k, v, *ends, *longest, dropout, causal, False)[0]
+    elif layout.groups:
+        parts = zip(qkv.split([group.tokens for group in layout.groups]), layout.groups, strict=True)
+        out = torch.cat([_on_grid(part, group, heads, dropout, causal) for part, group in parts])
+    else:
+        out = _on_grid(qkv, layout, heads, dropout, causal)
+    return out.view(-1, heads, size)
 
 
-def _grid_attention(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
-    if layout.groups:
-        parts = zip(qkv.split(layout.sizes), layout.groups, strict=True)
-        return torch.cat([_grid_attention(part, group, heads, dropout, causal) for part, group in parts])
-    if not qkv.is_cuda:
-        return _short_grids(qkv, layout, heads, dropout, causal)
+def _on_grid(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
     grid = layout.to_grid(qkv).view(layout.batch, layout.length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    # Causal: the filling stands where no token looks, so that no other mask is needed.
-    keys = None if causal else layout.keys()
-    out = functional.scaled_dot_product_attention(*grid, attn_mask=keys, dropout_p=dropout, is_causal=causal)
-    return layout.from_grid(out.transpose(1, 2)).view(qkv.shape[0], heads, -1)
-
-
-def _short_grids(qkv: Tensor, layout: Layout, heads: int, dropout: float, causal: bool) -> Tensor:
-    """On a CPU PyTorch's own attention has a set-up cost that short sentences never earn back."""
-    size = qkv.shape[1] // (3 * heads)
-    to_grid, to_packed, from_grid, from_packed, filling, real = layout.places(heads)
-    grid = Gather.apply(qkv.reshape(-1, size), to_grid, to_packed, filling)
-    q, k, v = grid.view(3, layout.batch * heads, layout.length, size)
-    bias = layout.bias(heads, causal).to(q.dtype)
-    weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=size**-0.5).softmax(-1)
-    out = ops.drop(weights, dropout) @ v
-    return Gather.apply(out.reshape(-1, size), from_grid, from_packed, real).view(qkv.shape[0], heads, size)
-
-
-def _long(qkv: Tensor, bounds: Tensor, longest: int, heads: int, dropout: float, causal: bool = False) -> Tensor:
-    q, k, v = qkv.view(qkv.shape[0], 3, heads, -1).unbind(1)
-    # The public varlen_attn of PyTorch has no dropout; this is the operator below it.
-    return torch.ops.aten._flash_attention_forward(q, k, v, bounds, bounds, longest, longest, dropout, causal, False)[0]
-
-
-def _short(qkv: Tensor, bounds: Tensor, length: int, filled: bool, heads: int, dropout: float, random) -> Tensor:
-    from crossalign.engine.kernels.attention import ShortAttention
-
-    out = ShortAttention.apply(qkv, bounds, length, filled, heads, dropout, random)
-    return out.view(qkv.shape[0], heads, -1)
+    if qkv.is_cuda:
+        # Causal: the filling stands where no token looks, so that no other mask is needed.
+        mask = None if causal else layout.keys()[:, None, None, :]
+        out = functional.scaled_dot_product_attention(*grid, mask, dropout, is_causal=causal)
+    else:
+        # PyTorch's own attention has a set-up cost on a CPU that short sentences never earn back.
+        q, k, v = grid.reshape(3, layout.batch * heads, layout.length, -1)
+        seen = layout.keys().repeat_interleave(heads, 0)[:, None, :]
+        if causal:
+            seen = seen & torch.ones(layout.length, layout.length, dtype=torch.bool).tril()
+        bias = torch.zeros(seen.shape, dtype=q.dtype).masked_fill_(~seen, float("-inf"))
+        weights = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
+        out = (ops.drop(weights, dropout) @ v).view(layout.batch, heads, layout.length, -1)
+    return layout.from_grid(out.transpose(1, 2))
 
 
 def packed_kernels(qkv: Tensor, heads: int) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""Examples in flat arrays, their order, and batches as one vector of integers each.
+"""Examples in flat arrays, their order, and batches of them.
 
-A batch is packed: only real tokens, no padding, filled up to a static size where CUDA graphs want it. Because one
-vector holds everything (ids, positions, labels, ...), a batch travels to the device in one copy.
+A batch is packed: only real tokens, no padding, filled up to a static size where CUDA graphs want it. It travels to
+the device as one vector.
 """
 
 from __future__ import annotations
@@ -28,22 +28,41 @@ class Field:
     shape: Literal["sequence", "words", "scalar"]
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a batch: sequences, packed tokens, longest sequence, most words.
+@dataclass
+class Batch:
+    """Sequences packed one after another: arrays, or tensors, by name.
 
-    Filled: tokens that belong to no sequence may follow the real ones.
+    Always `ids`, `positions` and `cu_seqlens`, the starts of the sequences and the end of the last one. In a static
+    shape tokens that belong to no sequence follow (`filled`), and count as one. `length` and `words` are those of
+    padded grids.
     """
 
-    batch: int
-    tokens: int
+    tensors: dict[str, Any]
     length: int
-    words: int
-    filled: bool = False
+    filled: bool
+    words: int = 0
+
+    @property
+    def shape(self) -> tuple:
+        """All that two batches have in common which can use one CUDA graph."""
+        return self.length, self.filled, self.words, *((name, *each.shape) for name, each in self.tensors.items())
+
+    def vector(self) -> np.ndarray:
+        """All numbers, one after another."""
+        return np.concatenate([array.reshape(-1) for array in self.tensors.values()])
+
+    def over(self, vector: Any) -> Batch:
+        """The same batch with a vector, wherever it is, that holds its numbers."""
+        views, start = {}, 0
+        for name, each in self.tensors.items():
+            stop = start + int(np.prod(each.shape))
+            views[name] = vector[start:stop].reshape(each.shape)
+            start = stop
+        return replace(self, tensors=views)
 
 
 class Packed:
-    """What the steps ask of examples, whoever has them: `lengths`, `targets`, and batches as one vector each.
+    """What the steps ask of examples, whoever has them: `lengths`, `targets`, and batches.
 
     `targets` are those that a loss counts, of each example: the weight of a part of a batch in the whole. Of a loss of
     several terms each has its own, (examples, terms).
@@ -54,58 +73,24 @@ class Packed:
     lengths: Any
     targets: Any
 
-    def exact_shape(self, members: np.ndarray) -> Shape:
-        """The smallest shape that holds these examples."""
-        lengths = self.lengths[members]
-        return Shape(len(members), int(lengths.sum()), int(lengths.max()), 0)
-
-    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
-        """A shape out of a small set that holds these examples; `batch` rows even if there are fewer examples."""
-        exact = self.exact_shape(members)
-        length, words = round_up(exact.length, 64), round_up(exact.words, 64)
-        return Shape(batch, static_tokens(exact.tokens), length, words, filled=True)
-
-    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
-        """The batch of these examples as one vector; `totals`: the targets of the step of which they are a part."""
+    def assemble(self, members: np.ndarray, rows: int | None = None) -> Batch:
+        """These examples as they are, or in a static shape of so many `rows`."""
         raise NotImplementedError
 
-    def with_tokens(
-        self, members: np.ndarray, shape: Shape, ids: np.ndarray, totals: Any = None
-    ) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
-        """A vector in which the tokens have their places, its parts by name, and the cells of the tokens."""
-        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
-        views, lengths = self.views(vector, shape), self.lengths[members]
-        within = places_within(lengths)
-        cell = within + np.repeat(np.arange(len(members)) * shape.length, lengths)
-        views["ids"][: len(ids)] = ids
-        views["positions"][: len(ids)] = within + self.position_offset
-        views["rows"][: len(ids)] = cell
-        views["cells"][cell] = np.arange(len(ids))
-        views["lengths"][: len(members)] = lengths
-        own = self.targets[members].sum()
-        views["split"][:] = own, own if totals is None else totals
-        return vector, views, cell
+    def static_shape(self, lengths: np.ndarray, rows: int) -> tuple[int, int, bool]:
+        """Tokens and length, out of a small set, that hold sequences of these lengths, and whether they leave room."""
+        return static_tokens(int(lengths.sum())), round_up(int(lengths.max()), 64), True
 
-    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and sizes of the parts of a vector, in their order."""
-        for name in ("ids", "positions", "rows"):
-            yield name, (shape.tokens,)
-        yield "cells", (shape.batch * shape.length,)
-        yield "lengths", (shape.batch,)
-        yield "split", (2,)
-
-    def vector_size(self, shape: Shape) -> int:
-        """Numbers in the vector of a batch."""
-        return sum(int(np.prod(size)) for _, size in self.sizes(shape))
-
-    def views(self, vector: Any, shape: Shape) -> dict[str, Any]:
-        """The parts of a vector (array or tensor) by name."""
-        views, position = {}, 0
-        for name, size in self.sizes(shape):
-            count = int(np.prod(size))
-            views[name] = vector[position : position + count].reshape(size)
-            position += count
-        return views
+    def pack(self, ids: np.ndarray, lengths: np.ndarray, rows: int | None) -> Batch:
+        """A batch of nothing but tokens."""
+        tokens, length, filled = len(ids), int(lengths.max()), False
+        if rows is not None:
+            tokens, length, filled = self.static_shape(lengths, rows)
+        ends = padded(np.cumsum([0, *lengths]), (rows or len(lengths)) + 1, len(ids))
+        if filled:
+            ends = padded(ends, len(ends) + 1, tokens)
+        places = padded(places_within(lengths) + self.position_offset, tokens)
+        return Batch({"ids": padded(ids, tokens), "positions": places, "cu_seqlens": ends}, length, filled)
 
 
 class Store(Packed):
@@ -161,41 +146,25 @@ class Store(Packed):
         if len(self.ids) and self.ids.min() < 0:
             raise ValueError("a token has no row in the sliced vocabulary")
 
-    def exact_shape(self, members: np.ndarray) -> Shape:
-        return replace(super().exact_shape(members), words=int(self.words[members].max()))
-
-    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
-        lengths = self.lengths[members]
-        source = places_within(lengths) + np.repeat(self.starts[members], lengths)
-        vector, views, cell = self.with_tokens(members, shape, self.ids[source], totals)
+    def assemble(self, members: np.ndarray, rows: int | None = None) -> Batch:
+        lengths, counts = self.lengths[members], self.words[members]
+        tokens, words = ranges(self.starts[members], lengths), ranges(self.word_starts[members], counts)
+        batch = self.pack(self.ids[tokens], lengths, rows)
+        batch.words = int(counts.max()) if rows is None else round_up(int(counts.max()), 64)
+        rows = rows or len(members)
         if self.types is not None:
-            views["types"][: len(source)] = self.types[source]
-        if shape.words:
-            counts = self.words[members]
-            views["word_counts"][: len(members)] = counts
-            word = places_within(counts)
-            word_source = word + np.repeat(self.word_starts[members], counts)
-            word_cell = word + np.repeat(np.arange(len(members)) * shape.words, counts)
+            batch.tensors["types"] = padded(self.types[tokens], len(batch.tensors["ids"]))
+        if batch.words:
+            batch.tensors["word_counts"] = padded(counts, rows)
         for name, field in self.fields.items():
-            view = views[name]
-            view[:] = field.pad
             if field.shape == "scalar":
-                view[: len(members)] = self.values[name][members]
+                made = padded(self.values[name][members], rows, field.pad)
             elif field.shape == "sequence":
-                view.reshape(-1)[cell] = self.values[name][source]
+                made = grid(self.values[name][tokens], lengths, (rows, batch.length), field.pad)
             else:
-                view.reshape(-1)[word_cell] = self.values[name][word_source]
-        return vector
-
-    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        yield from super().sizes(shape)
-        if self.types is not None:
-            yield "types", (shape.tokens,)
-        if shape.words:
-            yield "word_counts", (shape.batch,)
-        extent = {"sequence": (shape.length,), "words": (shape.words,), "scalar": ()}
-        for name, field in self.fields.items():
-            yield name, (shape.batch, *extent[field.shape])
+                made = grid(self.values[name][words], counts, (rows, batch.words), field.pad)
+            batch.tensors[name] = made
+        return batch
 
 
 class Stream:
@@ -265,7 +234,24 @@ def _flat(examples: Sequence[dict[str, Any]], name: str, scalar: bool = False) -
 
 def places_within(lengths: np.ndarray) -> np.ndarray:
     """0, 1, 2, ... for each of the sequences, one after another."""
-    return np.arange(int(lengths.sum())) - np.repeat(_starts(lengths), lengths)
+    return ranges(np.zeros_like(lengths), lengths)
+
+
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """So many numbers from each of the starts on, one after another."""
+    return np.arange(int(lengths.sum())) + np.repeat(starts - _starts(lengths), lengths)
+
+
+def padded(array: np.ndarray, size: int, pad: int = 0) -> np.ndarray:
+    """An array with so much behind it that it has this size."""
+    return np.concatenate([array, np.full(size - len(array), pad)])
+
+
+def grid(values: np.ndarray, lengths: np.ndarray, shape: tuple[int, int], pad: int) -> np.ndarray:
+    """A row for each of the sequences that lie in `values` one after another, and perhaps empty ones."""
+    made = np.full(shape, pad)
+    made[: len(lengths)][np.arange(shape[1]) < lengths[:, None]] = values
+    return made
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import parameters_to_vector
 
-from crossalign.engine.batches import Store, Stream, by_length
+from crossalign.engine.batches import Store, Stream, by_length, grid
 from crossalign.engine.bilstm import BiLstm, Lexicon, Sizes, Words
 from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.identity import fingerprint
@@ -45,17 +45,18 @@ class WordModel(nn.Module):
 
     def batch(self, store: Store, members: np.ndarray, device: torch.device) -> tuple[Words, dict[str, Tensor]]:
         """The words of some examples, each distinct form once, and the task's fields."""
-        shape = store.exact_shape(members)
-        views = store.views(store.assemble(members, shape), shape)
+        batch, lengths = store.assemble(members), store.lengths[members]
+        views = batch.tensors
         forms, place = np.unique(views["ids"], return_inverse=True)
-        numbers, characters, lengths = self.lexicon.spell(forms)
-        grid = place.reshape(-1)[views["cells"]].reshape(shape.batch, shape.length)
-        arrays = {"words": numbers, "characters": characters, "grid": grid}
+        numbers, characters, spelt = self.lexicon.spell(forms)
+        # Whatever stands behind a row's end is not looked at.
+        cells = grid(place.reshape(-1), lengths, (len(members), batch.length), place.flat[0])
+        arrays = {"words": numbers, "characters": characters, "grid": cells}
         parts = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
         counts = views["word_counts"]
-        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(lengths))
+        words = Words(**parts, counts=torch.from_numpy(counts), lengths=torch.from_numpy(spelt))
         fields = {name: torch.from_numpy(views[name]).to(device) for name in store.fields}
-        mask = np.arange(shape.words) < counts[:, None]
+        mask = np.arange(batch.words) < counts[:, None]
         return words, {**fields, "word_mask": torch.from_numpy(mask).to(device)}
 
     def loss(self, words: Words, batch: dict[str, Tensor]) -> Tensor:
@@ -197,6 +198,10 @@ class WordTraining(EpochLoop):
     def keep_best(self) -> None:
         self.best = parameters_to_vector(self.model.parameters()).detach()
 
+    @torch.no_grad()
     def finish(self) -> None:
+        parameters = list(self.model.parameters())
         if self.best is not None:
-            vector_to_parameters(self.best, self.model.parameters())
+            # In place: cuDNN wants the weights of an LSTM to lie one behind the other.
+            for parameter, value in zip(parameters, self.best.split([p.numel() for p in parameters]), strict=True):
+                parameter.copy_(value.view_as(parameter))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crossalign.engine.batches import IGNORE, Packed, Shape
+from crossalign.engine.batches import IGNORE, Batch, Packed
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.shape import EncoderConfig
 from crossalign.engine.tokens import Specials, named_token
@@ -248,7 +248,7 @@ class Blocks(Packed):
         self.block, self.position_offset = corpus.size + 1, position_offset
         self.lengths = _Column(self._lengths)
         self.targets = _Column(lambda members: (self.rows(members)[2] != IGNORE).sum(1))
-        self._step: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
+        self._whole = lru_cache(1)(self._whole)
 
     def members(self, step: int) -> np.ndarray:
         """The examples of a step."""
@@ -264,43 +264,33 @@ class Blocks(Packed):
         return tuple(part[members - step * self.batch] for part in self._whole(step))
 
     def _whole(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if self._step is None or self._step[0] != step:
-            ids = np.empty((self.batch, self.block), dtype=np.int64)
-            ids[:, 0] = self.start
-            ids[:, 1:] = self.corpus.blocks(self.members(step))
-            self._step = (step, self._prepare(ids, step))
-        return self._step[1]
+        ids = np.empty((self.batch, self.block), dtype=np.int64)
+        ids[:, 0] = self.start
+        ids[:, 1:] = self.corpus.blocks(self.members(step))
+        return self._prepare(ids, step)
 
     def _prepare(self, ids: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise NotImplementedError
 
-    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
-        """A shape out of a small set that holds these examples; of full blocks there is one.
-
-        A piece may be one block smaller than the others when a batch is split; it then has missing rows.
-        """
+    def static_shape(self, lengths: np.ndarray, rows: int) -> tuple[int, int, bool]:
+        """Of full blocks there is one. A piece of a batch may be one block smaller than the others."""
         if self.corpus.full:
-            return Shape(batch, batch * self.block, self.block, 0, filled=len(members) < batch)
-        return super().static_shape(members, batch)
+            return rows * self.block, self.block, len(lengths) < rows
+        return super().static_shape(lengths, rows)
 
-    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
+    def assemble(self, members: np.ndarray, rows: int | None = None) -> Batch:
         ids, places, truth = self.rows(members)
-        real = np.arange(self.block) < self.lengths[members][:, None]
-        vector, views, _ = self.with_tokens(members, shape, ids[real], totals)
-        views["places"][: len(members)] = places
-        views["truth"][:] = IGNORE
-        views["truth"][: len(members)] = truth
-        return vector
+        lengths = self.lengths[members]
+        batch = self.pack(ids[np.arange(self.block) < lengths[:, None]], lengths, rows)
+        missing = ((0, (rows or len(members)) - len(members)), (0, 0))
+        batch.tensors["places"] = np.pad(places, missing)
+        batch.tensors["truth"] = np.pad(truth, missing, constant_values=IGNORE)
+        return batch
 
     def _lengths(self, members: np.ndarray) -> np.ndarray:
         if self.corpus.full:
             return np.full(len(members), self.block, dtype=np.int64)
         return (self.rows(members)[0] != FILLER).sum(1)
-
-    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        yield from super().sizes(shape)
-        yield "places", (shape.batch, self.predicted)
-        yield "truth", (shape.batch, self.predicted)
 
 
 class MaskedBlocks(Blocks):
@@ -354,7 +344,9 @@ class CausalBlocks(Blocks):
         return ids, np.where(real, np.arange(self.block - 1), 0), np.where(real, truth, IGNORE)
 
 
-def make_blocks(config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Path], settings: Any) -> Blocks:
+def make_blocks(
+    config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Path], settings: Any, exponent: float, seed: int
+) -> Blocks:
     """Encoded texts as a model of this kind learns from them."""
     specials, size = Specials.of(tokenizer), tokenizer.get_vocab_size()
     if size > config.vocab_size:
@@ -362,8 +354,8 @@ def make_blocks(config: EncoderConfig, tokenizer: Tokenizer, files: dict[str, Pa
             f"the tokenizer has {size} pieces, the model {config.vocab_size} embeddings; they do not belong together"
         )
     kind = partial(Lines, end=specials.sep) if settings.line_by_line else Corpus
-    corpus = kind(files, settings.block - 1, settings.exponent, settings.seed)
-    how = {"batch": settings.batch, "seed": settings.seed, "position_offset": config.position_offset}
+    corpus = kind(files, settings.block - 1, exponent, seed)
+    how = {"batch": settings.batch, "seed": seed, "position_offset": config.position_offset}
     if config.causal:
         # A text begins as the tokenizer says: XGLM's with what the one before it ends with.
         blocks = CausalBlocks(corpus, start=specials.frame.before[0], **how)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from crossalign.engine import ops
 from crossalign.engine.attention import attention
 from crossalign.engine.layout import Layout
+from crossalign.engine.ops import Gradients
 from crossalign.engine.shape import XLMR_XL, EncoderConfig
 
 
@@ -37,7 +38,7 @@ class Embeddings(nn.Module):
         segment = self.segment.weight[0] if one else self.segment(types)
         least = torch.promote_types(segment.dtype, torch.float32)  # fp64 stays: tests of gradients need it
         x = self.word(ids).to(least) + segment.to(least) + self.position(positions).to(least)
-        return ops.drop(x if self.norm is None else ops.layer_norm(x, self.norm), dropout)
+        return ops.drop(x if self.norm is None else self.norm(x), dropout)
 
 
 class SinusoidalEmbeddings(nn.Module):
@@ -90,30 +91,32 @@ class Layer(nn.Module):
             if config.residual_scaling:
                 self.residual_scale = nn.Parameter(torch.ones(hidden))
 
-    def attend(self, x: Tensor, layout: Layout) -> Tensor:
+    def attend(self, x: Tensor, layout: Layout, into: Gradients | None) -> Tensor:
         dropout = self.config.attention_dropout if self.training else 0.0
-        heads = attention(ops.linear(x, self.qkv), layout, self.config.heads, dropout, self.config.causal)
+        qkv = ops.linear(x, self.qkv, into)
+        heads = attention(qkv, layout, self.config.heads, dropout, self.config.causal, into)
         if self.config.norm == "normformer":
             heads = heads * self.head_scale[:, None].to(heads.dtype)
         return heads.reshape(x.shape)
 
-    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, into: Gradients | None = None) -> Tensor:
+        """In training the gradients of the products go `into` their places."""
         dropout = self.config.hidden_dropout if self.training else 0.0
         if self.config.norm == "post":
-            x = ops.linear_add_norm(self.attend(x, layout), self.out, x, self.attention_norm, dropout, layout)
-            inner = functional.gelu(ops.linear(x, self.up))
-            return ops.linear_add_norm(inner, self.down, x, self.output_norm, dropout, layout)
+            x = ops.linear_add_norm(self.attend(x, layout, into), self.out, x, self.attention_norm, dropout, into)
+            inner = functional.gelu(ops.linear(x, self.up, into))
+            return ops.linear_add_norm(inner, self.down, x, self.output_norm, dropout, into)
         normformer = self.config.norm == "normformer"
-        attended = ops.linear(self.attend(ops.layer_norm(x, self.attention_norm), layout), self.out)
+        attended = ops.linear(self.attend(self.attention_norm(x), layout, into), self.out, into)
         if normformer:
-            attended = ops.layer_norm(attended, self.inner_attention_norm)
+            attended = self.inner_attention_norm(attended)
         x = x + ops.drop(attended, dropout)
-        inner = functional.gelu(ops.linear(ops.layer_norm(x, self.output_norm), self.up))
+        inner = functional.gelu(ops.linear(self.output_norm(x), self.up, into))
         if normformer:
-            inner = ops.layer_norm(inner, self.inner_output_norm)
+            inner = self.inner_output_norm(inner)
             if self.config.residual_scaling:
                 x = x * self.residual_scale.to(x.dtype)
-        return x + ops.drop(ops.linear(inner, self.down), dropout)
+        return x + ops.drop(ops.linear(inner, self.down, into), dropout)
 
 
 class BaseEncoder(nn.Module):
@@ -151,27 +154,30 @@ class BaseEncoder(nn.Module):
     ) -> Tensor | list[Tensor]:
         """Last hidden states (batch, length, hidden) of padded `input_ids`, or a list: embeddings and all layers.
 
-        The padding of a causal model stands behind the tokens.
+        The padding stands behind the tokens.
         """
-        batch, length = input_ids.shape
-        layout = Layout(batch, length)
-        steps = torch.arange(length, device=input_ids.device).expand(batch, length)
-        positions = steps + self.config.position_offset
-        if attention_mask is not None:
-            real = attention_mask.bool()
-            layout = Layout.from_mask(real)
-            if self.config.position_offset:
-                positions = torch.where(real, real.cumsum(1) - 1 + self.config.position_offset, self.config.pad_id)
-        types = None if token_type_ids is None else token_type_ids.reshape(-1)
-        states = self.packed(input_ids.reshape(-1), positions.reshape(-1), types, layout, all_layers)
-        if all_layers:
-            return [layout.to_grid(state) for state in states]
-        return layout.to_grid(states)
+        length = input_ids.shape[1]
+        real = torch.ones_like(input_ids).bool() if attention_mask is None else attention_mask.bool()
+        ends = real.sum(1).cumsum(0)
+        layout = Layout(functional.pad(ends, (1, 0)), int(ends[-1]), length)
+        positions = torch.arange(length, device=real.device).expand_as(real)[real] + self.config.position_offset
+        types = None if token_type_ids is None else token_type_ids[real]
+        states = self.packed(input_ids[real], positions, types, layout, all_layers)
+        return [layout.to_grid(state) for state in states] if all_layers else layout.to_grid(states)
 
     def packed(
-        self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        types: Tensor | None,
+        layout: Layout,
+        all_layers: bool = False,
+        into: Gradients | None = None,
     ) -> Tensor | list[Tensor]:
-        """Hidden states (tokens, hidden) of packed tokens; `positions` include the offset of the family."""
+        """Hidden states (tokens, hidden) of packed tokens; `positions` include the offset of the family.
+
+        In training, gradients that need not take the usual way go `into` their places.
+        """
         raise NotImplementedError
 
     def keep_rows(self, mapping: Tensor) -> Tensor:
@@ -196,9 +202,14 @@ class Encoder(BaseEncoder):
         return self.embeddings.word
 
     def packed(
-        self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        types: Tensor | None,
+        layout: Layout,
+        all_layers: bool = False,
+        into: Gradients | None = None,
     ) -> Tensor | list[Tensor]:
-        """Hidden states (tokens, hidden) of packed tokens; `positions` include the offset of the family."""
         dropout = self.config.hidden_dropout if self.training else 0.0
         # The weights' own types decide the precision.
         with torch.autocast(ids.device.type, enabled=False):
@@ -206,11 +217,11 @@ class Encoder(BaseEncoder):
             states = [x]
             x = x.to(self.layers[0].qkv.weight.dtype) if len(self.layers) else x
             for layer in self.layers:
-                x = layer(x, layout)
+                x = layer(x, layout, into)
                 if all_layers:
                     states.append(x)
             if self.final_norm is not None:
-                x = states[-1] = ops.layer_norm(x, self.final_norm)
+                x = states[-1] = self.final_norm(x)
         return states if all_layers else x
 
 

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.layout import Layout
+from crossalign.engine.ops import Gradients
 from crossalign.engine.seeds import torch_seeded
 from crossalign.engine.shape import check_architecture
 from crossalign.engine.weights import Shards, audit, check_finite, library_knows, plain_name, read_config
@@ -45,7 +46,6 @@ class LibraryConfig:
     layers: int
     max_length: int
     hidden_dropout: float
-    initializer_range: float
     causal: bool
     family: str
     pad_id: int
@@ -84,7 +84,13 @@ class LibraryEncoder(BaseEncoder):
         return self.model.get_input_embeddings()
 
     def packed(
-        self, ids: Tensor, positions: Tensor, types: Tensor | None, layout: Layout, all_layers: bool = False
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        types: Tensor | None,
+        layout: Layout,
+        all_layers: bool = False,
+        into: Gradients | None = None,
     ) -> Tensor | list[Tensor]:
         """Hidden states (tokens, hidden) of packed tokens. In a grid the library counts positions itself."""
         # The grid of a random batch of a treebank has four times as many cells as tokens.
@@ -96,12 +102,10 @@ class LibraryEncoder(BaseEncoder):
         def grid(tokens: Tensor) -> Tensor:
             return layout.to_grid(tokens[:, None])[:, :length, 0]
 
-        inputs = {"input_ids": grid(ids)}
-        if layout.lengths is not None:
-            real = layout.keys()[:, 0, 0, :length]
-            # Some families count positions by the tokens that are no padding.
-            padded = inputs["input_ids"].masked_fill(~real, self.config.pad_id)
-            inputs = {"input_ids": padded, "attention_mask": self._mask(real)}
+        real = layout.keys()[:, :length]
+        # Some families count positions by the tokens that are no padding.
+        padded = grid(ids).masked_fill(~real, self.config.pad_id)
+        inputs = {"input_ids": padded, "attention_mask": self._mask(real)}
         if types is not None and self.config.types > 1:
             inputs["token_type_ids"] = grid(types)
         # The weights' own types decide the precision.
@@ -355,7 +359,6 @@ def shape_of(model: PreTrainedModel, raw: dict[str, Any]) -> LibraryConfig:
         layers=config.num_hidden_layers,
         max_length=longest,
         hidden_dropout=float(dropouts[0]) if dropouts else _DROPOUT,
-        initializer_range=getattr(config, "initializer_range", None) or 0.02,
         causal=_causal(model),
         family=config.model_type,
         pad_id=pad if isinstance(pad, int) and 0 <= pad < vocabulary else 0,

@@ -1,14 +1,14 @@
 """The arithmetic of the encoder's blocks, with gradients written straight to where the optimiser reads them.
 
-A parameter may carry a `sink`. Then the backward pass writes its gradient there, in one product and without the
-allocation, the addition and the zeroing of the usual accumulation. Without a sink all is plain PyTorch.
+Training gives the encoder `Gradients`: then the backward pass of the blocks writes there, in one product and without
+the allocation, the addition and the zeroing of the usual accumulation. Without them all is plain PyTorch.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -16,192 +16,178 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from crossalign.engine import kernels
-from crossalign.engine.layout import Layout
 
-
-class Sink:
-    """Where the gradient of one parameter goes. The first contribution of a step overwrites, the others add."""
-
-    __slots__ = ("fresh", "grad")
-
-    def __init__(self, grad: Tensor) -> None:
-        self.grad = grad
-        self.fresh = True
-
-    def product(self, left: Tensor, right: Tensor) -> None:
-        """Contribute left @ right."""
-        if self.fresh:
-            torch.mm(left, right, out=self.grad)
-        else:
-            self.grad.addmm_(left, right)
-        self.fresh = False
-
-    def add(self, value: Tensor) -> None:
-        """Contribute a ready gradient."""
-        if self.fresh:
-            self.grad.copy_(value)
-        else:
-            self.grad.add_(value)
-        self.fresh = False
-
-    def column_sums(self, value: Tensor) -> None:
-        """Contribute the sum over rows."""
-        if value.is_cuda and value.is_contiguous() and kernels.available():
-            from crossalign.engine.kernels import norms
-
-            if value.shape[0] <= norms.SUMMED_ROWS:
-                norms.row_sums(value, self.grad, add=not self.fresh)
-                self.fresh = False
-                return
-        if self.fresh:
-            torch.sum(value, 0, out=self.grad)
-        else:
-            self.grad.add_(value.sum(0))
-        self.fresh = False
-
-
-def sink_of(parameter: Tensor) -> Sink | None:
-    """The parameter's sink, when it has one and gradients are being recorded."""
-    return getattr(parameter, "sink", None) if torch.is_grad_enabled() else None
-
-
-class _Side:
-    """A second stream for work that nothing waits for before the update."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.stream = torch.cuda.Stream(device)
-        # What the stream still reads, with the event after which it does not.
-        self.held: deque[tuple[torch.cuda.Event, tuple[Tensor, ...]]] = deque()
-
-
-_SIDES: dict[torch.device, _Side] = {}
 # Pieces of work that the second stream may be behind; they hold memory.
 _HELD = 16
 
 
-@contextlib.contextmanager
-def aside(*tensors: Tensor) -> Iterator[None]:
-    """Run the body on the second stream, on a GPU; `tensors` are what it reads. `join` waits for it."""
-    device = tensors[0].device
-    if device.type != "cuda":
-        yield
-        return
-    side = _SIDES.get(device) or _SIDES.setdefault(device, _Side(device))
-    main = torch.cuda.current_stream()
-    side.stream.wait_stream(main)
-    with torch.cuda.stream(side.stream):
-        yield
-        done = torch.cuda.Event()
-        done.record()
-    # Memory that is given back is used again by the main stream at once: hold it until the side is through.
-    side.held.append((done, tensors))
-    if len(side.held) > _HELD:
-        main.wait_event(side.held.popleft()[0])
+class Gradients:
+    """The gradient of every parameter: where backward passes write it, or bring it once PyTorch has worked it out.
+
+    Of a step's contributions to a gradient the first overwrites what the last step left, the others add. On a GPU a
+    second stream does what nothing waits for before the update.
+    """
+
+    def __init__(self, places: Mapping[nn.Parameter, Tensor]) -> None:
+        self.places = places
+        self._written: set[Tensor] = set()
+        self._stream: torch.cuda.Stream | None = None
+        # What the second stream still reads, with the event after which it does not.
+        self._held: deque[tuple[torch.cuda.Event, tuple[Tensor, ...]]] = deque()
+        self._seed: Tensor | None = None
+        self._used = 0
+
+    def begin(self, first: bool) -> None:
+        """Before a forward and backward pass, perhaps the `first` of a step."""
+        if first:
+            self._written.clear()
+        if self._held:
+            # The pass before broke off, perhaps within a capture.
+            self._held.clear()
+            self._stream = None
+        self._seed, self._used = None, 0
+        for parameter in self.places:
+            parameter.grad = None
+
+    def collect(self) -> None:
+        """After a backward pass: bring in what was not written directly, clear what is left from an earlier step."""
+        if self._held:
+            torch.cuda.current_stream().wait_stream(self._stream)
+            self._held.clear()
+        usual = {parameter: parameter.grad for parameter in self.places if parameter.grad is not None}
+        copied = [parameter for parameter in usual if parameter not in self._written]
+        added = [parameter for parameter in usual if parameter in self._written]
+        for parameters, combine in ((copied, torch._foreach_copy_), (added, torch._foreach_add_)):
+            if parameters:
+                combine([self.places[one] for one in parameters], [usual[one] for one in parameters])
+        untouched = [place for one, place in self.places.items() if one not in self._written and one not in usual]
+        if untouched:
+            torch._foreach_zero_(untouched)
+        self._written.update(self.places)
+        for parameter in usual:
+            parameter.grad = None
+
+    def place(self, parameter: Tensor) -> tuple[Tensor, bool]:
+        """Where a contribution goes, and whether it adds to others."""
+        add = parameter in self._written
+        self._written.add(parameter)
+        return self.places[parameter], add
+
+    def product(self, parameter: Tensor, left: Tensor, right: Tensor) -> None:
+        """Contribute left @ right."""
+        place, add = self.place(parameter)
+        if add:
+            place.addmm_(left, right)
+        else:
+            torch.mm(left, right, out=place)
+
+    def row_sums(self, parameter: Tensor, value: Tensor) -> None:
+        """Contribute the sum over rows."""
+        place, add = self.place(parameter)
+        if kernels.serve(value) and value.is_contiguous():
+            from crossalign.engine.kernels import norms
+
+            if value.shape[0] <= norms.SUMMED_ROWS:
+                norms.row_sums(value, place, add)
+                return
+        if add:
+            place.add_(value.sum(0))
+        else:
+            torch.sum(value, 0, out=place)
+
+    @contextlib.contextmanager
+    def aside(self, *tensors: Tensor) -> Iterator[None]:
+        """Run the body on the second stream, on a GPU; `tensors` are what it reads. `collect` waits for it."""
+        if not tensors[0].is_cuda:
+            yield
+            return
+        main = torch.cuda.current_stream()
+        if self._stream is None:
+            self._stream = torch.cuda.Stream(tensors[0].device)
+        self._stream.wait_stream(main)
+        with torch.cuda.stream(self._stream):
+            yield
+            done = torch.cuda.Event()
+            done.record()
+        # Memory that is given back is used again by the main stream at once: hold it until the second is through.
+        self._held.append((done, tensors))
+        if len(self._held) > _HELD:
+            main.wait_event(self._held.popleft()[0])
+
+    def random(self, like: Tensor) -> tuple[Tensor, int]:
+        """For dropout in kernels: a seed drawn for this pass, and how many of its numbers are used up."""
+        if self._seed is None:
+            self._seed = torch.empty(1, dtype=torch.int64, device=like.device).random_(0, 2**31)
+        used = self._used
+        self._used += like.numel()
+        return self._seed, used
 
 
-def join() -> None:
-    """Let the current stream wait for all work that was put aside."""
-    for side in _SIDES.values():
-        if side.held:
-            torch.cuda.current_stream().wait_stream(side.stream)
-            side.held.clear()
+class Linear(torch.autograd.Function):
+    """x @ weight^T + bias. The gradients of weight and bias go `into` their places, the latter if it `sums` them."""
 
-
-def forget() -> None:
-    """After a step that broke off, perhaps within a capture: stop waiting for what was put aside."""
-    _SIDES.clear()
-
-
-class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, with_bias: bool) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.sinks = weight.sink, bias.sink if with_bias else None
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, into: Gradients, sums: bool) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.weight, ctx.bias, ctx.into = weight, bias if sums else None, into
         return torch.addmm(bias, x, weight.t())
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        x, weight = ctx.saved_tensors
-        weight_sink, bias_sink = ctx.sinks
-        with aside(grad, x):
-            weight_sink.product(grad.t(), x)
-            if bias_sink is not None:
-                bias_sink.column_sums(grad)
-        return grad.mm(weight) if ctx.needs_input_grad[0] else None, None, None, None
+        (x,) = ctx.saved_tensors
+        with ctx.into.aside(grad, x):
+            ctx.into.product(ctx.weight, grad.t(), x)
+            if ctx.bias is not None:
+                ctx.into.row_sums(ctx.bias, grad)
+        return grad.mm(ctx.weight) if ctx.needs_input_grad[0] else None, None, None, None, None
 
 
-class _LayerNorm(torch.autograd.Function):
+class AddNorm(torch.autograd.Function):
+    """LayerNorm(residual + dropout(x)) in one kernel, its backward in two.
+
+    The gradients of the norm's weight and bias go `into` their places, and so does that of `before`, the bias of the
+    linear layer that made x.
+    """
+
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-        y, mean, rstd = torch.native_layer_norm(x, weight.shape, weight, bias, eps)
-        ctx.save_for_backward(x, weight, bias, mean, rstd)
-        ctx.sinks = weight.sink, bias.sink
+    def forward(ctx, x, residual, weight, bias, before, eps: float, dropout: float, into: Gradients) -> Tensor:
+        from crossalign.engine.kernels import norms
+
+        seed, ctx.base = into.random(x) if dropout > 0 else (None, 0)
+        ctx.dropout, ctx.into, ctx.parameters = dropout, into, (weight, bias, before)
+        y, *kept = norms.add_norm(x, residual, weight, bias, eps, dropout, seed, ctx.base)
+        ctx.save_for_backward(*kept, seed)
         return y
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        x, weight, bias, mean, rstd = ctx.saved_tensors
-        dx, dweight, dbias = torch.ops.aten.native_layer_norm_backward(
-            grad.contiguous(), x, weight.shape, mean, rstd, weight, bias, [True, True, True]
-        )
-        ctx.sinks[0].add(dweight)
-        ctx.sinks[1].add(dbias)
-        return dx, None, None, None
-
-
-class AddNorm(torch.autograd.Function):
-    """LayerNorm(residual + dropout(x)) in one kernel, its backward in two; `random` is a seed and a base.
-
-    The gradients of the norm's weight and bias, and of the bias of the linear layer that made x, go to `sinks`.
-    """
-
-    @staticmethod
-    def forward(ctx, x, residual, weight, bias, eps, dropout, random, sinks) -> Tensor:
         from crossalign.engine.kernels import norms
 
-        seed, ctx.base = random if dropout > 0 else (None, 0)
-        ctx.dropout, ctx.sinks = dropout, sinks
-        y, *kept = norms.add_norm(x, residual, weight, bias, eps, dropout, seed, ctx.base)
-        ctx.save_for_backward(*kept, weight, seed)
-        return y
-
-    @staticmethod
-    def backward(ctx, dy: Tensor):
-        from crossalign.engine.kernels import norms
-
-        total, mean, rstd, weight, seed = ctx.saved_tensors
+        total, mean, rstd, seed = ctx.saved_tensors
         dx, dresidual, partial = norms.add_norm_backward(
-            dy, total, weight, mean, rstd, ctx.dropout, seed, ctx.base,
-        )  # fmt: skip
-        with aside(partial):
-            norms.three_sums(partial, [sink.grad for sink in ctx.sinks], [not sink.fresh for sink in ctx.sinks])
-        for sink in ctx.sinks:
-            sink.fresh = False
+            grad, total, ctx.parameters[0], mean, rstd, ctx.dropout, seed, ctx.base
+        )
+        places, add = zip(*map(ctx.into.place, ctx.parameters), strict=True)
+        with ctx.into.aside(partial):
+            norms.three_sums(partial, places, add)
         return dx, dresidual, None, None, None, None, None, None
 
 
-def linear(x: Tensor, module: nn.Linear) -> Tensor:
+def linear(x: Tensor, module: nn.Linear, into: Gradients | None) -> Tensor:
     """x @ weight^T + bias for packed tokens (tokens, n)."""
-    if sink_of(module.weight) is None:
+    if into is None:
         return functional.linear(x, module.weight, module.bias)
-    return _Linear.apply(x, module.weight, module.bias, True)
+    return Linear.apply(x, module.weight, module.bias, into, True)
 
 
-def layer_norm(x: Tensor, module: nn.LayerNorm) -> Tensor:
-    """Layer normalisation."""
-    if sink_of(module.weight) is None:
-        return functional.layer_norm(x, module.normalized_shape, module.weight, module.bias, module.eps)
-    return _LayerNorm.apply(x, module.weight, module.bias, module.eps)
-
-
-def linear_add_norm(x: Tensor, module: nn.Linear, residual: Tensor, norm: nn.LayerNorm, dropout: float, layout: Layout):
+def linear_add_norm(
+    x: Tensor, module: nn.Linear, residual: Tensor, norm: nn.LayerNorm, dropout: float, into: Gradients | None
+) -> Tensor:
     """LayerNorm(residual + dropout(linear(x))), the end of both Post-LN blocks."""
-    if x.is_cuda and sink_of(module.weight) is not None and kernels.available():
-        y = _Linear.apply(x, module.weight, module.bias, False)
-        random = layout.random(y) if dropout > 0 else None
-        sinks = norm.weight.sink, norm.bias.sink, module.bias.sink
-        return AddNorm.apply(y, residual, norm.weight, norm.bias, norm.eps, dropout, random, sinks)
-    return layer_norm(residual + drop(linear(x, module), dropout), norm)
+    if into is not None and kernels.serve(x):
+        y = Linear.apply(x, module.weight, module.bias, into, False)
+        return AddNorm.apply(y, residual, norm.weight, norm.bias, module.bias, norm.eps, dropout, into)
+    return norm(residual + drop(linear(x, module, into), dropout))
 
 
 def drop(x: Tensor, dropout: float) -> Tensor:

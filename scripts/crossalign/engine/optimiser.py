@@ -2,7 +2,7 @@
 
 The parameters of the modules become views into the buffers. In mixed precision the matrices that products use have a
 bf16 copy, which the update itself writes: no casts within a step. Gradients of the encoder's blocks are written into
-their place by the backward pass (see `ops.Sink`); the others (embeddings, heads) are copied there.
+their place by the backward pass (see `ops.Gradients`); the others (embeddings, norms, heads) are copied there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from crossalign.engine import kernels
-from crossalign.engine.ops import Sink, join
+from crossalign.engine.ops import Gradients
 from crossalign.runtime.errors import UserError
 
 
@@ -57,115 +58,66 @@ class AdamW:
         return cls(tuple(settings.betas), settings.epsilon, decay, settings.clip)
 
 
-@dataclass
-class _Segment:
-    """A stretch of the buffers that is updated alike."""
-
-    start: int
-    stop: int
-    low: bool
-    decay: float
-
-
 class Arena:
     """Owns parameters, gradients and optimiser state of `modules` (name to module)."""
 
     def __init__(self, modules: dict[str, nn.Module], settings: AdamW, low_precision: Callable[[str], bool]) -> None:
         self.settings = settings
-        named = {
+        self.parameters = {
             f"{prefix}.{name}": parameter
             for prefix, module in modules.items()
             for name, parameter in module.named_parameters()
             if parameter.requires_grad
         }
-        first = next(iter(named.values()))
-        self.device = first.device
-        self.parameters = named
+        self.device = next(iter(self.parameters.values())).device
         groups: dict[tuple[bool, bool], list[str]] = {}
-        for name, parameter in named.items():
+        for name, parameter in self.parameters.items():
             # As usual no decay on biases, norms and scales.
             decays = settings.weight_decay > 0 and parameter.dim() > 1
             groups.setdefault((low_precision(name), decays), []).append(name)
-        self.places: dict[str, tuple[int, torch.Size]] = {}
-        self.segments: list[_Segment] = []
-        position = 0
-        # Low-precision segments first, so that their copy and their gradient are one buffer.
+        self._starts: dict[str, int] = {}
+        # Start, end and weight decay of the stretches that are updated alike.
+        self._segments: list[tuple[int, int, float]] = []
+        position = low_size = 0
+        # Low-precision parameters first, so that their copy and their gradient are one buffer.
         for (low, decays), names in sorted(groups.items(), reverse=True):
             start = position
             for name in names:
-                self.places[name] = (position, named[name].shape)
-                position += -(-named[name].numel() // _ALIGN) * _ALIGN
-            self.segments.append(_Segment(start, position, low, settings.weight_decay if decays else 0.0))
-        self.size = position
-        self.low_size = max((s.stop for s in self.segments if s.low), default=0)
-        self._allocate()
-
-    def _allocate(self) -> None:
-        make = lambda size, dtype: torch.zeros(size, dtype=dtype, device=self.device)  # noqa: E731
-        self.master = make(self.size, torch.float32)
-        self.exp_avg = make(self.size, torch.float32)
-        self.exp_avg_sq = make(self.size, torch.float32)
-        self.low = make(self.low_size, torch.bfloat16)
-        self.low_grad = make(self.low_size, torch.bfloat16)
-        self.grad = make(self.size - self.low_size, torch.float32)
-        self.sinks: dict[str, Sink] = {}
+                self._starts[name] = position
+                position += -(-self.parameters[name].numel() // _ALIGN) * _ALIGN
+            self._segments.append((start, position, settings.weight_decay if decays else 0.0))
+            low_size = position if low else low_size
+        zeros = partial(torch.zeros, device=self.device)
+        self.master, self.exp_avg, self.exp_avg_sq = (zeros(position) for _ in range(3))
+        self.low, self.low_grad = (zeros(low_size, dtype=torch.bfloat16) for _ in range(2))
+        self.grad = zeros(position - low_size)
+        places = {}
         for name, parameter in self.parameters.items():
-            start, shape = self.places[name]
-            stop = start + shape.numel()
-            self.master[start:stop].copy_(parameter.data.reshape(-1))
-            if start < self.low_size:
-                value, grad = self.low[start:stop], self.low_grad[start:stop]
-            else:
-                value, grad = self.master[start:stop], self.grad[start - self.low_size : stop - self.low_size]
+            start, shape = self._starts[name], parameter.shape
+            self.master[start : start + parameter.numel()].copy_(parameter.data.reshape(-1))
+            value, grad = self._stretch(start, start + parameter.numel())
             parameter.data = value.view(shape)
-            parameter.grad = None
-            self.sinks[name] = Sink(grad.view(shape))
+            places[parameter] = grad.view(shape)
+        self.gradients = Gradients(places)
         self.refresh()
 
-    def attach(self, direct: Callable[[str], bool]) -> None:
-        """Let the backward pass write the gradients of the parameters that `direct` names straight into the buffer."""
-        for name, parameter in self.parameters.items():
-            if direct(name):
-                parameter.sink = self.sinks[name]
+    def _stretch(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """What products use of a stretch of the numbers, and its gradient."""
+        size = len(self.low)
+        if start < size:
+            return self.low[start:stop], self.low_grad[start:stop]
+        return self.master[start:stop], self.grad[start - size : stop - size]
 
     def detach(self) -> None:
         """Give the modules ordinary parameters again, in fp32 and of their own."""
         for name, parameter in self.parameters.items():
-            start, shape = self.places[name]
-            parameter.data = self.master[start : start + shape.numel()].view(shape).clone()
+            start = self._starts[name]
+            parameter.data = self.master[start : start + parameter.numel()].view(parameter.shape).clone()
             parameter.grad = None
-            if hasattr(parameter, "sink"):
-                del parameter.sink
 
     def refresh(self) -> None:
         """Make the low-precision copy anew from the master values."""
-        self.low.copy_(self.master[: self.low_size])
-
-    def begin(self, first: bool) -> None:
-        """Before a backward pass: what it contributes replaces the gradient (`first` of a step) or is added to it."""
-        for name, parameter in self.parameters.items():
-            self.sinks[name].fresh = first
-            parameter.grad = None
-
-    def collect(self) -> None:
-        """After a backward pass: bring in what was not written directly, clear what is left from an earlier step."""
-        join()
-        with_grad = [name for name, parameter in self.parameters.items() if parameter.grad is not None]
-        copied = [name for name in with_grad if self.sinks[name].fresh]
-        added = [name for name in with_grad if not self.sinks[name].fresh]
-        untouched = [s.grad for name, s in self.sinks.items() if s.fresh and self.parameters[name].grad is None]
-        for names, combine in ((copied, torch._foreach_copy_), (added, torch._foreach_add_)):
-            if names:
-                combine([self.sinks[name].grad for name in names], [self.parameters[name].grad for name in names])
-        if untouched:
-            torch._foreach_zero_(untouched)
-        for parameter in self.parameters.values():
-            parameter.grad = None
-
-    def norm(self) -> Tensor:
-        """Euclidean norm of the whole gradient."""
-        norms = [torch.linalg.vector_norm(g, dtype=torch.float32) for g in self.gradients() if g.numel()]
-        return norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms))
+        self.low.copy_(self.master[: len(self.low)])
 
     def numbers(self, rates: np.ndarray) -> Tensor:
         """What `update` needs to know at each step: learning rate, step counted from 1, the two bias corrections."""
@@ -176,28 +128,26 @@ class Arena:
 
     def update(self, numbers: Tensor) -> None:
         """One step of AdamW with a row of `numbers`, on the device."""
-        scale = None
-        if self.settings.clip > 0:
-            scale = self._clipping()
-        for segment in self.segments:
-            start, stop = segment.start, segment.stop
-            if segment.low:
-                grad, low = self.low_grad[start:stop], self.low[start:stop]
-            else:
-                grad, low = self.grad[start - self.low_size : stop - self.low_size], None
+        scale = self._clipping() if self.settings.clip > 0 else None
+        for start, stop, decay in self._segments:
+            values, grad = self._stretch(start, stop)
             state = [buffer[start:stop] for buffer in (self.master, self.exp_avg, self.exp_avg_sq)]
-            self._update_segment(*state, grad, low, numbers, scale, segment.decay)
+            self._adamw(*state, grad, values if start < len(self.low) else None, numbers, scale, decay)
 
     def _clipping(self) -> Tensor:
-        if self.device.type == "cuda" and kernels.available():
+        """The factor that brings the norm of the whole gradient down to `clip`; 1 where it is smaller anyway."""
+        grads = [grad for grad in (self.low_grad, self.grad) if grad.numel()]
+        if kernels.serve(self.master):
             from crossalign.engine.kernels import update
 
-            return update.clipping(self.gradients(), self.settings.clip)
-        return torch.clamp(self.settings.clip / (self.norm() + 1e-6), max=1.0)
+            return update.clipping(grads, self.settings.clip)
+        norms = [torch.linalg.vector_norm(grad, dtype=torch.float32) for grad in grads]
+        norm = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms))
+        return torch.clamp(self.settings.clip / (norm + 1e-6), max=1.0)
 
-    def _update_segment(self, master, exp_avg, exp_avg_sq, grad, low, numbers, scale, decay) -> None:
+    def _adamw(self, master, exp_avg, exp_avg_sq, grad, low, numbers, scale, decay) -> None:
         settings = self.settings
-        if master.is_cuda and kernels.available():
+        if kernels.serve(master):
             from crossalign.engine.kernels import update
 
             update.adamw(master, exp_avg, exp_avg_sq, grad, low, numbers, scale, settings, decay)
@@ -214,10 +164,6 @@ class Arena:
         )  # fmt: skip
         if low is not None:
             low.copy_(master)
-
-    def gradients(self) -> list[Tensor]:
-        """The gradient buffers."""
-        return [self.low_grad, self.grad]
 
     def state(self) -> dict[str, Tensor]:
         """The buffers that a checkpoint needs."""

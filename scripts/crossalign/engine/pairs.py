@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crossalign.alignment.bitext import filter_links, read_pool
-from crossalign.engine.batches import Field, Packed, Shape, Store, places_within, round_up
+from crossalign.engine.batches import Batch, Field, Packed, Store, grid, padded, ranges, round_up
 from crossalign.engine.seeds import numpy_generator
 from crossalign.engine.tokens import CHUNK, Specials, word_pieces
 from crossalign.runtime.errors import UserError
@@ -215,84 +215,51 @@ def _partners(links: list[tuple[int, int]], english: int, other: int, tokens: st
 
 
 class PairStore(Packed):
-    """A store whose examples are pairs: a batch holds two sequences for each.
+    """A store whose examples are pairs: a batch holds two sequences for each, the longest first.
 
-    A batch's fields beside `unit` (of every token): for each pair the row of its English sentence (`english`), the
-    number of its units (`count`) and the first of them among those of all pairs (`first`); for each of its units the
-    place of the `partner` among all units of the batch, or -1; and how many vectors the means of the two terms of
-    equation 1 are taken over (`divisors`).
+    A batch's fields beside `unit` (of every token): for each pair the rows of its sentences (`english`, `other`), the
+    number of its English units (`count`) and the first of them among those of all pairs (`first`); for each of its
+    units the `partner` among the units of the other sentence, or -1.
     """
 
     def __init__(self, pairs: Sequence[Pair], position_offset: int = 0, max_length: int = 512) -> None:
         sentences = [sentence for pair in pairs for sentence in (pair.english, pair.other)]
         self.sequences = Store(sentences, {"unit": Field(-1, "sequence")}, position_offset, max_length)
         self.lengths = self.sequences.lengths.reshape(-1, 2).sum(1)
-        self.counts = np.array([len(pair.partners) for pair in pairs], dtype=np.int64)
+        self.counts = np.array([len(pair.partners) for pair in pairs])
         self.starts = np.cumsum(self.counts) - self.counts
-        self.partners = np.array([unit for pair in pairs for unit in pair.partners], dtype=np.int64)
-        self.most_units = np.array(
-            [max(len(pair.partners), 1 + max(pair.other["unit"])) for pair in pairs], dtype=np.int64
-        )
-        linked = np.concatenate([[0], np.cumsum(self.partners >= 0)])
-        self.linked = linked[self.starts + self.counts] - linked[self.starts]
-        self.targets = np.stack([self.linked, self.counts], axis=1)
+        self.partners = np.array([unit for pair in pairs for unit in pair.partners])
+        self.most_units = np.array([max(len(pair.partners), 1 + max(pair.other["unit"])) for pair in pairs])
+        linked = np.array([sum(unit >= 0 for unit in pair.partners) for pair in pairs])
+        # Of the two terms of equation 1.
+        self.targets = np.stack([linked, self.counts], axis=1)
 
     def __len__(self) -> int:
         return len(self.counts)
 
     @property
-    def units(self) -> int:
-        return len(self.partners)
-
-    @property
     def ids(self) -> np.ndarray:
         return self.sequences.ids
+
+    def contents(self) -> list[np.ndarray]:
+        """All that tells these pairs from others."""
+        sequences = self.sequences
+        return [sequences.ids, sequences.lengths, sequences.values["unit"], self.counts, self.partners]
 
     def remap(self, mapping: np.ndarray) -> None:
         self.sequences.remap(mapping)
 
-    def exact_shape(self, members: np.ndarray) -> Shape:
-        """The smallest shape that holds these pairs; `words` are units per sentence."""
-        shape = self.sequences.exact_shape(_both(members))
-        return replace(shape, words=int(self.most_units[members].max()))
-
-    def static_shape(self, members: np.ndarray, batch: int) -> Shape:
-        """A shape out of a small set that holds these pairs; rows for `batch` pairs even if there are fewer."""
-        shape = self.sequences.static_shape(_both(members), 2 * batch)
-        return replace(shape, words=round_up(int(self.most_units[members].max()), 128))
-
-    def assemble(self, members: np.ndarray, shape: Shape, totals: Any = None) -> np.ndarray:
-        sentences = _both(members)
+    def assemble(self, members: np.ndarray, rows: int | None = None) -> Batch:
+        sentences = (2 * np.asarray(members)[:, None] + np.arange(2)).reshape(-1)
         # Neighbours of like length waste less where attention works on padded groups.
         order = np.argsort(-self.sequences.lengths[sentences], kind="stable")
-        row = np.empty(len(order), dtype=np.int64)
-        row[order] = np.arange(len(order))
-        vector = np.zeros(self.vector_size(shape), dtype=np.int64)
-        inner = self.sequences.assemble(sentences[order], replace(shape, words=0))
-        vector[: len(inner)] = inner
-        views = self.views(vector, shape)
-        counts = self.counts[members]
-        views["english"][: len(members)] = row[::2]
-        views["count"][: len(members)] = counts
-        views["first"][: len(members)] = self.starts[members]
-        unit = places_within(counts)
-        partner = self.partners[unit + np.repeat(self.starts[members], counts)]
-        place = np.where(partner >= 0, partner + np.repeat(row[1::2] * shape.words, counts), -1)
-        views["partner"][:] = -1
-        views["partner"][np.repeat(np.arange(len(members)), counts), unit] = place
-        # Each term is divided by its own total in the loss; the share that a step multiplies with stays 1.
-        views["split"][:] = 1
-        views["divisors"][:] = self.targets[members].sum(0) if totals is None else totals
-        return vector
-
-    def sizes(self, shape: Shape) -> Iterator[tuple[str, tuple[int, ...]]]:
-        yield from self.sequences.sizes(replace(shape, words=0))
-        pairs = shape.batch // 2
-        yield from ((name, (pairs,)) for name in ("english", "count", "first"))
-        yield "partner", (pairs, shape.words)
-        yield "divisors", (2,)
-
-
-def _both(members: np.ndarray) -> np.ndarray:
-    """Numbers of the sentences of pairs: English, other, English, other, ..."""
-    return (2 * np.asarray(members)[:, None] + np.arange(2)).reshape(-1)
+        batch = self.sequences.assemble(sentences[order], None if rows is None else 2 * rows)
+        english, other = np.argsort(order).reshape(-1, 2).T
+        counts, most = self.counts[members], int(self.most_units[members].max())
+        batch.words = most if rows is None else round_up(most, 128)
+        rows = rows or len(members)
+        fields = {"english": english, "other": other, "count": counts, "first": self.starts[members]}
+        batch.tensors |= {name: padded(values, rows) for name, values in fields.items()}
+        partners = self.partners[ranges(self.starts[members], counts)]
+        batch.tensors["partner"] = grid(partners, counts, (rows, batch.words), -1)
+        return batch

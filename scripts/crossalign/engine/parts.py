@@ -9,39 +9,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crossalign.engine.batches import Shape, Store
+from crossalign.engine.batches import Batch, Packed
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.layout import Layout
+from crossalign.engine.ops import Gradients
 
 # encode() gives the hidden states of the batch as a grid (sequences, length, hidden), encode(other) those of another
 # encoder with the same vocabulary.
 Encode = Callable[..., Tensor]
-# (encode, batch) -> scalar loss.
+# (encode, batch) -> scalar loss. In training, `targets` are how many a loss counts, in the batch and in the whole step.
 Loss = Callable[[Encode, dict[str, Tensor]], Tensor]
-
-# Pieces of a batch's vector that no loss reads.
-FOR_ENCODER = {"ids", "positions", "rows", "cells", "lengths", "split", "types"}
 
 
 @dataclass
 class Part:
     """One term of the objective with its own examples. The loss is a mean: over targets, or else over examples."""
 
-    store: Store
+    store: Packed
     loss: Loss
     batch_size: int
     weight: float = 1.0
-
-
-def run_encoder(
-    encoder: BaseEncoder, store: Store, members: np.ndarray, device: torch.device
-) -> tuple[dict[str, Tensor], Tensor]:
-    """Fields and masks of a batch of examples, and its hidden states as a grid."""
-    shape = store.exact_shape(members)
-    views = store.views(send(store.assemble(members, shape), device), shape)
-    layout, batch = batch_inputs(views, shape)
-    states = encoder.packed(views["ids"], views["positions"], views.get("types"), layout)
-    return batch, layout.to_grid(states)
 
 
 def send(array: np.ndarray, device: torch.device) -> Tensor:
@@ -50,15 +37,27 @@ def send(array: np.ndarray, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
-def batch_inputs(views: dict[str, Tensor], shape: Shape) -> tuple[Layout, dict[str, Tensor]]:
-    """The layout of a batch, and what losses and heads get: the fields, `attention_mask` and `word_mask`."""
-    bound = max(shape.length, 64, shape.tokens // 8 + 1) if shape.filled else shape.length
-    layout = Layout(shape.batch, shape.length, views["lengths"], views["cells"], views["rows"], shape.filled, bound)
-    if layout.lengths.device.type == "cpu" and not shape.filled:
-        layout.group()
-    batch = {name: view for name, view in views.items() if name not in FOR_ENCODER and name != "word_counts"}
-    batch["attention_mask"] = layout.mask
-    if "word_counts" in views:
-        counts = views["word_counts"]
-        batch["word_mask"] = torch.arange(shape.words, device=counts.device) < counts[:, None]
-    return layout, batch
+def batch_inputs(batch: Batch) -> tuple[Layout, dict[str, Tensor]]:
+    """The layout of a batch on its device, and what losses and heads get: its tensors and their masks."""
+    tensors = dict(batch.tensors)
+    layout = Layout(tensors["cu_seqlens"], len(tensors["ids"]), batch.length, batch.filled)
+    tensors["attention_mask"] = layout.mask
+    if "word_counts" in tensors:
+        counts = tensors["word_counts"]
+        tensors["word_mask"] = torch.arange(batch.words, device=counts.device) < counts[:, None]
+    return layout, tensors
+
+
+def states(encoder: BaseEncoder, layout: Layout, batch: dict[str, Tensor], into: Gradients | None = None) -> Tensor:
+    """The hidden states of a batch as a grid."""
+    packed = encoder.packed(batch["ids"], batch["positions"], batch.get("types"), layout, into=into)
+    return layout.to_grid(packed)
+
+
+def run_encoder(
+    encoder: BaseEncoder, store: Packed, members: np.ndarray, device: torch.device
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Fields and masks of a batch of examples, and its hidden states as a grid."""
+    batch = store.assemble(members)
+    layout, tensors = batch_inputs(batch.over(send(batch.vector(), device)))
+    return tensors, states(encoder, layout, tensors)

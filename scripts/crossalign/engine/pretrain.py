@@ -35,50 +35,6 @@ log = logging.getLogger(__name__)
 _MOST, _BUDGET = 1 << 17, {"cuda": 1 << 15, "cpu": 1 << 11}
 
 
-class DevLoss:
-    """Mean loss per target of each text and of all together, in blocks as in training that are always the same."""
-
-    def __init__(
-        self, files: dict[str, Path], config: EncoderConfig, tokenizer: Tokenizer, settings: PretrainSettings
-    ) -> None:
-        self.stores: dict[str, Blocks] = {}
-        fixed = settings.model_copy(update={"exponent": 1.0, "seed": 0})
-        for name in sorted(files):
-            try:
-                store = make_blocks(config, tokenizer, {name: files[name]}, fixed)
-            except UserError as error:
-                raise UserError(f"--dev {error}") from None
-            # All blocks are one batch, so that each comes once.
-            store.batch = int(min(store.corpus.examples[0], _MOST // store.corpus.mean_length()))
-            self.stores[name] = store
-
-    def __bool__(self) -> bool:
-        return bool(self.stores)
-
-    @torch.no_grad()
-    def __call__(self, engine: Engine, head: torch.nn.Module) -> tuple[float, dict[str, float]]:
-        """The loss of all texts, and of each one."""
-        engine.encoder.eval(), head.eval()
-        sums = {name: self._sum(store, engine, head) for name, store in self.stores.items()}
-        engine.encoder.train(), head.train()
-        total = np.sum(list(sums.values()), axis=0)
-        each = {name: loss / max(1, count) for name, (loss, count) in sums.items()}
-        return total[0] / max(1, total[1]), each
-
-    def _sum(self, store: Blocks, engine: Engine, head: torch.nn.Module) -> tuple[float, int]:
-        """The sum of the losses, and how many they are."""
-        encoder, members = engine.encoder, store.members(0)
-        step = max(1, _BUDGET[engine.device.type] // store.block)
-        losses, counts = [], []
-        for piece in np.split(members, range(step, len(members), step)):
-            with engine.mixed():
-                batch, states = run_encoder(encoder, store, piece, engine.device)
-                loss = masked_loss(head, states, encoder.word.weight, batch["places"], batch["truth"])
-            losses.append(loss)
-            counts.append(int(store.targets[piece].sum()))
-        return float(torch.stack(losses).double().cpu() @ torch.tensor(counts).double()), sum(counts)
-
-
 @dataclass
 class PretrainProgress(Progress):
     """`dev`: [step, loss, losses by text]."""
@@ -110,8 +66,16 @@ class Pretraining(Loop):
             raise UserError("selection best chooses by the loss on dev texts; give --dev NAME=FILE")
         self.settings, self.total = settings, settings.steps
         self.encoder, self.head = encoder.to(device).train(), head.to(device).train()
-        self.store = make_blocks(config, tokenizer, files, settings)
-        self.dev = DevLoss(dev, config, tokenizer, settings)
+        self.store = make_blocks(config, tokenizer, files, settings, settings.exponent, settings.seed)
+        self.dev: dict[str, Blocks] = {}
+        for name in sorted(dev):
+            try:
+                blocks = make_blocks(config, tokenizer, {name: dev[name]}, settings, 1.0, 0)
+            except UserError as error:
+                raise UserError(f"--dev {error}") from None
+            # All blocks are one batch, so that each comes once.
+            blocks.batch = int(min(blocks.corpus.examples[0], _MOST // blocks.corpus.mean_length()))
+            self.dev[name] = blocks
         attention = settings.dropout if settings.attention_dropout is None else settings.attention_dropout
         shares = {"hidden_dropout": settings.dropout, "attention_dropout": attention}
         # While this runs; the model's own dropout is for later.
@@ -158,8 +122,26 @@ class Pretraining(Loop):
     def _dev_every(self) -> int:
         return self.settings.dev_every or max(1, self.total // 20)
 
+    @torch.no_grad()
     def score(self) -> tuple[float, dict[str, float]]:
-        return self.dev(self.engine, self.head)
+        """Mean loss per target of all dev texts together, and of each one."""
+        self.encoder.eval(), self.head.eval()
+        sums = {name: self._sum(store) for name, store in self.dev.items()}
+        self.encoder.train(), self.head.train()
+        loss, count = np.array(list(sums.values())).reshape(-1, 2).sum(axis=0)
+        return loss / max(1, count), {name: loss / max(1, count) for name, (loss, count) in sums.items()}
+
+    def _sum(self, store: Blocks) -> tuple[float, int]:
+        """The sum of the losses, and how many they are."""
+        members, device = store.members(0), self.engine.device
+        step = max(1, _BUDGET[device.type] // store.block)
+        losses, counts = [], []
+        for piece in np.split(members, range(step, len(members), step)):
+            with self.engine.mixed():
+                batch, states = run_encoder(self.encoder, store, piece, device)
+                losses.append(masked_loss(self.head, states, self.encoder.word.weight, batch["places"], batch["truth"]))
+            counts.append(int(store.targets[piece].sum()))
+        return float(torch.stack(losses).double().cpu() @ torch.tensor(counts).double()), sum(counts)
 
     @property
     def scores_left(self) -> int:

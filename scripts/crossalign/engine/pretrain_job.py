@@ -16,11 +16,7 @@ from crossalign.engine.encoder import Encoder
 from crossalign.engine.folders import load_language_model, save_language_model
 from crossalign.engine.identity import folder_identity
 from crossalign.engine.lm_heads import Head
-from crossalign.engine.pretrain import (
-    Pretraining,
-    PretrainSettings,
-    new_model,
-)
+from crossalign.engine.pretrain import Pretraining, PretrainSettings, new_model
 from crossalign.engine.programs import circumstances
 from crossalign.engine.shape import XGLM, XGLM_OFFSET, EncoderConfig
 from crossalign.engine.tokenizer import load_tokenizer, read_tokenizer

@@ -9,18 +9,18 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crossalign.engine import ops
-from crossalign.engine.batches import Shape
+from crossalign.engine.batches import Batch
 from crossalign.engine.encoder import BaseEncoder
 from crossalign.engine.optimiser import AdamW, Arena
-from crossalign.engine.parts import Part, batch_inputs
+from crossalign.engine.parts import Part, batch_inputs, states
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.gpus import restart_if_crowded
 
@@ -52,14 +52,14 @@ class Engine:
             optimiser or AdamW(),
             lambda name: low and name.startswith("encoder.") and encoder.is_low(name.removeprefix("encoder.")),
         )
-        # Scales of NormFormer and tables take the usual way; tables because losses may use them a second time.
-        direct = (".qkv.", ".out.", ".up.", ".down.", "norm.")
-        self.arena.attach(lambda name: name.startswith("encoder.") and any(part in name for part in direct))
+        cuda = self.device.type == "cuda"
+        # What dropout draws from.
+        self.generator = torch.cuda.default_generators[self.device.index] if cuda else torch.default_generator
         self.numbers = self.arena.numbers(rates)
         self.losses = torch.zeros(len(rates), dtype=torch.float32, device=self.device)
         self.step_number = torch.zeros(1, dtype=torch.long, device=self.device)
         self.micro = 1
-        self.capture = self.device.type == "cuda" if capture is None else capture
+        self.capture = cuda if capture is None else capture
         # Static shapes without capture are for tests.
         self.static = self.capture if static is None else static
         self._graphs: dict[tuple, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
@@ -72,7 +72,7 @@ class Engine:
     def step(self, *members: np.ndarray) -> None:
         """Train on one batch: for each part the numbers of its examples."""
         while True:
-            state = self._generator_state()
+            state = self.generator.get_state()
             try:
                 self._run(members)
                 return
@@ -83,7 +83,7 @@ class Engine:
                         "out of memory even with one example at a time; use a smaller maximal length"
                     ) from None
             self._forget_graphs()
-            self._set_generator_state(state)
+            self.generator.set_state(state)
             self.micro *= 2
             log.warning(
                 "out of memory: batches of %d now run in %d pieces, with the same effect",
@@ -103,18 +103,18 @@ class Engine:
         for index, (number, piece, totals) in enumerate(pieces):
             first, last = index == 0, index == len(pieces) - 1
             part = self.parts[number]
-            store = part.store
+            store, rows = part.store, None
             if self.static:
-                shape = store.static_shape(piece, -(-part.batch_size // self.micro))
+                rows = -(-part.batch_size // self.micro)
             else:
                 # Within a batch the order does not matter, and neighbours of like length waste less in attention.
                 piece = piece[np.argsort(-store.lengths[piece], kind="stable")]
-                shape = store.exact_shape(piece)
-            vector = torch.from_numpy(store.assemble(piece, shape, totals))
+            batch = store.assemble(piece, rows)
+            batch.tensors["targets"] = np.stack([store.targets[piece].sum(0), totals])
             if self.capture:
-                self._replay((number, shape, first, last), vector)
+                self._replay(number, batch, first, last)
             else:
-                self._work(number, shape, first, last, vector.to(self.device))
+                self._work(number, batch.over(torch.from_numpy(batch.vector()).to(self.device)), first, last)
         if self.device.type == "cuda":
             event = torch.cuda.Event()
             event.record()
@@ -122,18 +122,15 @@ class Engine:
             if len(self._ahead) > _AHEAD:
                 self._ahead.popleft().synchronize()
 
-    def _work(self, number: int, shape: Shape, first: bool, last: bool, vector: Tensor) -> None:
-        """Forward and backward of one piece and, after the last piece, the update."""
-        part = self.parts[number]
-        views = part.store.views(vector, shape)
-        self.arena.begin(first)
+    def _work(self, number: int, batch: Batch, first: bool, last: bool) -> None:
+        """Forward and backward of one piece, which is on the device, and, after the last piece, the update."""
+        gradients = self.arena.gradients
+        gradients.begin(first)
         with torch.enable_grad():
-            loss = self._loss(part, views, shape)
-            if self.micro > 1:
-                loss = loss * (views["split"][0] / views["split"][1].clamp(min=1))
+            loss = self._loss(self.parts[number], batch)
             loss.backward()
         with torch.no_grad():
-            self.arena.collect()
+            gradients.collect()
             value = loss.detach().float().view(1)
             if first:
                 self.losses.index_copy_(0, self.step_number, value)
@@ -143,15 +140,21 @@ class Engine:
                 self.arena.update(self.numbers[self.step_number].view(-1))
                 self.step_number.add_(1)
 
-    def _loss(self, part: Part, views: dict[str, Tensor], shape: Shape) -> Tensor:
-        layout, batch = batch_inputs(views, shape)
+    def _loss(self, part: Part, batch: Batch) -> Tensor:
+        layout, tensors = batch_inputs(batch)
 
         def encode(encoder: BaseEncoder | None = None) -> Tensor:
-            packed = (encoder or self.encoder).packed(views["ids"], views["positions"], views.get("types"), layout)
-            return layout.to_grid(packed)
+            if encoder is not None:
+                return states(encoder, layout, tensors)
+            return states(self.encoder, layout, tensors, self.arena.gradients)
 
         with self.mixed():
-            return part.loss(encode, batch) * part.weight
+            loss = part.loss(encode, tensors) * part.weight
+        # A loss of several terms has divided each of them by its own total.
+        if self.micro > 1 and tensors["targets"].dim() == 1:
+            own, total = tensors["targets"]
+            loss = loss * (own / total.clamp(min=1))
+        return loss
 
     def mixed(self) -> contextlib.AbstractContextManager:
         """Heads keep fp32 weights and are cast on the fly; they are small."""
@@ -161,27 +164,28 @@ class Engine:
 
     # ---- graphs -------------------------------------------------------------------------------------------------
 
-    def _replay(self, key: tuple, vector: Tensor) -> None:
+    def _replay(self, number: int, batch: Batch, first: bool, last: bool) -> None:
+        key, vector = (number, batch.shape, first, last), torch.from_numpy(batch.vector())
         if key not in self._graphs:
+            static = vector.to(self.device)
+            work = partial(self._work, number, batch.over(static), first, last)
             try:
-                self._graphs[key] = self._record(key, vector.to(self.device))
+                self._graphs[key] = self._record((number, first, last), work), static
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
                 log.warning("the step cannot be captured as a CUDA graph (%s): steps run eagerly, slower", error)
                 self.capture = False
-                ops.forget()
-                self._work(*key, vector.to(self.device))
+                work()
                 return
         graph, static = self._graphs[key]
         static.copy_(vector.pin_memory(), non_blocking=True)
         graph.replay()
 
-    def _record(self, key: tuple, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
-        number, _, first, last = key
-        if (number, first, last) not in self._warm:
-            self._warm_up(key, static)
-            self._warm.add((number, first, last))
+    def _record(self, kind: tuple[int, bool, bool], work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        if kind not in self._warm:
+            self._warm_up(work)
+            self._warm.add(kind)
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
@@ -189,64 +193,49 @@ class Engine:
         try:
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 try:
-                    self._work(*key, static)
+                    work()
                 except BaseException as error:
                     cause = error
                     raise
         except RuntimeError as error:
             # Ending a capture that broke off, also by Ctrl-C, may raise an error of its own in place of the cause.
             raise cause or error from None
-        return graph, static
+        return graph
 
-    def _warm_up(self, key: tuple, static: Tensor) -> None:
+    def _warm_up(self, work: Callable[[], None]) -> None:
         """Run once outside a graph, where libraries may allocate and compile, and undo what that changed."""
-        generator = self._generator_state()
-        buffers = [self.losses, self.step_number, self.arena.low, *self.arena.state().values(), *self.arena.gradients()]
+        generator, arena = self.generator.get_state(), self.arena
+        buffers = [self.losses, self.step_number, arena.low, arena.low_grad, arena.grad, *arena.state().values()]
         saved = [buffer.clone() for buffer in buffers]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            self._work(*key, static)
+            work()
         torch.cuda.current_stream().wait_stream(stream)
         for buffer, value in zip(buffers, saved, strict=True):
             buffer.copy_(value)
-        self._set_generator_state(generator)
+        self.generator.set_state(generator)
 
     def _forget_graphs(self) -> None:
         self._graphs.clear()
         self._warm.clear()
         self._pool = None
-        ops.forget()
-        for parameter in self.arena.parameters.values():
-            parameter.grad = None
+        self.arena.gradients.begin(first=True)
         if self.device.type == "cuda":
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
 
     # ---- state --------------------------------------------------------------------------------------------------
 
-    def _generator_state(self) -> Tensor:
-        return torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else torch.get_rng_state()
-
-    def _set_generator_state(self, state: Tensor) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.set_rng_state(state, self.device)
-        else:
-            torch.set_rng_state(state)
-
     def seed_dropout(self, seed: int) -> None:
         """Start the stream of random numbers for dropout."""
-        if self.device.type == "cuda":
-            with torch.cuda.device(self.device):
-                torch.cuda.manual_seed(seed)
-        else:
-            torch.default_generator.manual_seed(seed)
+        self.generator.manual_seed(seed)
 
     def state(self) -> dict[str, Tensor]:
         """Everything that decides how training goes on."""
         return {
             **self.arena.state(),
-            "generator": self._generator_state(),
+            "generator": self.generator.get_state(),
             "step": self.step_number,
             "losses": self.losses,
             # Into how many pieces a batch is split, which a lack of memory has decided.
@@ -259,4 +248,4 @@ class Engine:
         self.step_number.copy_(state["step"])
         self.losses.copy_(state["losses"])
         self.micro = int(state["micro"])
-        self._set_generator_state(state["generator"].cpu())
+        self.generator.set_state(state["generator"].cpu())

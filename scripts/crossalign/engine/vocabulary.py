@@ -65,10 +65,10 @@ class Vocabulary:
 
 
 def _byte_letters() -> dict[str, int]:
-    """The letters by which byte-level vocabularies write bytes: printable ones as they are, the others from 256 on."""
-    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + place): byte for place, byte in enumerate(others)}
+    """The letters by which byte-level vocabularies write bytes."""
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    return {letter: byte for byte, letter in bytes_to_unicode().items()}
 
 
 def audit(

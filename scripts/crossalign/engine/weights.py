@@ -22,7 +22,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import write_atomic
+from crossalign.runtime.files import read_json, write_atomic
 
 # Files of at most so many bytes are read at once: opening one for each tensor takes longer than reading it.
 _SMALL = 32 << 20
@@ -48,13 +48,9 @@ _INTEGERS = {"I64", "I32", "U8", "BOOL"}
 def read_config(folder: str | Path) -> dict[str, Any]:
     """The config.json of a model folder, unless the model asks for what is never done."""
     path = Path(folder) / "config.json"
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: {folder} is not a model folder") from None
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON: {error}") from None
-    if not isinstance(raw, dict) or not isinstance(raw.get("model_type"), str):
+    if (raw := read_json(path)) is None:
+        raise UserError(f"{path} is missing: {folder} is not a model folder")
+    if not isinstance(raw.get("model_type"), str):
         raise UserError(f"{path} names no model_type, so nobody knows how to compute this model; write it in")
     if "quantization_config" in raw:
         raise UserError(f"{path}: the weights are quantised; only whole weights (fp32, fp16, bf16) are read")

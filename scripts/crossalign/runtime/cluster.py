@@ -26,26 +26,21 @@ def note_run(folder: str | Path, run: str) -> None:
 def left_behind(folder: str | Path, marked: Iterable[str]) -> list[str]:
     """The numbers of jobs that an earlier run in `folder` has left behind when it was killed.
 
-    Jobs of a run that is alive stay. If such a run has jobs `marked` as makers of what is to be made now, or may have,
-    the user must decide. Snakemake's locks say nothing here: --nolock makes none, and a run that ends removes those of
-    the others.
+    Jobs of a run that is alive, or may be, stay. If they are `marked` as makers of what is to be made now, the user
+    must decide. Snakemake's locks say nothing: --nolock makes none, and a run that ends removes those of the others.
     """
     marked, here = set(marked), Path(folder).resolve()
-    jobs = [job for job in _submitted() if job.number in marked or Path(job.folder).resolve() == here]
+    jobs = [job for job in _queue() if job.number in marked or Path(job.folder).resolve() == here]
     runs = {run: _state(here, run) for run in {job.run for job in jobs}}
-    for verdict, advice in (
-        ("alive", "wait for it, or stop it, and start again"),
-        ("unknown", "if it is over, cancel them (scancel {numbers}); if not, wait for it. Then start again"),
-    ):
-        busy = [job for job in jobs if runs[job.run][0] == verdict]
-        if clash := [job for job in busy if job.number in marked]:
-            numbers = " ".join(job.number for job in clash)
-            raise UserError(
-                f"SLURM jobs {numbers} are making what this run is to make. {runs[clash[0].run][1]} "
-                f"{advice.format(numbers=numbers).capitalize()}"
-            )
-        if busy:
-            log.warning("jobs of another run in this folder are left alone: %s", ", ".join(job.number for job in busy))
+    busy = [job for job in jobs if runs[job.run][0] != "dead"]
+    if clash := [job for job in busy if job.number in marked]:
+        numbers = " ".join(job.number for job in clash)
+        raise UserError(
+            f"SLURM jobs {numbers} are making what this run is to make. {runs[clash[0].run][1]} Wait for its end; if "
+            f"it is over, cancel them (scancel {numbers}). Then start again"
+        )
+    if busy:
+        log.warning("jobs of another run in this folder are left alone: %s", ", ".join(job.number for job in busy))
     for note in (here / RUNS).glob("*.json"):
         if note.stem not in runs and _state(here, note.stem)[0] == "dead":
             note.unlink(missing_ok=True)
@@ -69,49 +64,36 @@ class Submitted(NamedTuple):
     folder: str
 
 
-def _submitted() -> list[Submitted]:
-    """One's own jobs that workflows have submitted: the executor's comment is the rule, and its name the run."""
-    rows = [row.split("|", 3) for row in _queue("%A|%k|%j|%Z")]
-    return [Submitted(number, run, place) for number, comment, run, place in rows if comment.startswith("rule_")]
-
-
-def unfinished(jobs: Iterable[str]) -> list[str]:
-    """Those of the SLURM jobs that still wait or run, in the order of their numbers."""
-    wanted = {job for job in jobs if job.isdigit()}
-    # All of one's own jobs are asked for: squeue fails when one of the numbers that it is given is forgotten.
-    return [job for job in _queue("%A") if job in wanted] if wanted else []
-
-
-def _queue(form: str) -> list[str]:
-    """A line for each of one's own jobs that waits or runs, in the order of their numbers."""
+def _queue() -> list[Submitted]:
+    """One's own jobs that workflows have submitted, by number: the executor's comment is the rule, its name the run."""
     if shutil.which("squeue") is None:
         return []
-    command = ["squeue", "--noheader", "--sort=i", f"--format={form}", f"--user={os.getuid()}"]
+    # Not only those of interest: squeue fails when one of the numbers that it is given is forgotten.
+    command = ["squeue", "--noheader", "--sort=i", "--format=%A|%k|%j|%Z", f"--user={os.getuid()}"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise UserError(
             f"squeue does not answer ({done.stderr.strip()}), and jobs of an earlier run may still be at work: "
             "start again when it does"
         )
-    return done.stdout.splitlines()
+    rows = [row.split("|", 3) for row in done.stdout.splitlines()]
+    return [Submitted(number, run, place) for number, comment, run, place in rows if comment.startswith("rule_")]
 
 
-def end_earlier_jobs(jobs: Iterable[str], patience: float = 300.0, pause: float = 1.0) -> list[str]:
-    """Cancel jobs that an earlier run has left behind and wait until they are gone; returns the cancelled ones.
+def end_earlier_jobs(jobs: list[str], patience: float = 300.0, pause: float = 1.0) -> None:
+    """Cancel jobs that an earlier run has left behind and wait until they are gone.
 
     Training saves a checkpoint when it is cancelled, so the jobs that are submitted instead go on from there.
     """
-    alive = unfinished(jobs)
-    if not alive:
-        return []
-    log.warning("jobs of an earlier run are still at work and are cancelled first: %s", ", ".join(alive))
-    subprocess.run(["scancel", *alive], check=False)
+    if not jobs:
+        return
+    log.warning("jobs of an earlier run are still at work and are cancelled first: %s", ", ".join(jobs))
+    subprocess.run(["scancel", *jobs], check=False)
     end = time.monotonic() + patience
-    while left := unfinished(alive):
+    while left := [job.number for job in _queue() if job.number in jobs]:
         if time.monotonic() > end:
             raise UserError(
                 f"jobs {', '.join(left)} of an earlier run do not end; cancel them (scancel) and start again, so that "
                 "no job runs twice at the same time"
             )
         time.sleep(pause)
-    return alive

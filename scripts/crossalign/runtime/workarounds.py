@@ -15,7 +15,6 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,39 +32,19 @@ SLOTS = "CROSSALIGN_SLOTS"
 LOCKS = Path(".snakemake") / "locks"
 RUNS = Path(".snakemake") / "crossalign"
 
-_told: set["Workaround"] = set()
+_told: set[str] = set()
 
 
-@dataclass(frozen=True)
-class Workaround:
-    """What goes wrong without it, and in which version of which package."""
-
-    fault: str
-    package: str
-    version: str
-
-    def applies(self, warn: Callable[[str], Any]) -> bool:
-        """Whether the package has that version. If it has another, `warn` hears of it, once."""
-        try:
-            installed = importlib.metadata.version(self.package)
-        except importlib.metadata.PackageNotFoundError:
-            return False  # nothing to mend
-        if installed != self.version and self not in _told:
-            _told.add(self)
-            warn(f"{self.package} is {installed}, not {self.version}: a workaround is off, so {self.fault}")
-        return installed == self.version
-
-
-SECOND_SIGTERM = Workaround("a second SIGTERM may hang Snakemake", "snakemake", SNAKEMAKE)
-TIMERS = Workaround("Snakemake may look for work hundreds of times a second", "snakemake", SNAKEMAKE)
-STATUS = Workaround(
-    "lost jobs may be waited for without end, and jobs may not have time to save (docs/use/cluster.md, Status queries)",
-    "snakemake-executor-plugin-slurm",
-    SLURM_EXECUTOR,
-)
-SIDE_BY_SIDE = Workaround(
-    "jobs of one submission run one after another", "snakemake-executor-plugin-slurm-jobstep", JOBSTEP_EXECUTOR
-)
+def _applies(package: str, version: str, fault: str, warn: Callable[[str], Any]) -> bool:
+    """Whether a package has the version that a workaround is for. If it has another, `warn` hears of it, once."""
+    try:
+        installed = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False  # nothing to mend
+    if installed != version and fault not in _told:
+        _told.add(fault)
+        warn(f"{package} is {installed}, not {version}: a workaround is off, so {fault}")
+    return installed == version
 
 
 @contextlib.contextmanager
@@ -85,7 +64,7 @@ def survive_second_sigterm(warn: Callable[[str], Any]) -> None:
     Its handler wants a lock that may be held by what it interrupts, most likely by its answer to the first. Then it
     would hang until SLURM kills it.
     """
-    if SECOND_SIGTERM.applies(warn):
+    if _applies("snakemake", SNAKEMAKE, "a second SIGTERM may hang Snakemake", warn):
         from snakemake.scheduling.job_scheduler import JobScheduler
 
         JobScheduler.exit_gracefully = beside(JobScheduler.exit_gracefully)
@@ -102,7 +81,7 @@ def use_one_timer(scheduler: Any, warn: Callable[[str], Any]) -> None:
 
     It arms a timer at each look, and each timer brings about the next look: hundreds a second after a few hundred jobs.
     """
-    if not TIMERS.applies(warn):
+    if not _applies("snakemake", SNAKEMAKE, "Snakemake may look for work hundreds of times a second", warn):
         return
     waiting = threading.Lock()
 
@@ -124,7 +103,9 @@ def mend_status_queries(shims: str | Path, warn: Callable[[str], Any]) -> None:
 
     For this process and the jobs that it submits.
     """
-    if shutil.which("sbatch") is None or not STATUS.applies(warn):
+    fault = "lost jobs may be waited for without end, and jobs may not have time to save"
+    fault += " (docs/use/cluster.md, Status queries)"
+    if shutil.which("sbatch") is None or not _applies("snakemake-executor-plugin-slurm", SLURM_EXECUTOR, fault, warn):
         return
     path = os.environ["PATH"].split(os.pathsep)
     if str(shims) not in path:
@@ -225,7 +206,10 @@ def run_side_by_side(workflow: Any, warn: Callable[[str], Any]) -> bool:
     if not workflow.remote_exec:
         limit = workflow.global_resources.get("slot").value
         os.environ[SLOTS] = str(limit or 1)  # jobs inherit it
-    if "slurm-jobstep" not in sys.argv or int(os.environ.get(SLOTS, "1")) < 2 or not SIDE_BY_SIDE.applies(warn):
+    if "slurm-jobstep" not in sys.argv or int(os.environ.get(SLOTS, "1")) < 2:
+        return False
+    package, fault = "snakemake-executor-plugin-slurm-jobstep", "jobs of one submission run one after another"
+    if not _applies(package, JOBSTEP_EXECUTOR, fault, warn):
         return False
     from snakemake_executor_plugin_slurm_jobstep import Executor
 

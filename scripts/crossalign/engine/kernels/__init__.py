@@ -3,8 +3,14 @@
 Import the modules of this package only where `available` says so, and late: importing Triton takes a second.
 """
 
+from __future__ import annotations
+
 import functools
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @functools.cache
@@ -17,3 +23,8 @@ def available() -> bool:
     except ImportError:
         return False
     return True
+
+
+def serve(x: Tensor) -> bool:
+    """Whether the kernels work on this tensor."""
+    return x.is_cuda and available()

@@ -56,7 +56,6 @@ def _clip(partial, scale, count, clip, BLOCK: tl.constexpr):
 
 def clipping(gradients: list[Tensor], clip: float) -> Tensor:
     """The factor that brings the norm of all gradients together down to `clip`; 1 where it is smaller anyway."""
-    gradients = [gradient for gradient in gradients if gradient.numel()]
     partial = torch.empty(len(gradients), _PROGRAMS, dtype=torch.float32, device=gradients[0].device)
     for gradient, row in zip(gradients, partial, strict=True):
         _squares[(_PROGRAMS,)](gradient, row, gradient.numel(), BLOCK=4096, num_warps=8)
