@@ -141,7 +141,8 @@ def test_the_tracked_plan_fits(program):
 def test_a_deleted_model_is_made_again(root, tmp_path):
     folder = tmp_path / "copy"
     copy_project(root, folder)
-    targets = [f"results/demo/embeddings/models/{name}/pud" for name in ("mbert", "embert-hi")]
+    made = ("embeddings/models/mbert/pud", "models/embert-hi+adjust-hi-500-avg-all/seed1/model.safetensors")
+    targets = [f"results/demo/{name}" for name in made]
 
     def wanted():
         return snakemake(folder, folder, "--profile", "profiles/demo", "--dry-run", "--quiet", "host", "--", *targets)

@@ -173,6 +173,7 @@ def test_mistakes_are_told(search, changes, message):
 def test_trials_and_settings_at_once_are_refused(tmp_path, root, monkeypatch):
     path = account(tmp_path, "a", 16, 1e-5, [70.0], 1)
     places = ["--model", str(tmp_path), "--train", str(tmp_path), "--out", str(tmp_path / "out"), "--device", "cpu"]
-    monkeypatch.setattr(sys, "argv", ["x", "--task", "pos", *places, "--trials", str(path), "--batch", "8"])
-    with pytest.raises(UserError, match="^give either --trials or --batch and --learning-rate$"):
+    both = ["--trials", str(path), "--settings", '{"batch": 8}']
+    monkeypatch.setattr(sys, "argv", ["x", "--task", "pos", *places, *both])
+    with pytest.raises(UserError, match="^give either --trials or the settings batch and learning_rate$"):
         runpy.run_path(str(root / "scripts/finetune.py"))["main"]()
