@@ -49,17 +49,17 @@ test: dev-environment lint
 	pytest -n auto --dist loadfile --ignore tests/slurm
 	pytest -n 2 --dist loadfile tests/slurm # two at a time, as they mostly wait; SLURM gives a job few seconds to end
 
-# make plan TARGETS=adjust PLAN_ARGS="--hardware v100 --gpus 4"; the demo's: make plan CONFIGS=config.demo.yaml
+# make plan TARGETS=adjust PLAN_ARGS="--hardware v100 --gpus 4"; the demo's: make plan CONFIGS=config/demo.yaml
 plan: environment
 	python scripts/plan.py $(CONFIGS) --targets $(TARGETS) $(PLAN_ARGS)
 
 # First one job of each kind, each alone on the GPU to be measured, then the others, which share it.
 # REHEARSAL_ARGS=--tiny tries the layouts on a laptop; CONFIGS=file changes the run, such as its items or
 # rehearsal.max_parameters.
-REHEARSED = config.rehearsal.yaml $(CONFIGS) results/rehearsal/mirror.yaml
+REHEARSED = config/rehearsal.yaml $(CONFIGS) results/rehearsal/mirror.yaml
 
 rehearsal: environment
-	@python tools/make_rehearsal.py config.rehearsal.yaml $(CONFIGS) --out results/rehearsal/mirror $(REHEARSAL_ARGS)
+	@python tools/make_rehearsal.py config/rehearsal.yaml $(CONFIGS) --out results/rehearsal/mirror $(REHEARSAL_ARGS)
 	@kinds=$$(python scripts/plan.py $(REHEARSED) --targets $(TARGETS) --kinds) && { [ -z "$$kinds" ] || \
 		$(RUNNER) --profile profiles/gpu --resources gpu=1 transfers=4 --configfile $(REHEARSED) -- $$kinds; }
 	@$(RUNNER) --profile profiles/gpu --configfile $(REHEARSED) -- $(TARGETS)
@@ -71,28 +71,28 @@ paper: environment
 small: environment
 	@mkdir -p results/small
 	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
-	@$(WARM) $(RUNNER) --profile profiles/small --configfile config.small.yaml results/small/mirror.yaml $(CONFIGS) $(SMALL_ARGS) -- $(TARGETS)
+	@$(WARM) $(RUNNER) --profile profiles/small --configfile config/small.yaml results/small/mirror.yaml $(CONFIGS) $(SMALL_ARGS) -- $(TARGETS)
 
 # The file that it prints names the models: results/<run>/models.yaml
-RESOLVE = python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or owner/name" is needed)) --configs config.study.yaml \
+RESOLVE = python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or owner/name" is needed)) --configs config/study.yaml \
 	$(CONFIGS) $(if $(filter file,$(origin RUN)),,--run $(RUN)) $(if $(LANGUAGES),--languages $(LANGUAGES)) \
 	$(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
 
 study: environment
-	@models=$$($(RESOLVE)) && $(WARM) $(RUNNER) --profile profiles/study --configfile config.study.yaml $(CONFIGS) "$$models" $(STUDY_ARGS) -- $(TARGETS)
+	@models=$$($(RESOLVE)) && $(WARM) $(RUNNER) --profile profiles/study --configfile config/study.yaml $(CONFIGS) "$$models" $(STUDY_ARGS) -- $(TARGETS)
 
 small-mirror: environment
-	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config.small.yaml
+	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config/small.yaml
 
 # CARRY_ARGS="--part 16" for smaller parts, CARRY_ARGS="--after folder" for what was not in an earlier folder.
 small-send: environment
-	@python tools/carry_run.py send --configs config.small.yaml $(CONFIGS) --targets $(TARGETS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
+	@python tools/carry_run.py send --configs config/small.yaml $(CONFIGS) --targets $(TARGETS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
 
 small-receive: environment
 	@python tools/carry_run.py receive --from $(or $(FROM),$(error FROM=folder is needed))
 
 small-return: environment
-	@python tools/carry_run.py return --configs config.small.yaml $(CONFIGS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
+	@python tools/carry_run.py return --configs config/small.yaml $(CONFIGS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
 
 slurm: environment
 	@$(RUNNER) --profile profiles/slurm -- $(TARGETS)

@@ -29,7 +29,7 @@ from crossalign.runtime.gpus import share_by_mps
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]
-# Shape, words, sentences, epochs, batch: mBERT and a treebank, the base model of config.small.yaml with about as many
+# Shape, words, sentences, epochs, batch: mBERT and a treebank, the base model of config/small.yaml with about as many
 # steps as its fine-tunings have, or what a laptop does in seconds.
 SIZES = {
     "mbert": ({}, 30_000, 10_000, 2, 16),

@@ -2,7 +2,7 @@ r"""Find the models of a study before it is planned: where each lies, which comm
 
 A model is a folder, or a repository of the Hugging Face hub (owner/name, perhaps with @revision), or a name of
 resources/models.tsv or `pretrain.models`. Of a repository only config.json is fetched. Out: a config file to be merged
-over config.study.yaml, with the models and what else the options say; its name is printed. What cannot be studied is
+over config/study.yaml, with the models and what else the options say; its name is printed. What cannot be studied is
 refused here.
 
 Example:
@@ -33,7 +33,7 @@ def parse_args() -> Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL", help="a folder, owner/name[@revision] or a known name")
-    parser.add_argument("--configs", nargs="+", type=Path, default=[ROOT / "config.study.yaml"], metavar="FILE",
+    parser.add_argument("--configs", nargs="+", type=Path, default=[ROOT / "config/study.yaml"], metavar="FILE",
                         help="config files of the study, merged over config.yaml")  # fmt: skip
     parser.add_argument("--run", help="the name of the run")
     parser.add_argument("--languages", nargs="+", metavar="LANG", help="English comes along")

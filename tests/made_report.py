@@ -53,7 +53,7 @@ class Elements(HTMLParser):
 
 def make_run(folder: Path, root: Path, items: list[str] | None = None, rows: int = 4, demo: bool = True) -> dict:
     """Write a run with some items (all of them by default) at results/<run> in `folder`; returns its config."""
-    config = load(root, "config.yaml", *(["config.demo.yaml"] if demo else []))
+    config = load(root, "config.yaml", *(["config/demo.yaml"] if demo else []))
     results = folder / "results" / config["run"]
     write_json(results / "config.json", config)
     for item in ITEMS if items is None else items:

@@ -21,8 +21,8 @@ from demo_world.settings import load_settings
 from tests.unit.world_for_tests import SETTINGS, small_override
 
 # What a copy of the workflow is made of.
-CONFIGS = ("config.yaml", "config.demo.yaml", "config.study.yaml")
-PARTS = ("Snakefile", "rules", "scripts", "demo_world", "tools", "resources", "envs", "profiles", *CONFIGS, "docs")
+PARTS = ("Snakefile", "config.yaml", "config", "rules", "scripts", "demo_world", "tools", "resources", "envs")
+PARTS += ("profiles", "docs")
 TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "study", "grid", "pretrained", "data", "download")
 
 
@@ -67,7 +67,7 @@ def run_project(
     """Make the targets of a copy with the config `small` and then `changes` merged over the demo's."""
     (folder / "config.small.json").write_text(json.dumps(small), encoding="utf-8")
     (folder / "config.changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
-    files = [folder / name for name in ("config.demo.yaml", "config.small.json", "config.changes.json")]
+    files = [folder / name for name in ("config/demo.yaml", "config.small.json", "config.changes.json")]
     settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--show-failed-logs"]
     return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", *targets, warm=True)
 

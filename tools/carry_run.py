@@ -7,7 +7,7 @@ Snakemake then continues with what is left. The code is not among it: tools/pack
 docs/use/small-run.md has the whole way.
 
 Example:
-    python tools/carry_run.py send --configs config.small.yaml --targets pretrained --to there
+    python tools/carry_run.py send --configs config/small.yaml --targets pretrained --to there
 """
 
 import bz2

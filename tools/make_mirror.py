@@ -4,7 +4,7 @@ What the given configs need, from a folder of samples (docs/notes/small-run/READ
 made is listed with the reason; then the exit status is 1.
 
 Example:
-    python tools/make_mirror.py samples --out mirror --config config.small.yaml
+    python tools/make_mirror.py samples --out mirror --config config/small.yaml
 """
 
 import argparse

@@ -5,7 +5,7 @@ weights. Models above rehearsal.max_parameters are left out. OUT.yaml is the con
 complete already is kept, so the command may be interrupted.
 
 Example:
-    python tools/make_rehearsal.py config.rehearsal.yaml --out results/rehearsal/mirror
+    python tools/make_rehearsal.py config/rehearsal.yaml --out results/rehearsal/mirror
 """
 
 import argparse
@@ -181,7 +181,7 @@ def main() -> None:
     args = parse_args()
     config = load(args.configs)
     if not config.get("rehearsal"):
-        raise UserError(f"{args.configs[-1]}: no section `rehearsal`; config.rehearsal.yaml has one")
+        raise UserError(f"{args.configs[-1]}: no section `rehearsal`; config/rehearsal.yaml has one")
     overlay = limited(config, read_models(ROOT / "resources" / "models.tsv"), config["rehearsal"]["max_parameters"])
     if args.tiny:
         merge(overlay, TINY_CONFIG)

@@ -4,7 +4,7 @@ In: a folder that tools/publish_run.py wrote, and scores.parquet of further seed
 scores.json of each model, and config.json. Tables made again have no marks of significance, as those need predictions.
 
 Example:
-    python tools/restore_run.py docs/notes/small-run/outcome --configs config.small.yaml --out results/again
+    python tools/restore_run.py docs/notes/small-run/outcome --configs config/small.yaml --out results/again
 """
 
 import shutil

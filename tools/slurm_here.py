@@ -4,7 +4,7 @@ Starts a cluster on this machine, three virtual nodes with two pretended GPUs ea
 cluster down. Its account and partition are those that profiles/slurm names, so the profile serves as it is.
 
 Example:
-    python tools/slurm_here.py snakemake --profile profiles/slurm --configfile config.demo.yaml -- anc
+    python tools/slurm_here.py snakemake --profile profiles/slurm --configfile config/demo.yaml -- anc
 """
 
 import os

@@ -91,7 +91,7 @@ class Run:
         self.folder, self.mark = folder, f"{os.getpid()}-{next(NUMBERS)}"
         self.log = folder / f"snakemake-{self.mark}.log"
         start = [sys.executable, str(folder / "tools" / "warm.py"), "--"] if warm else []
-        configs = [str(folder / name) for name in ("config.demo.yaml", "config.small.json")]
+        configs = [str(folder / name) for name in ("config/demo.yaml", "config.small.json")]
         command = [
             *(*start, sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")),
             *("--directory", str(folder), "--cores", "2", "--scheduler", "greedy", "--rerun-incomplete"),

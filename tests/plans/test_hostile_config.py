@@ -31,7 +31,8 @@ def project(root, tmp_path):
     for name in ("rules", "demo_world", "tools", "resources", "envs", "profiles", "docs"):
         (folder / name).symlink_to(root / name)
     # Both Snakemake and the library take the folder of the real files for that of the workflow.
-    for name in ("Snakefile", "config.yaml", "config.study.yaml"):
+    (folder / "config").mkdir()
+    for name in ("Snakefile", "config.yaml", "config/study.yaml"):
         (folder / name).write_bytes((root / name).read_bytes())
     shutil.copytree(root / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
@@ -86,7 +87,7 @@ def studied(project):
     (folder / "config.json").write_text('{"model_type": "bert", "num_hidden_layers": 4, "hidden_size": 8}')
     for name in ("model.safetensors", "tokenizer.json"):
         (folder / name).touch()
-    whole = yaml.safe_load((project / "config.study.yaml").read_text())
+    whole = yaml.safe_load((project / "config/study.yaml").read_text())
     entry = {"folder": folder.name, "layers": 4, "neurons": 8}
     return {
         "papers": ["align-predict", "anc", "adjust", "talk", "study"],

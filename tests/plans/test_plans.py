@@ -98,7 +98,7 @@ def test_another_order_of_a_mixture_prepares_it_again(root, tmp_path):
     sets = ["results/small/data/qa/mix_en/train.jsonl", "results/small/data/qa/xquad_es/test.jsonl"]
 
     def run(*arguments):
-        settings = ["--cores", "1", "--quiet", "rules", "--configfile", str(folder / "config.small.yaml")]
+        settings = ["--cores", "1", "--quiet", "rules", "--configfile", str(folder / "config/small.yaml")]
         return snakemake(folder, folder, *settings, *arguments, "--", *sets)
 
     assert planned(run("--touch"))["prepare_qa"] == 2

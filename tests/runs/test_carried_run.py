@@ -19,7 +19,7 @@ FIRST, SECOND = f"{BASE}.stage1/model.safetensors", f"{BASE}.stage2/model.safete
 
 @pytest.fixture(scope="module")
 def jobs(root, tmp_path_factory):
-    return graph_of(tmp_path_factory.mktemp("jobs"), root / "config.small.yaml")[1].jobs.values()
+    return graph_of(tmp_path_factory.mktemp("jobs"), root / "config/small.yaml")[1].jobs.values()
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def date(place, moment):
 
 def carry(root, folder, *words, fails=False):
     folder.mkdir(exist_ok=True)
-    settings = ["--configs", str(root / "config.small.yaml")] if words[0] != "receive" else []
+    settings = ["--configs", str(root / "config/small.yaml")] if words[0] != "receive" else []
     command = [sys.executable, str(root / "tools/carry_run.py"), words[0], *settings, *map(str, words[1:])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert (done.returncode != 0) == fails and "Traceback" not in done.stderr, done.stderr
@@ -54,7 +54,7 @@ def carry(root, folder, *words, fails=False):
 
 
 def dry_run(root, folder, *targets):
-    return wanted(snakemake(root, folder, "-n", "--configfile", str(root / "config.small.yaml"), "--", *targets))
+    return wanted(snakemake(root, folder, "-n", "--configfile", str(root / "config/small.yaml"), "--", *targets))
 
 
 def listed(folder):

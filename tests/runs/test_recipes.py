@@ -97,7 +97,7 @@ def test_a_task_is_learnt_in_the_demo_world(root, page, tmp_path):
     recipe = page["Add a task"]
     apply(recipe, folder)
     fewer = {"languages": ["en", "ru"], "sources": ["en"], "extra_targets": [], "similarity_languages": ["ru"]}
-    demo = folder / "config.demo.yaml"
+    demo = folder / "config/demo.yaml"
     config = merged({}, demo)
     merge(config, {"align-predict": fewer | {"own_treebanks": {"ru": "ru_gsd"}}})
     demo.write_text(yaml.safe_dump(config), encoding="utf-8")

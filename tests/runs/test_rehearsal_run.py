@@ -29,7 +29,7 @@ def run(root, tmp_path_factory) -> Path:
     """The folder of the rehearsal's results."""
     folder = tmp_path_factory.mktemp("rehearsal")
     (folder / "mini.yaml").write_text(yaml.safe_dump(MINI), encoding="utf-8")
-    configs = [str(root / "config.rehearsal.yaml"), str(folder / "mini.yaml")]
+    configs = [str(root / "config/rehearsal.yaml"), str(folder / "mini.yaml")]
     results = folder / "results" / "rehearsal"
     program = [sys.executable, str(root / "tools/make_rehearsal.py"), *configs, "--tiny", "--jobs", "1"]
     made = subprocess.run([*program, "--out", str(results / "mirror")], capture_output=True, text=True)

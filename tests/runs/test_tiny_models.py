@@ -83,7 +83,7 @@ def test_models_that_are_not_kept_are_gone_and_not_made_again(project):
 
 
 def test_another_rate_of_the_adjustment_runs_what_depends_on_it(project):
-    jobs = would_run(project, {"adjustment": {"learning_rate": 0.002}})
+    jobs = would_run(project, {"pull": {"learning_rate": 0.002}})
     assert jobs["adjust_model"] == 1
     # The adjusted model and its three fine-tunings; the original one is left alone.
     assert jobs["finetune"] == 3 and "evaluate" not in jobs

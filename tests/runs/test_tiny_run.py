@@ -69,7 +69,7 @@ def edited(project):
 
 
 def test_every_set_is_made_and_valid(project):
-    config = load([project / "config.demo.yaml", project / "config.small.json"])
+    config = load([project / "config/demo.yaml", project / "config.small.json"])
     sets = catalog_of(config).sets()
     assert {data.kind for data in sets} == {"trees", "ner", "nli", "qa", "bitext", "text", "parallel"}
     for data in sets:

@@ -24,7 +24,7 @@ RUN = "results/demo/tuned/mbert/ner-wikiann_en/ref/seed{}"
 
 def start(cluster, folder, *arguments, seeds=(1,), targets=()):
     """Ask for the scores of some seeds, or for something else."""
-    files = [str(folder / name) for name in ("config.demo.yaml", "config.small.json")]
+    files = [str(folder / name) for name in ("config/demo.yaml", "config.small.json")]
     targets = targets or [f"{RUN.format(seed)}/scores.json" for seed in seeds]
     return Run(cluster, folder, *arguments, "--configfile", *files, "--", *targets)
 

@@ -18,7 +18,7 @@ MODELS = {
 def study_config(root: Path, **changes) -> dict:
     """The config of `make study`, as its rules see it."""
     languages = ["en", "ar", "de", "es", "fi", "fr", "hi", "id", "it", "ja", "pl", "pt", "ru", "tr", "zh"]
-    return load(root, "config.yaml", "config.study.yaml", study={"models": MODELS, "languages": languages} | changes)
+    return load(root, "config.yaml", "config/study.yaml", study={"models": MODELS, "languages": languages} | changes)
 
 
 def make_study(folder: Path, config: dict, monkeypatch) -> None:

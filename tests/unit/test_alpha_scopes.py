@@ -62,9 +62,7 @@ def test_the_settings_say_what_alpha_weighs(two):
     assert continual(two, RUN)["alpha_scope"] == "both"
     main = Tuned(RUN.model, RUN.preset, RUN.source, "continual", RUN.seed)
     assert continual(two, main)["alpha_scope"] == "alignment"
-    other = two | {
-        "adjustment": two["adjustment"] | {"continual": two["adjustment"]["continual"] | {"alpha_scope": "both"}}
-    }
+    other = two | {"pull": two["pull"] | {"continual": two["pull"]["continual"] | {"alpha_scope": "both"}}}
     assert continual(other, main)["alpha_scope"] == "both"
     turned = Tuned(RUN.model, RUN.preset, RUN.source, "continual-alignment", RUN.seed)
     assert continual(other, turned)["alpha_scope"] == "alignment"
@@ -89,5 +87,5 @@ def test_the_row_stands_below_the_papers_and_beside_nothing_printed(rendered, it
 
 
 def test_the_scope_of_the_rows_above_is_refused(root):
-    with pytest.raises(UserError, match="further_alpha_scopes: .alignment. is that of adjustment"):
+    with pytest.raises(UserError, match="further_alpha_scopes: .alignment. is that of pull"):
         check(load(root, adjust={"further_alpha_scopes": ["alignment"]}))

@@ -16,7 +16,7 @@ def page(root):
 
 
 def test_the_examples(page, root, tmp_path, monkeypatch, capsys):
-    config = load(root, "config.yaml", "config.demo.yaml", items=["align-predict/table6", "align-predict/figure1"])
+    config = load(root, "config.yaml", "config/demo.yaml", items=["align-predict/table6", "align-predict/figure1"])
     folder = tmp_path / "results/demo"
     make_results(folder, config)
     runs = set().union(*(catalog_of(config).needs(item).runs for item in config["items"]))

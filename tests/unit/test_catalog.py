@@ -126,7 +126,7 @@ def test_evaluation_sets_of_the_main_models(config):
     }
 
 
-@pytest.mark.parametrize("further", [[], ["config.demo.yaml"], ["config.small.yaml"], ["config.rehearsal.yaml"]])
+@pytest.mark.parametrize("further", [[], ["config/demo.yaml"], ["config/small.yaml"], ["config/rehearsal.yaml"]])
 def test_models_are_tested_on_sets_of_their_task(root, further):
     """Also where two tasks learn from sources of one name, such as the mixtures of the small run."""
     config = load(root, "config.yaml", *further)

@@ -156,7 +156,7 @@ def other_settings(config):
     config["align-predict"]["sources"] = ["en"]
     config["anc"].update({"sentences": 5, "xnli_languages": ["en"], "norm_languages": [], "scaling_languages": ["fr"]})
     config["adjust"].update({"pairs": "5k", "pool": 5})
-    config["adjustment"]["continual"].update({"alpha": 1.0, "batch": 3})
+    config["pull"]["continual"].update({"alpha": 1.0, "batch": 3})
     config["talk"].update({"transliterated": {"ug": ["parsing"]}, "transliterated_seen": ["ar"]})
 
 
@@ -262,7 +262,7 @@ def test_every_claim_finds_its_numbers_in_a_finished_run(root, tmp_path):
     arms = {"aggregations": ["start", "avg", "subword"], "token_choices": ["cls", "words", "all"]}
     whole["adjust"] = {key: {"lang": "hi", "values": values} for key, values in arms.items()}
     changes = whole | {"models": str(tmp_path / "models"), "talk": WHOLE_TALK}
-    config = load(root, "config.yaml", "config.demo.yaml", **changes)
+    config = load(root, "config.yaml", "config/demo.yaml", **changes)
     write_model(tmp_path / "models/mbert", 178)
     make_results(tmp_path, config)
     for path in tmp_path.glob("distances/**/*.json"):

@@ -35,7 +35,7 @@ BAD = [
     ("finetune.pos.learning_rate", "5e-5", ["finetune.pos.learning_rate: '5e-5'", "write 5.0e-5"]),
     ("finetune.pos.learning_rate", float("nan"), ["finetune.pos.learning_rate: nan"]),
     ("finetune.pos.batch", 16.5, ["finetune.pos.batch: 16.5", "a whole number from 1 (examples per step)"]),
-    ("adjustment.betas", [0.9, 1], ["adjustment.betas[1]: 1", "below 1"]),
+    ("pull.betas", [0.9, 1], ["pull.betas[1]: 1", "below 1"]),
     ("pretrain.models.scale-post.residual_scaling", "on", ["scale-post.residual_scaling: 'on'", "ResScale"]),
     ("pretrain.models.scale-post.attention_dropout", 1, ["attention_dropout: 1", "or null", "null: as dropout"]),
     ("pretrain.models.Big", {}, ["pretrain.models: 'Big' is not allowed as a key; expected mono-*, or a name of the"]),
@@ -106,7 +106,7 @@ def test_all_errors_are_told_at_once(config):
         check(changed(changed(config, "seeds", []), "talk.ner", "none"))
 
 
-@pytest.mark.parametrize("name", ["config.demo.yaml", "config.small.yaml"])
+@pytest.mark.parametrize("name", ["config/demo.yaml", "config/small.yaml"])
 def test_the_other_configs_are_good_merged_over_it(config, root, name):
     assert load([root / name])["run"] != config["run"]
 
@@ -115,10 +115,10 @@ def test_a_config_is_laid_over_what_it_extends(root, tmp_path):
     files = {"mine": "extends: base.yaml\nseeds: [7]\n", "base": "extends: demo\nanc: {sentences: 5}\nseeds: [8]\n"}
     for name, text in files.items():
         (tmp_path / f"{name}.yaml").write_text(text)
-    mine, demo = tmp_path / "mine.yaml", load([root / "config.demo.yaml"])
+    mine, demo = tmp_path / "mine.yaml", load([root / "config/demo.yaml"])
     assert load([mine]) == demo | {"seeds": [7], "anc": demo["anc"] | {"sentences": 5}}
-    assert bases([root / "config.demo.yaml", mine]) == [tmp_path / "base.yaml"]
-    assert load([mine, root / "config.demo.yaml"])["seeds"] == demo["seeds"]  # as with Snakemake the last one counts
+    assert bases([root / "config/demo.yaml", mine]) == [tmp_path / "base.yaml"]
+    assert load([mine, root / "config/demo.yaml"])["seeds"] == demo["seeds"]  # as with Snakemake the last one counts
 
 
 @pytest.mark.parametrize(

@@ -372,7 +372,7 @@ def test_an_item_tests_on_a_set_by_its_name(root, tmp_path):
 def test_a_study_takes_its_entities_from_an_entry(root):
     from crossalign.catalog.config import load as merged
 
-    config = merged([root / "config.study.yaml"])
+    config = merged([root / "config/study.yaml"])
     run = Tuned("mbert", "study-ner", "mine_en", "ref", 1)
     config["datasets"] = {"mine": ENTRY | ON_HUB | {"languages": {"en": "eng", "de": "deu", "wo": "wol"}}}
     config["study"]["ner"] = "mine"

@@ -145,7 +145,7 @@ def test_what_cannot_be_made_is_told(tmp_path, name, data, path, message):
 
 
 def test_program(root, folder, tmp_path):
-    command = [sys.executable, root / "tools/make_mirror.py", folder, "--config", root / "config.small.yaml"]
+    command = [sys.executable, root / "tools/make_mirror.py", folder, "--config", root / "config/small.yaml"]
     done = subprocess.run([*command, "--out", tmp_path / "mirror"], capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert "not made: text/ntrex/wol.txt" in done.stdout and (tmp_path / "mirror/text/bible/eng.txt").exists()

@@ -42,7 +42,7 @@ def paper(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def demo(root, tmp_path_factory):
-    return graph_of(tmp_path_factory.mktemp("demo"), root / "config.demo.yaml")
+    return graph_of(tmp_path_factory.mktemp("demo"), root / "config/demo.yaml")
 
 
 def test_jobs_are_those_of_snakemake(demo):
@@ -64,14 +64,14 @@ def test_jobs_are_those_of_snakemake(demo):
 def test_what_is_there_is_not_left(root, tmp_path):
     """As Snakemake sees it: targets that are there are done, whatever they were made from."""
     item = {"items": ["adjust/table1"], "papers": ["adjust"]}
-    _, before = graph_of(tmp_path, root / "config.demo.yaml", changes=item)
+    _, before = graph_of(tmp_path, root / "config/demo.yaml", changes=item)
     table = "results/demo/tables/adjust/table1.csv"
     assert table in before.left
     for file in (file for name, job in before.jobs.items() if job.rule == "make_table" for file in job.outputs):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     (tmp_path / "results/demo/config.json").touch()
-    _, after = graph_of(tmp_path, root / "config.demo.yaml", changes=item)
+    _, after = graph_of(tmp_path, root / "config/demo.yaml", changes=item)
     assert before.left - after.left == {table, "results/demo/config.json"}
 
 
@@ -86,7 +86,7 @@ def test_targets_are_rules_items_or_files(root):
     for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-xx/absent"):
         with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
             sheets.target(target)
-    pretrained = Sheets(catalog_of(load([root / "config.small.yaml"]))).target("pretrained")
+    pretrained = Sheets(catalog_of(load([root / "config/small.yaml"]))).target("pretrained")
     assert "results/small/models/small-2/model.safetensors" in pretrained
     assert not any(".stage" in file for file in pretrained)
 
@@ -305,7 +305,7 @@ def test_sizes_come_from_reports_then_from_what_is_published(root, tmp_path):
 
 
 def test_sizes_of_the_demo_are_those_of_its_world(root, tmp_path):
-    sizes = Sizes(load([root / "config.demo.yaml"]), tmp_path, root / "resources" / "sizes.tsv", root)
+    sizes = Sizes(load([root / "config/demo.yaml"]), tmp_path, root / "resources" / "sizes.tsv", root)
     sets = {"trees/en_ewt/train": 2400, "ner/wikiann_ug/test": 100, "nli/xnli_fr/dev": 500, "qa/mlqa_es_en/test": 100}
     sets |= {
         "qa/squadmt_es/train": 400,
@@ -379,7 +379,7 @@ def run_plan(root, folder, *arguments):
 
 @pytest.mark.parametrize("demo", [True, False])
 def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
-    done = run_plan(root, tmp_path, *([str(root / "config.demo.yaml")] if demo else []))
+    done = run_plan(root, tmp_path, *([str(root / "config/demo.yaml")] if demo else []))
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 100
     for words in ("fine-tunings", "finetune_random", "Critical path", "Wall time", "Disk", "make_report"):
@@ -458,7 +458,7 @@ def training(rule, address):
 def test_disk_by_what_becomes_of_models(root):
     adapted = training("adapt_to_text", "models/mbert+mlm-wo/seed1")
     jobs = [training("finetune", REF), training("finetune_random", RANDOM), adapted]
-    paper, demo = load([]), load([root / "config.demo.yaml"])
+    paper, demo = load([]), load([root / "config/demo.yaml"])
     disk = model_disk(paper, jobs, {"mbert": MBERT}, lambda run: (12, 768))
     assert disk["fine-tuned, kept"] == (1, tuned_bytes((12, 768)))
     assert disk["fine-tuned, deleted after their last use"] == (1, tuned_bytes((12, 768)))

@@ -43,6 +43,6 @@ def test_a_pattern_without_a_claim_is_refused():
 
 def test_the_demo_explains_claims_that_there_are():
     rows = [Judged(name, paper, "", "", "", FAILS) for paper, claims in CLAIMS.items() for name in claims]
-    told = {claim.id: claim.why for claim in explained(rows, load([ROOT / "config.demo.yaml"])["reasons"])}
+    told = {claim.id: claim.why for claim in explained(rows, load([ROOT / "config/demo.yaml"])["reasons"])}
     assert "length" in told["cka-peak-pos"] and "Hindi" in told["ner-langs"]
     assert not told["drop-en-pos"]

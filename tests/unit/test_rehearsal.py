@@ -55,7 +55,7 @@ def test_steps_and_scores_are_measured_when_they_have_run_before():
 
 
 def test_every_training_is_told_where_to_stop(root):
-    rows = Sheets(catalog_of(load([root / "config.rehearsal.yaml"]))).rows
+    rows = Sheets(catalog_of(load([root / "config/rehearsal.yaml"]))).rows
     trained = {address: row["settings"] for address, row in rows.items() if address.startswith(("tuned/", "models/"))}
     assert trained and all(settings["rehearse"] == 30 for settings in trained.values())
     rows = Sheets(catalog_of(load([]))).rows
@@ -66,7 +66,7 @@ def test_a_rehearsal_needs_two_steps(tmp_path, root):
     file = tmp_path / "one.yaml"
     file.write_text("rehearsal: {steps: 1}")
     with pytest.raises(UserError, match=r"rehearsal.steps: 1 is not allowed; expected a whole number from 2"):
-        load([root / "config.rehearsal.yaml", file])
+        load([root / "config/rehearsal.yaml", file])
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def estimate(tmp_path_factory, root):
 def real_run(tmp_path_factory, root):
     """What the program that plans a rehearsal leaves for the page."""
     folder = tmp_path_factory.mktemp("rehearsal")
-    write_real_run(load([root / "config.rehearsal.yaml"]) | {"items": ITEMS}, folder)
+    write_real_run(load([root / "config/rehearsal.yaml"]) | {"items": ITEMS}, folder)
     return (folder / "plan" / "real_run.json").read_text()
 
 
@@ -133,7 +133,7 @@ def test_what_the_run_itself_has_measured_counts_more(results, tmp_path, estimat
 
 
 def test_outlook_by_rule(results, root):
-    config = load([root / "config.rehearsal.yaml"]) | {"items": ITEMS}
+    config = load([root / "config/rehearsal.yaml"]) | {"items": ITEMS}
     assert outlook(config, results / "nothing", ["NVIDIA H200"]) is None
     note_disk(results, results / "disk.json")
     found = outlook(config, results, ["NVIDIA H200"])
@@ -175,7 +175,7 @@ def test_jobs_that_shared_the_gpu_are_not_counted(results, root, estimate):
         first: True, others[0]: False, others[1]: False
     }  # fmt: skip
     assert estimate(results).price(first) == before
-    (line,) = outlook(load([root / "config.rehearsal.yaml"]) | {"items": ITEMS}, results, ["NVIDIA H200"]).lines
+    (line,) = outlook(load([root / "config/rehearsal.yaml"]) | {"items": ITEMS}, results, ["NVIDIA H200"]).lines
     assert (line.rehearsed, line.measured, line.took, line.host) == (3, 1, 20, 5000)
 
 

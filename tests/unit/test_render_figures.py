@@ -157,7 +157,7 @@ def test_readings_of_the_paper_stand_beside_ours_but_not_in_the_demo(made, root)
         rows = list(make(item, made).tidy())
         assert sum(bool(row["printed"]) for row in rows) == count
         assert all(bool(row["verdict"]) == bool(row["printed"]) for row in rows)
-    demo = Context(load(root, "config.yaml", "config.demo.yaml"), made.results)
+    demo = Context(load(root, "config.yaml", "config/demo.yaml"), made.results)
     assert not any(row.get("printed") for row in make("anc/figure1", demo).tidy())
 
 

@@ -20,7 +20,7 @@ TOLD_SINCE = {
 
 
 def restore(root, out, *words, published=PUBLISHED):
-    command = [sys.executable, "tools/restore_run.py", published, "--configs", "config.small.yaml", "--out", out]
+    command = [sys.executable, "tools/restore_run.py", published, "--configs", "config/small.yaml", "--out", out]
     return subprocess.run([*command, *words], cwd=root, capture_output=True, text=True)
 
 

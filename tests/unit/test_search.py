@@ -96,7 +96,7 @@ def test_a_trial_does_not_start_again_with_another_rate():
 
 
 def test_the_small_run_starts_again_below_the_floors_of_competence(root):
-    presets = load([root / "config.small.yaml"])["finetune"]
+    presets = load([root / "config/small.yaml"])["finetune"]
     floors = {name: tolerance(f"floor_{name}") for name in ("parsing", "pos", "ner")}
     floors["unseen-parsing"] = floors["parsing"]
     floors["adjust-qa"] = tolerance("floor_qa")

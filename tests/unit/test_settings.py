@@ -5,21 +5,9 @@ import json
 
 import pytest
 
-from crossalign.catalog.addresses import Tuned
-from crossalign.catalog.config import load
-from crossalign.catalog.downloads import file_settings, way_settings
-from crossalign.catalog.prepared import prepare_settings
-from crossalign.catalog.sets import DataSet
-from crossalign.catalog.trainings import finetune_settings
-from crossalign.engine.settings import PretrainOptions, PretrainSettings, Settings, checked
-from crossalign.fetch.register import Dataset
+from crossalign.engine.settings import PretrainOptions, PretrainSettings, checked
 from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError
-
-
-@pytest.fixture(scope="module")
-def config():
-    return load([])
 
 
 def read(monkeypatch, *words, settings=False):
@@ -89,52 +77,3 @@ def test_wrong_settings_are_told_in_one_line(values, words):
         checked(values, PretrainSettings, PretrainOptions, place="--settings a.yaml")
     assert str(told.value).startswith("--settings a.yaml: ") and "\n" not in str(told.value)
     assert words in str(told.value)
-
-
-def test_presets_reach_the_program(config):
-    """From the config to the settings of the engine, under one name and unchanged; 0 is a value too."""
-    told = finetune_settings(config, Tuned("mbert", "adjust-qa", "squad_en", "random-1-2", 3))
-    preset = config["finetune"]["defaults"] | config["finetune"]["adjust-qa"]
-    assert told == {"task": "qa", "init": "random-1-2", "seed": 3} | preset
-    made = Settings(**checked(preset, Settings)).model_dump()
-    assert made.items() >= (preset | {"warmup": 0.0, "seed": 1, "precision": "fp32"}).items()
-
-
-def test_what_a_file_is_and_how_it_comes_are_told_apart(config):
-    row = Dataset("a/b.zip", "1", "https://example.org/b.zip", "https://example.com/b", 5, "git:" + "0" * 40, "MIT", "")
-    told = {"url": "https://example.org/b.zip", "bytes": 5, "checksum": "git:" + "0" * 40, "version": "1"}
-    assert file_settings(row) == told
-    way = way_settings(config, row)
-    assert way["attempts"] == 5 and way["mirror"] == "https://example.com/b" and "base_mirror" not in way
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("trees/en_ewt/train", {}),
-        ("trees/gsw_uzh+fold2/dev", {"fold": 2, "part": "dev"}),
-        ("trees/bxr_bdt+fold1+latn/test", {"fold": 1, "part": "test", "transliterate": "bxr"}),
-        ("trees/en_lexnorm/test", {"several_roots": True}),
-        ("ner/wikiann_ug+latn/train", {"format": "wikiann", "lang": "ug", "split": "train", "transliterate": "ug"}),
-        ("ner/conll2003_en/test", {"format": "conll2003", "lang": "en", "split": "test"}),
-        (
-            "nli/xnlimixed_hi/test",
-            {"format": "xnli", "lang": "hi", "split": "test", "mix_with_english": True, "coin_seed": 1},
-        ),
-        (
-            "qa/xquad_hi_en/test",
-            {"format": "xquad-cross", "question_lang": "hi", "context_lang": "en", "split": "test"},
-        ),
-        (
-            "qa/squadmt_es/train",
-            {"format": "mlqa-translated", "question_lang": "es", "context_lang": "es", "split": "train"},
-        ),
-        ("bitext/wikimatrix_ru/pool", {"lang": "ru", "pool": 250000, "max_words": 64}),
-        ("text/wikipedia_wo/train", {"format": "wikipedia", "lang": "wo"}),
-        ("text/narabizi_qaf/train", {"format": "lines", "lang": "qaf"}),
-        ("text/cc100_fr/train", {"format": "cc100", "lang": "fr", "max_sentences": 12500000}),
-        ("parallel/xnliext/et", {"format": "extension", "lang": "et", "rows": 10000}),
-    ],
-)
-def test_how_sets_are_prepared(config, name, told):
-    assert prepare_settings(config, DataSet(*name.split("/"))) == told

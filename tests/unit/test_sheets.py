@@ -20,7 +20,7 @@ from crossalign.runtime.errors import UserError
 @pytest.fixture(scope="module")
 def sheets(root):
     """Those of one table."""
-    return Sheets(catalog_of(load([root / "config.demo.yaml"]) | {"papers": ["anc"], "items": ["anc/table1"]}))
+    return Sheets(catalog_of(load([root / "config/demo.yaml"]) | {"papers": ["anc"], "items": ["anc/table1"]}))
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ NO_FILES = {
 }
 
 
-@pytest.mark.parametrize("files", [[], ["config.demo.yaml"], ["config.small.yaml"], ["config.rehearsal.yaml"]])
+@pytest.mark.parametrize("files", [[], ["config/demo.yaml"], ["config/small.yaml"], ["config/rehearsal.yaml"]])
 def test_whatever_a_row_reads_is_made_by_another_or_fetched_or_tracked(root, files, monkeypatch):
     monkeypatch.chdir(root)
     sheets = Sheets(catalog_of(load([root / name for name in files])))
@@ -102,9 +102,7 @@ def test_whatever_a_row_reads_is_made_by_another_or_fetched_or_tracked(root, fil
     def there(file):
         if not file.startswith(f"{sheets.results}/") or file.startswith(f"{sheets.downloads}/"):
             return file in fetched or (root / file).is_file()
-        # Vectors of related and of other words are made together.
-        words = sheets.rows.get(file.removeprefix(f"{sheets.results}/").rpartition("-")[0])
-        return file == sheets.config_file or file in made_together or words or sheets.row_of(file)
+        return file == sheets.config_file or file in made_together or sheets.row_of(file)
 
     for address, row in sheets.rows.items():
         for column in row.keys() - NO_FILES:

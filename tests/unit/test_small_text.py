@@ -38,7 +38,7 @@ TREE = """# sent_id = 1
 
 @pytest.fixture(scope="module")
 def small(root):
-    return load([root / "config.small.yaml"])
+    return load([root / "config/small.yaml"])
 
 
 def apart(tmp_path, name, content, lang="en", words=8):

@@ -27,7 +27,7 @@ TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "
 def small(root, tmp_path_factory):
     """A finished small run with made-up numbers."""
     folder = tmp_path_factory.mktemp("small") / "results" / "small"
-    config = load(root, "config.yaml", "config.small.yaml")
+    config = load(root, "config.yaml", "config/small.yaml")
     make_results(folder, config)
     return config, folder
 

@@ -75,7 +75,7 @@ def test_models_that_are_too_large_are_left_out_and_told(root):
 
 
 def test_the_world_has_the_published_numbers(root):
-    settings = make_rehearsal.world_settings(load([root / "config.rehearsal.yaml"]), tiny=False)
+    settings = make_rehearsal.world_settings(load([root / "config/rehearsal.yaml"]), tiny=False)
     assert (settings["nli"]["train"], settings["qa"]["train"]) == (392702, 87599)
     assert settings["treebanks"]["en_ewt"] | {"domain": ""} == {"domain": "", "train": 12543, "dev": 2002, "test": 2077}
     assert settings["wikiann"]["counts"]["hi"] == {"train": 5000, "dev": 1000, "test": 1000}

@@ -36,7 +36,7 @@ def monkeymodule():
 def made(root, tmp_path_factory, monkeymodule):
     """Made-up results of two models, with an adjustment to Russian."""
     folder = tmp_path_factory.mktemp("study")
-    config = study_config(root, adjust=["ru"])
+    config = study_config(root, adjusted_languages=["ru"])
     make_study(folder, config, monkeymodule)
     return Context(config, Results(folder))
 
@@ -85,7 +85,7 @@ def test_only_pretrained_models_are_compared(made):
 def test_a_study_without_adjustment_leaves_its_items_out(root):
     catalog = catalog_of(study_config(root))
     assert {"study/table6", "study/table7"}.isdisjoint(catalog.items)
-    assert catalog.left_out("study/table6") == "study.adjust names no languages"
+    assert catalog.left_out("study/table6") == "study.adjusted_languages names no languages"
     assert len(catalog.items) == len(ITEMS) - 2
 
 
@@ -135,7 +135,7 @@ def test_unseen_languages_are_tested_on_their_own_treebanks(made):
         ({"languages": ["de"]}, "study.languages: 'en' is missing"),
         ({"unseen": ["de"]}, "study.unseen: 'de' stands among study.languages too"),
         ({"unseen": ["ko"]}, "study.unseen: 'ko' has no treebank in talk.treebanks"),
-        ({"adjust": ["xx"]}, "study.adjust: unknown language 'xx'"),
+        ({"adjusted_languages": ["xx"]}, "study.adjusted_languages: unknown language 'xx'"),
         ({"layer_sets": "thirds"}, "study.layer_sets: 'thirds' is not allowed; expected one of quarters, pairs"),
     ],
 )

@@ -30,7 +30,7 @@ def resolve(root, tmp_path, monkeypatch):
     main = runpy.run_path(str(root / "scripts" / "resolve_models.py"))["main"]
 
     def run(*arguments):
-        files = [str(root / "config.study.yaml"), str(tmp_path / "place.yaml")]
+        files = [str(root / "config/study.yaml"), str(tmp_path / "place.yaml")]
         command = ["resolve_models.py", *map(str, arguments), "--configs", *files]
         command += ["--out", str(tmp_path / "models.yaml")]
         monkeypatch.setattr(sys, "argv", command)

@@ -19,7 +19,7 @@ from crossalign.runtime.errors import UserError
 
 @pytest.fixture(scope="module")
 def small(root):
-    return load([root / "config.small.yaml"])
+    return load([root / "config/small.yaml"])
 
 
 def test_entries_take_the_defaults(small):

@@ -65,8 +65,8 @@ def meaning_problems(config: dict) -> Iterator[str]:
     yield from wrong_entries(config, set(known_languages()), set(registered()))
     if config["downloads"]["mirror_checksums"] == "mirror" and config["downloads"]["mirror"] is None:
         yield "downloads.mirror_checksums: 'mirror' needs an address in downloads.mirror"
-    if (scope := config["adjustment"]["continual"]["alpha_scope"]) in config["adjust"]["further_alpha_scopes"]:
-        yield f"adjust.further_alpha_scopes: '{scope}' is that of adjustment.continual.alpha_scope already"
+    if (scope := config["pull"]["continual"]["alpha_scope"]) in config["adjust"]["further_alpha_scopes"]:
+        yield f"adjust.further_alpha_scopes: '{scope}' is that of pull.continual.alpha_scope already"
     adjust = config["adjust"]
     asked = [adjust["pairs"], *adjust["sizes"]["pairs"], *adjust["extended"]["pairs"]]
     if adjust["pool"] < (largest := max(map(pair_count, asked))):
@@ -102,7 +102,7 @@ LANGUAGE_KEYS = (
     ("anc", ("norm_languages", "xnli_languages", "known_languages", "scaling_languages")),
     ("adjust", ("languages", "translated")),
     ("talk", ("profile_languages", "languages", "treebanks", "ner", "text")),
-    ("study", ("languages", "unseen", "adjust")),
+    ("study", ("languages", "unseen", "adjusted_languages")),
 )
 
 

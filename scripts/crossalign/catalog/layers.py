@@ -38,6 +38,7 @@ def read(file: Path) -> dict:
         # JSON is YAML as well, but a hundred times slower to read as such.
         said = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
     except OSError as error:
+        refuse_old_name(file)
         raise UserError(f"{file}: cannot read: {error.strerror}") from error
     except (ValueError, yaml.YAMLError) as error:
         raise UserError(f"{file}: {error}") from error
@@ -69,11 +70,19 @@ def bases(files: Iterable[Path]) -> list[Path]:
     return list(found)
 
 
+def refuse_old_name(file: Path) -> None:
+    """Configs of the project had other places: config.demo.yaml is config/demo.yaml."""
+    first, _, name = file.name.partition(".")
+    if first == "config" and (ROOT / "config" / name).is_file():
+        raise UserError(f"{file}: this config is {ROOT / 'config' / name} now")
+
+
 def extended(file: Path, told: object) -> Path:
     """The file that a config extends: by the name of a config of the project, or by its path from there."""
     names = {"paper": ROOT / "config.yaml"}
-    names |= {path.name.split(".")[1]: path for path in sorted(ROOT.glob("config.*.yaml"))}
+    names |= {path.stem: path for path in sorted(ROOT.glob("config/*.yaml"))}
     base = names.get(str(told)) or (file.parent / str(told)).resolve()
     if not base.is_file():
+        refuse_old_name(base)
         raise UserError(f"{file}: extends '{told}', which is no file beside it and none of {', '.join(names)}")
     return base

@@ -244,7 +244,7 @@ class Adjust(Section):
     translated: Some[Lang] = key("languages with a translated SQuAD to train on")
     extended: Extended
     further_alpha_scopes: Distinct[engine.AlphaScope] = key(
-        "readings of alpha that tables 2 to 4 show beside that of adjustment.continual.alpha_scope"
+        "readings of alpha that tables 2 to 4 show beside that of pull.continual.alpha_scope"
     )
     word_pairs: Positive = key("word pairs of each kind in a panel of distances")
     coin_seed: int = key("the seed of the coin of mixed-language XNLI", ge=0)
@@ -299,7 +299,9 @@ class Study(Section):
         "the sets of named entities, one per language", default="wikiann"
     )
     layer_sets: Literal["quarters", "pairs"] = key("the sets of layers that RANDOM-INIT draws anew")
-    adjust: Distinct[Lang] = key("languages that the models are adjusted to on sentence pairs; none for no adjustment")
+    adjusted_languages: Distinct[Lang] = key(
+        "languages that the models are adjusted to on sentence pairs; none for no adjustment"
+    )
 
 
 class Aligner(Section):
@@ -341,9 +343,9 @@ class Finetune(Section):
 # How many pairs are pulled together, and how, is said by the items.
 PULLED = tuple(keys_of(engine.Pulling))
 Continual = section("Continual", "Continual learning.", **keys_of(engine.ContinualSettings, without=PULLED))
-Adjustment = section(
-    "Adjustment",
-    "Hyper-parameters of the adjustment.",
+Pull = section(
+    "Pull",
+    "Hyper-parameters of an adjustment, which pulls linked words together.",
     **keys_of(engine.AdjustmentSettings, without=PULLED),
     continual=(Continual, ...),
 )
@@ -493,7 +495,7 @@ class Config(Section):
     rehearsal: Rehearsal = Field(default=None)
     aligner: Aligner
     finetune: Finetune
-    adjustment: Adjustment
+    pull: Pull
     mlm: Mlm
     pretrain: Pretrain
     bilstm: Bilstm

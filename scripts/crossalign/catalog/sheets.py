@@ -101,7 +101,8 @@ class Sheets:
     def row_of(self, file: str) -> Row | None:
         """The row of the job that makes a file; None of a file that no row makes."""
         path = Path(file.removeprefix(f"{self.results}/"))
-        names = (path.name.rpartition(".")[0], path.name.partition(".")[0])
+        # `train.conllu`, `train.report.json`, and of vectors of words `wo-related.npy`.
+        names = (path.name.rpartition(".")[0], path.name.partition(".")[0], path.name.partition("-")[0])
         places = [*(str(path.with_name(name)) for name in names if name), *map(str, (path, *path.parents))]
         return next((self.rows[place] for place in places if place in self.rows), None)
 

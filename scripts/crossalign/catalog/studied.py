@@ -161,7 +161,9 @@ def _wrong_ner_sets(config: dict) -> Iterator[str]:
         yield f"study.ner: '{family}' is neither wikiann nor an entry of `datasets`"
     elif languages is not None and config["datasets"][family]["task"] != "ner":
         yield f"study.ner: '{family}' of `datasets` has the task {config['datasets'][family]['task']}"
-    elif languages is not None and (lacking := [la for la in ["en", *study(config)["adjust"]] if la not in languages]):
+    elif languages is not None and (
+        lacking := [la for la in ["en", *study(config)["adjusted_languages"]] if la not in languages]
+    ):
         yield f"study.ner: '{family}' of `datasets` lacks the language '{lacking[0]}'"
 
 

@@ -142,7 +142,10 @@ def _study_sets(config: dict, run: Tuned) -> list[DataSet]:
     _, plus, name = run.model.partition("+")
     languages = [parse_adaptation(name).lang] if plus else flat(targets(config, run.task))
     if run.task == "nli":
-        return [DataSet("nli", f"xnli_{lang}", "test") for lang in (languages if plus else study(config)["adjust"])]
+        return [
+            DataSet("nli", f"xnli_{lang}", "test")
+            for lang in (languages if plus else study(config)["adjusted_languages"])
+        ]
     return [tested_on(config, run.task, lang) for lang in languages]
 
 

@@ -39,14 +39,14 @@ def finetune_settings(config: dict, run: Tuned) -> dict[str, object]:
 
 def _continual(config: dict, run: Tuned) -> dict[str, object]:
     """The second loss of a fine-tuning: on the pairs that its model was adjusted on."""
-    values = config["adjustment"]["continual"] | _pulled(model_of(run).adaptation)
+    values = config["pull"]["continual"] | _pulled(model_of(run).adaptation)
     scope = run.init.partition("-")[2] or values["alpha_scope"]
     return chosen(values | {"alpha_scope": scope}, ContinualSettings)
 
 
 def adjustment_settings(config: dict, made: Adapted) -> dict[str, object]:
     """How a model is adjusted: what its address says, and the hyper-parameters."""
-    values = config["adjustment"] | _pulled(made.adaptation)
+    values = config["pull"] | _pulled(made.adaptation)
     told = {"seed": made.seed, **_backend(config, made.base), **_cut(config)}
     return told | chosen(values, AdjustmentSettings)
 

@@ -218,7 +218,7 @@ class Works:
         return Work("train_bilstm", run.task, steps, values["batch"], shape, f"{run.preset}-{run.source}")
 
     def _adjust(self, run: Adapted) -> Work:
-        values, pairs = self._config["adjustment"], pair_count(run.adaptation.pairs)
+        values, pairs = self._config["pull"], pair_count(run.adaptation.pairs)
         steps = math.ceil(pairs / values["batch"]) * values["epochs"]
         return Work("adjust_model", "", steps, values["batch"], self.shape(run), f"{run.base}-{pairs}")
 

@@ -111,7 +111,7 @@ class Sources:
         if tuned:
             keys += ["finetune.defaults", *sorted({f"finetune.{run.preset}" for run in tuned})]
         if any(isinstance(made, Adjustment) for made in adaptations):
-            keys += ["aligner", "adjustment"]
+            keys += ["aligner", "pull"]
         if any(isinstance(made, Mlm) for made in adaptations):
             keys.append("mlm")
         bases = {run.name for run in runs if isinstance(run, Base)}

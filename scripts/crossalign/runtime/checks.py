@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Pattern -> title: the schema has no titles of keys.
 FORMS: dict[str, str] = {}
+# Keys of earlier versions, whose new names nobody would guess.
+RENAMED = {"adjustment": "pull", "study.adjust": "adjusted_languages"}
 REASONS = {"too_short": ", at least one", "value_error": ", each only once"}
 
 
@@ -77,6 +79,8 @@ def describe(schema: dict, place: tuple, error: dict, whole: str) -> str:
         return f"{around}: the key '{last}' is missing"
     if error["type"] == "extra_forbidden":
         known = {name for one in choices(schema, find(schema, outer)[0]) for name in one.get("properties", ())}
+        if now := RENAMED.get(key_of((*outer, last))):
+            return f"{around}: the key '{last}' is called '{now}' now"
         return f"{around}: unknown key '{last}'{suggestion(last, sorted(known))}"
     if error["loc"][-1:] == ("[key]",):
         return f"{around}: '{last}' is not allowed as a key; expected {keys(schema, find(schema, outer)[0], error)}"

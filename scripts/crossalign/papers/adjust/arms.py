@@ -77,7 +77,7 @@ def arm_names(context: Context) -> list[str]:
 
 def scope_notes(context: Context) -> list[str]:
     """What tells the rows of continual learning apart, where there are several."""
-    main = context.config["adjustment"]["continual"]["alpha_scope"]
+    main = context.config["pull"]["continual"]["alpha_scope"]
     reading = {"alignment": "the scripts' reading", "both": "the equation's reading"}[main]
     return [SCOPE_NOTE.format(main=reading)] if further_scopes(context.config) else []
 

@@ -336,7 +336,7 @@ CLAIMS = {
     "perm-iterations": stated(T3, "{ours} permutations", iterations()),
     "main-size": made_with(T2, "{ours} sentence pairs", PAPER, "pairs", read=pair_count),
     "pool-size": made_with(T2, "{ours} sentence pairs per language", PAPER, "pool"),
-    "alpha": made_with(T2, "alpha {ours}", "adjustment", "continual", "alpha"),
+    "alpha": made_with(T2, "alpha {ours}", "pull", "continual", "alpha"),
     "bs-target": made_with(
         T2,
         "batches of {ours} (NLI; NER; QA)",
@@ -344,7 +344,7 @@ CLAIMS = {
         read=lambda presets: [presets[f"adjust-{task}"]["batch"] for task in ALL],
         value="32;32;32",
     ),
-    "bs-align": made_with(T2, "batches of {ours} sentence pairs", "adjustment", "continual", "batch"),
+    "bs-align": made_with(T2, "batches of {ours} sentence pairs", "pull", "continual", "batch"),
     **{f"time-{name}": background(HARDWARE) for name in ("adjust", "nli", "qa", "ner", "nli-cl", "qa-cl", "ner-cl")},
     "budget": background("the authors' total, exploratory runs included"),
     "mbert-params": claim(

@@ -86,7 +86,7 @@ ADJUSTED_TASKS = ("nli", "ner")
 
 def words(config: dict) -> Needs:
     """Distances of words before and after an adjustment, which the first seed shows, as in `adjust`."""
-    languages = study(config).get("adjust", ())
+    languages = study(config).get("adjusted_languages", ())
     made = [adjusted(config, model, lang)[0] for model in studied(config) for lang in languages]
     return needs([*map(Base, studied(config)), *made], [pool_set(config, lang) for lang in languages])
 
@@ -96,14 +96,14 @@ def gains(config: dict) -> Needs:
     names = [
         name
         for model in studied(config)
-        for lang in study(config).get("adjust", ())
+        for lang in study(config).get("adjusted_languages", ())
         for name in (model, adjusted(config, model, lang)[0].name)
     ]
     return needs(run for name in names for task in ADJUSTED_TASKS for run in tuned(config, name, task))
 
 
 def no_adjustment(config: dict) -> str:
-    return "" if study(config).get("adjust") else "study.adjust names no languages"
+    return "" if study(config).get("adjusted_languages") else "study.adjusted_languages names no languages"
 
 
 def compared(id: str, title: str, *indexes: str) -> Item:

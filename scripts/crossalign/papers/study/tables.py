@@ -255,7 +255,7 @@ def table6(context: Context) -> Table:
     """Mean L2 distances of related and unrelated words, and how well they tell the two apart."""
     config, rows = context.config, []
     for name in studied(config):
-        for lang in study(config).get("adjust", ()):
+        for lang in study(config).get("adjusted_languages", ()):
             runs = {"before": Base(name), "after": adjusted(config, name, lang)[0]}
             panels = {when: context.results.distances(run, lang) for when, run in runs.items()}
             cells = []
@@ -281,7 +281,7 @@ def table7(context: Context) -> Table:
     """Scores before and after, in the language of the adjustment."""
     config, rows = context.config, []
     for name in studied(config):
-        for lang in study(config).get("adjust", ()):
+        for lang in study(config).get("adjusted_languages", ()):
             after, cells = adjusted(config, name, lang)[0].name, []
             for each in ADJUSTED_TASKS:
                 values = [adjusted_score(context, tuned(config, one, each), lang) for one in (name, after)]
