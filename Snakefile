@@ -39,26 +39,12 @@ rule all:
         SHEETS.target("all"),
 
 
-# One for each folder of papers: align_predict, anc, adjust, talk, study.
-for target in (*PAPER_TARGETS, "grid"):
+# One for each folder of papers (align_predict, anc, adjust, talk, study), so that a new paper has its own; and of all:
+# the grid search, models pretrained here, prepared data, downloads.
+for target in (*PAPER_TARGETS, "grid", "pretrained", "data", "download"):
 
     rule:
         name:
             target
         input:
             SHEETS.target(target),
-
-
-rule pretrained:
-    input:
-        SHEETS.target("pretrained"),
-
-
-rule data:
-    input:
-        SHEETS.target("data"),
-
-
-rule download:
-    input:
-        SHEETS.target("download"),

@@ -23,42 +23,16 @@ rule adjust_model:
         runtime=times_attempt(120),
     params:
         original=folder("original"),
-        seed=of("seed"),
         code=code("adjust.py"),
         settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
         "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/adjust.py --model {params.original:q} --bitext {input.bitext:q}"
-        " --links {input.links:q} --seed {params.seed} --out {params.out:q} --settings {params.settings:q}"
+        " --links {input.links:q} --out {params.out:q} --settings {params.settings:q}"
         " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"
 
 
-rule adapt_to_text:
-    input:
-        original=of("original"),
-        texts=of("texts"),
-        dev=of("dev"),
-    output:
-        **model_files(f"{RESULTS}/{{address}}"),
-    log:
-        f"{LOGS}/{{address}}.log",
-    benchmark:
-        f"{BENCHMARKS}/{{address}}.tsv"
+# As a pretraining, from a model that is there.
+use rule pretrain as adapt_to_text with:
     wildcard_constraints:
         address=r"models/[^/+]+\+mlm-[^/]+/seed\d+",
-    conda:
-        "../envs/torch.yaml"
-    resources:
-        gpu=1,
-        mem_mb=times_attempt(16000),
-        runtime=times_attempt(480),
-    params:
-        original=folder("original"),
-        seed=of("seed"),
-        code=code("pretrain.py"),
-        settings=of("settings"),
-        out=lambda wildcards, output: parent(output.training),
-    shell:
-        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/pretrain.py --init {params.original:q} --texts {input.texts:q}"
-        " --dev {input.dev:q} --seed {params.seed} --out {params.out:q} --settings {params.settings:q}"
-        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"

@@ -68,7 +68,7 @@ rule embed_words:
 rule audit_tokenizer:
     input:
         model=of("model"),
-        treebanks=of("treebanks"),
+        texts=of("texts"),
     output:
         f"{RESULTS}/{{address}}.csv",
     log:
@@ -78,26 +78,13 @@ rule audit_tokenizer:
     conda:
         "../envs/torch.yaml"
     params:
+        program=of("program"),
         model=folder("model"),
-        code=code("audit_tokenizer.py"),
+        code=code(),
     shell:
-        "python {SCRIPTS:q}/audit_tokenizer.py --model {params.model:q} --treebanks {input.treebanks:q} --out {output:q} > {log:q} 2>&1"
+        "python {SCRIPTS:q}/{params.program} --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1"
 
 
-rule audit_coverage:
-    input:
-        model=of("model"),
-        texts=of("texts"),
-    output:
-        f"{RESULTS}/{{address}}.csv",
-    log:
-        f"{LOGS}/{{address}}.log",
+use rule audit_tokenizer as audit_coverage with:
     wildcard_constraints:
         address="coverage",
-    conda:
-        "../envs/torch.yaml"
-    params:
-        model=folder("model"),
-        code=code("audit_coverage.py"),
-    shell:
-        "python {SCRIPTS:q}/audit_coverage.py --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1"

@@ -26,7 +26,7 @@ rule train_vocabulary:
 
 rule pretrain:
     input:
-        original=of("original"),  # the model of the stage before, or
+        original=of("original"),  # a model to go on from, or
         vocabulary=of("vocabulary"),
         texts=of("texts"),
         dev=of("dev"),

@@ -6,7 +6,7 @@ less than one letter), and of the different pieces with a letter those `shared` 
 
 Example:
     python scripts/audit_tokenizer.py --model resources/demo/models/mbert --out audit.csv \
-        --treebanks en=results/demo/data/trees/en_pud/test.conllu ru=results/demo/data/trees/ru_pud/test.conllu
+        --texts en=results/demo/data/trees/en_pud/test.conllu ru=results/demo/data/trees/ru_pud/test.conllu
 """
 
 import argparse
@@ -24,7 +24,7 @@ def parse_args() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="folder with tokenizer.json")
-    parser.add_argument("--treebanks", required=True, nargs="+", metavar="[LANG=]FILE")
+    parser.add_argument("--texts", required=True, nargs="+", metavar="[LANG=]FILE")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=f"CSV file: {','.join(COLUMNS)}")
     return parser.parse_args()
 
@@ -32,9 +32,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Cut the words of every language, then count."""
     args = parse_args()
-    files = named_sets(args.treebanks, "--treebanks", language_of)
+    files = named_sets(args.texts, "--texts", language_of)
     if "en" not in files:
-        raise UserError("--treebanks: en=FILE is missing, the language that pieces are shared with")
+        raise UserError("--texts: en=FILE is missing, the language that pieces are shared with")
 
     from crossalign.engine.tokenizer import load_tokenizer
     from crossalign.engine.vocabulary import audit

@@ -19,6 +19,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "use" / "partial-reruns.md
 CODE = (r"(?m)\n\n\n(?=@|def |class )", "\n\n\nADDED = 1\n\n\n")
 EDITS = {
     "a comment": (r"(?m)\n\n\n(?=@|def |class )", "\n\n\n# Why not?\n"),
+    "a help text": ('help="', 'help="that is: '),
+    "a log message": ('log.info("', 'log.info("so: '),
     "a file's checksum": (r"(?m)^(ud/ru_pud/test\.conllu(?:\t[^\t]*){4}\t)[^\t]*", rf"\1sha256:{'0' * 64}"),
     "a figure's colour": ("#0072B2", "#0073B2"),
     "a claim's tolerance": (r"(?m)^(near_zero: \{ value: )0\.1", r"\g<1>0.2"),

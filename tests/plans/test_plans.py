@@ -36,6 +36,18 @@ def test_every_profile_plans(root, tmp_path, profile):
     assert sum(jobs.values()) > 200
 
 
+def test_results_of_an_earlier_version_are_not_made_again_in_silence(root, tmp_path):
+    config = tmp_path / "results" / "paper" / "config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text("{}")
+    done = snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "results/paper/config.json")
+    assert done.returncode and "results/paper was made by an earlier version" in done.stderr
+    assert "snakemake --profile profiles/gpu --touch" in done.stderr and "Traceback" not in done.stderr
+    done = snakemake(root, tmp_path, "--touch", "--cores", "1", "--", "results/paper/config.json")
+    assert done.returncode == 0 and (config.parent / "plan" / "trainings.tsv").is_file(), done.stderr
+    assert planned(snakemake(root, tmp_path, "--dry-run", "--cores", "1", "--", "results/paper/config.json")) == {}
+
+
 def test_a_config_that_extends_the_demo_is_one(root, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("extends: demo\nitems: [adjust/table2]\nadjust: {languages: [es, ru, hi]}\n")

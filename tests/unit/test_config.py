@@ -35,6 +35,7 @@ BAD = [
     ("finetune.pos.learning_rate", "5e-5", ["finetune.pos.learning_rate: '5e-5'", "write 5.0e-5"]),
     ("finetune.pos.learning_rate", float("nan"), ["finetune.pos.learning_rate: nan"]),
     ("finetune.pos.batch", 16.5, ["finetune.pos.batch: 16.5", "a whole number from 1 (examples per step)"]),
+    ("adjustment", {}, ["the key 'adjustment' is called 'pull' now"]),
     ("pull.betas", [0.9, 1], ["pull.betas[1]: 1", "below 1"]),
     ("pretrain.models.scale-post.residual_scaling", "on", ["scale-post.residual_scaling: 'on'", "ResScale"]),
     ("pretrain.models.scale-post.attention_dropout", 1, ["attention_dropout: 1", "or null", "null: as dropout"]),
@@ -119,6 +120,14 @@ def test_a_config_is_laid_over_what_it_extends(root, tmp_path):
     assert load([mine]) == demo | {"seeds": [7], "anc": demo["anc"] | {"sentences": 5}}
     assert bases([root / "config/demo.yaml", mine]) == [tmp_path / "base.yaml"]
     assert load([mine, root / "config/demo.yaml"])["seeds"] == demo["seeds"]  # as with Snakemake the last one counts
+
+
+def test_configs_of_the_project_by_their_old_names_are_told_the_new_ones(root, tmp_path):
+    with pytest.raises(UserError, match=r"config\.demo\.yaml: this config is .*config/demo\.yaml now$"):
+        load([root / "config.demo.yaml"])
+    (tmp_path / "mine.yaml").write_text(f"extends: {root}/config.study.yaml\n")
+    with pytest.raises(UserError, match=r"config/study\.yaml now$"):
+        load([tmp_path / "mine.yaml"])
 
 
 @pytest.mark.parametrize(

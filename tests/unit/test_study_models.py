@@ -163,11 +163,11 @@ def test_the_audit_as_a_program(root, tmp_path):
     for lang in ("en", "de"):
         (tmp_path / f"{lang}.conllu").write_text(rows, encoding="utf-8")
     command = [sys.executable, str(root / "scripts/audit_tokenizer.py"), "--out", str(tmp_path / "a.csv"), "--model"]
-    command += [str(root / "resources/demo/models/mbert"), "--treebanks"]
+    command += [str(root / "resources/demo/models/mbert"), "--texts"]
     files = [f"{lang}={tmp_path}/{lang}.conllu" for lang in ("en", "de")]
     done = subprocess.run([*command, *files], capture_output=True)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "a.csv").read_text(encoding="utf-8")
     assert text.startswith("language,words,pieces,unknown,bytes,shared\nen,1,")
     done = subprocess.run([*command, f"de={tmp_path}/de.conllu"], capture_output=True, text=True)
-    assert done.stderr == "error: --treebanks: en=FILE is missing, the language that pieces are shared with\n"
+    assert done.stderr == "error: --texts: en=FILE is missing, the language that pieces are shared with\n"

@@ -65,7 +65,7 @@ SHEETS = {
         *("vocabulary", "original", "bitext", "links", "settings", "items"),
     ),
     "vectors": ("model", "tuned", "text", "pool", "links", "settings", "items"),
-    "comparisons": ("vectors", "related", "unrelated", "model", "treebanks", "settings", "items"),
+    "comparisons": ("vectors", "related", "unrelated", "model", "texts", "settings", "items"),
     "items": ("title", "results", "printed"),
 }
 # Of the files in these columns a sheet shows the folder.
@@ -269,7 +269,11 @@ class Sheets:
         for item, declared in self.catalog.items.items():
             for run in self.catalog.needs(item).runs if "tokenizer" in declared.reads else ():
                 sets = sorted(data for data in self.catalog.sets_read("tokenizer", run) if data.kind == "trees")
-                row = {"treebanks": self.texts(sets), "model": self.vocabulary_of(run.name)}
+                row = {
+                    "texts": self.texts(sets),
+                    "model": self.vocabulary_of(run.name),
+                    "program": "audit_tokenizer.py",
+                }
                 found[f"tokenizers/{run.name}"] = {"sheet": "comparisons", "items": [item], **row}
         return found
 
@@ -386,7 +390,8 @@ class Sheets:
     def _coverage(self) -> Row:
         """How well the vocabulary of the model of `talk` covers the raw text of its languages."""
         texts = self.texts(text_set(self.config, lang) for lang in self.config["talk"]["languages"])
-        return {"texts": texts, "model": self.vocabulary_of(bases(self.config, "talk")[0])}
+        model = self.vocabulary_of(bases(self.config, "talk")[0])
+        return {"texts": texts, "model": model, "program": "audit_coverage.py"}
 
     def _gathered(self) -> Row:
         """All scores and similarities as tidy files."""
