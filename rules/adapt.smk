@@ -27,9 +27,9 @@ rule adjust_model:
         settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
-        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/adjust.py --model {params.original:q} --bitext {input.bitext:q}"
+        'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/adjust.py --model {params.original:q} --bitext {input.bitext:q}'
         " --links {input.links:q} --out {params.out:q} --settings {params.settings:q}"
-        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1'
 
 
 # As a pretraining, from a model that is there.

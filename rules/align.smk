@@ -24,7 +24,7 @@ rule align_bitext:
         code=code("align_bitext.py"),
         settings=of("settings"),
     shell:
-        "python {SCRIPTS:q}/align_bitext.py {input.pool:q} --out {output:q} --pieces {params.pieces:q} --threads {threads}"
+        'python "$SCRIPTS"/align_bitext.py {input.pool:q} --out {output:q} --pieces {params.pieces:q} --threads {threads}'
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

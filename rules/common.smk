@@ -1,5 +1,6 @@
 """The checked config, the sheets of what is to be done, and the few functions that rules look into them with. No rules."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -34,7 +35,8 @@ with in_a_sentence():
 DATASETS, MODELS = registered_files(), known_models(config)
 RESULTS, DOWNLOADS = SHEETS.results, SHEETS.downloads
 LOGS, BENCHMARKS = f"{RESULTS}/logs", f"{RESULTS}/benchmarks"
-WRITTEN = f"{LOGS}/config.json"
+# For the shell commands: where the programs lie, and the folder of the run.
+os.environ |= {"SCRIPTS": str(SCRIPTS), "RESULTS": RESULTS}
 KEPT, NOT_KEPT = kept_or_not(config)
 
 
@@ -74,8 +76,4 @@ def parent(files):
 
 def times_attempt(number, long=None):
     """A resource that grows with the attempt; `long`: for a training that sees billions of tokens."""
-
-    def asked(wildcards, attempt):
-        return attempt * (long if long and SHEETS.of(wildcards.address, "long") else number)
-
-    return asked
+    return lambda wildcards, attempt: attempt * (long if long and SHEETS.of(wildcards.address, "long") else number)

@@ -22,7 +22,7 @@ rule compare_languages:
         code=code("compare.py"),
         settings=of("settings"),
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/compare.py --embeddings {input.vectors:q}"
+        'OMP_NUM_THREADS={threads} python "$SCRIPTS"/compare.py --embeddings {input.vectors:q}'
         " --settings {params.settings:q} --out {output:q} > {log:q} 2>&1"
 
 
@@ -43,5 +43,5 @@ rule measure_distances:
     params:
         code=code("measure_distances.py"),
     shell:
-        "python {SCRIPTS:q}/measure_distances.py --related {input.related:q} --unrelated {input.unrelated:q}"
+        'python "$SCRIPTS"/measure_distances.py --related {input.related:q} --unrelated {input.unrelated:q}'
         " --out {output.histogram:q} --summary {output.summary:q} > {log:q} 2>&1"

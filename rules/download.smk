@@ -20,7 +20,7 @@ if MIRROR:
             code=code("make_world.py", address=None),
             folder=lambda wildcards, output: parent(output),
         shell:
-            "python {SCRIPTS:q}/make_world.py --settings {input.settings:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1"
+            'python "$SCRIPTS"/make_world.py --settings {input.settings:q} --out {params.folder:q} --jobs {threads} > {log:q} 2>&1'
 
 
 rule download_file:
@@ -43,9 +43,9 @@ rule download_file:
         settings=lambda wildcards: as_json(file_settings(DATASETS[wildcards.path])),
         # Derived from the output: another mirror or another number of attempts does not make the file another one.
         way=lambda wildcards, output: as_json(way_settings(config, DATASETS[wildcards.path])),
-        downloads=lambda wildcards, output: output[0].removesuffix(f"/{wildcards.path}"),
+        downloads=lambda wildcards, output: output[0][: -len(wildcards.path) - 1],
     shell:
-        "python {SCRIPTS:q}/download_file.py --path {wildcards.path:q} --settings {params.settings:q} {params.way:q}"
+        'python "$SCRIPTS"/download_file.py --path {wildcards.path:q} --settings {params.settings:q} {params.way:q}'
         " --downloads {params.downloads:q} > {log:q} 2>&1"
 
 
@@ -62,9 +62,9 @@ rule download_labelled:
     params:
         settings=lambda wildcards: as_json(split_settings(config, wildcards.name, wildcards.split)),
         way=lambda wildcards, output: as_json(way_settings(config)),
-        downloads=lambda wildcards, output: output[0].rsplit("/datasets/", 1)[0],
+        downloads=lambda wildcards, output: str(Path(output[0]).parents[3]),
     shell:
-        "python {SCRIPTS:q}/download_labelled.py --settings {params.settings:q} {params.way:q}"
+        'python "$SCRIPTS"/download_labelled.py --settings {params.settings:q} {params.way:q}'
         " --downloads {params.downloads:q} > {log:q} 2>&1"
 
 
@@ -84,7 +84,7 @@ rule download_model:
         hub=lambda wildcards: MODELS[wildcards.model].hub,
         revision=lambda wildcards: MODELS[wildcards.model].revision,
         way=lambda wildcards, output: as_json(way_settings(config)),
-        downloads=lambda wildcards, output: output[0].rsplit("/models/", 1)[0],
+        downloads=lambda wildcards, output: str(Path(output[0]).parents[2]),
     shell:
-        "python {SCRIPTS:q}/download_model.py --name {wildcards.model:q} --hub {params.hub:q} --revision {params.revision:q}"
+        'python "$SCRIPTS"/download_model.py --name {wildcards.model:q} --hub {params.hub:q} --revision {params.revision:q}'
         " --settings {params.way:q} --downloads {params.downloads:q} > {log:q} 2>&1"

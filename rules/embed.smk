@@ -28,7 +28,7 @@ rule embed_sentences:
         code=code("embed_sentences.py"),
         settings=of("settings"),
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/embed_sentences.py --model {params.model:q} --tuned {params.tuned:q}"
+        'OMP_NUM_THREADS={threads} python "$SCRIPTS"/embed_sentences.py --model {params.model:q} --tuned {params.tuned:q}'
         " --text {input.text:q} --settings {params.settings:q} --out {output:q} > {log:q} 2>&1"
 
 
@@ -60,7 +60,7 @@ rule embed_words:
         code=code("embed_words.py"),
         settings=of("settings"),
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/embed_words.py --model {params.model:q} --tuned {params.tuned:q}"
+        'OMP_NUM_THREADS={threads} python "$SCRIPTS"/embed_words.py --model {params.model:q} --tuned {params.tuned:q}'
         " --pool {input.pool:q} --links {input.links:q} --settings {params.settings:q} --related {output.related:q}"
         " --unrelated {output.unrelated:q} > {log:q} 2>&1"
 
@@ -82,7 +82,7 @@ rule audit_tokenizer:
         model=folder("model"),
         code=code(),
     shell:
-        "python {SCRIPTS:q}/{params.program} --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1"
+        'python "$SCRIPTS"/{params.program} --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1'
 
 
 use rule audit_tokenizer as audit_coverage with:

@@ -27,6 +27,6 @@ rule evaluate:
         tuned=folder("config"),
         code=code("evaluate.py"),
     shell:
-        "OMP_NUM_THREADS={threads} python {SCRIPTS:q}/evaluate.py --tuned {params.tuned:q} --base {params.base:q}"
-        " --sets {input.sets:q} --out {output.scores:q} --predictions {output.predictions:q} --tokens {RESULTS}/tokens"
+        'OMP_NUM_THREADS={threads} python "$SCRIPTS"/evaluate.py --tuned {params.tuned:q} --base {params.base:q}'
+        ' --sets {input.sets:q} --out {output.scores:q} --predictions {output.predictions:q} --tokens "$RESULTS"/tokens'
         " --code-hash {params.code} > {log:q} 2>&1"

@@ -33,10 +33,10 @@ rule finetune:
         test_code=[],
         out=lambda wildcards, output: parent(output.training),
     shell:
-        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/finetune.py --model {params.model:q} --train {input.train:q}"
+        'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/finetune.py --model {params.model:q} --train {input.train:q}'
         " --dev {input.dev:q} --trials {input.trials:q} --continual-bitext {input.bitext:q} --continual-links {input.links:q}"
-        " --continual-reference {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens {RESULTS}/tokens"
-        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code}"
+        ' --continual-reference {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens "$RESULTS"/tokens'
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code}'
         " --test-code {params.test_code:q} --sets {input.sets:q} > {log:q} 2>&1"
 
 
@@ -88,6 +88,6 @@ rule train_bilstm:
         settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
-        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/train_bilstm.py --train {input.train:q} --dev {input.dev:q}"
+        'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/train_bilstm.py --train {input.train:q} --dev {input.dev:q}'
         " --sets {input.sets:q} --settings {params.settings:q} --out {params.out:q}"
-        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1'

@@ -19,7 +19,7 @@ rule prepare_trees:
         code=code(),
         settings=of("settings"),
     shell:
-        "python {SCRIPTS:q}/{params.program} --source {input.sources:q} --out {output.data:q} --report {output.report:q}"
+        'python "$SCRIPTS"/{params.program} --source {input.sources:q} --out {output.data:q} --report {output.report:q}'
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -86,5 +86,5 @@ rule prepare_text:
         code=code("prepare_text.py"),
         settings=of("settings"),
     shell:
-        "python {SCRIPTS:q}/prepare_text.py --source {input.sources:q} --apart {input.apart:q} --out-train {output.train:q}"
+        'python "$SCRIPTS"/prepare_text.py --source {input.sources:q} --apart {input.apart:q} --out-train {output.train:q}'
         " --out-dev {output.dev:q} --settings {params.settings:q} > {log:q} 2>&1"

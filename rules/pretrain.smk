@@ -20,7 +20,7 @@ rule train_vocabulary:
         code=code("train_vocabulary.py"),
         settings=of("settings"),
     shell:
-        "python {SCRIPTS:q}/train_vocabulary.py --texts {input.texts:q} --letters {input.letters:q} --up-to --out {output:q}"
+        'python "$SCRIPTS"/train_vocabulary.py --texts {input.texts:q} --letters {input.letters:q} --up-to --out {output:q}'
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -51,9 +51,9 @@ rule pretrain:
         settings=of("settings"),
         out=lambda wildcards, output: parent(output.training),
     shell:
-        "OMP_NUM_THREADS={threads} exec python {SCRIPTS:q}/pretrain.py --init {params.start:q} --tokenizer {params.tokenizer:q}"
-        " --texts {input.texts:q} --dev {input.dev:q} --tokens {RESULTS}/tokens --out {params.out:q} --settings {params.settings:q}"
-        " --checkpoints {RESULTS}/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1"
+        'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/pretrain.py --init {params.start:q} --tokenizer {params.tokenizer:q}'
+        ' --texts {input.texts:q} --dev {input.dev:q} --tokens "$RESULTS"/tokens --out {params.out:q} --settings {params.settings:q}'
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1'
 
 
 # The demo's own models are tracked. One whose folder was deleted is made again.
@@ -78,5 +78,5 @@ if DELETED := deleted_models(config):
             settings=tracked(config["world"]),
             folder=lambda wildcards, output: parent(output.training),
         shell:
-            "exec python {SCRIPTS:q}/make_demo_model.py --model {wildcards.model:q} --settings {params.settings:q}"
-            " --out {params.folder:q} --work {RESULTS}/checkpoints/demo-models > {log:q} 2>&1"
+            'exec python "$SCRIPTS"/make_demo_model.py --model {wildcards.model:q} --settings {params.settings:q}'
+            ' --out {params.folder:q} --work "$RESULTS"/checkpoints/demo-models > {log:q} 2>&1'

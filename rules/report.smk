@@ -10,8 +10,10 @@ rule write_config:
     localrule: True
     conda:
         "../envs/data.yaml"
+    params:
+        config=f"{LOGS}/config.json",  # a config may be longer than a command line
     shell:
-        "cp {WRITTEN:q} {output:q} 2> {log:q}"
+        "cp {params.config:q} {output:q} 2> {log:q}"
 
 
 rule make_verdicts:
@@ -36,7 +38,7 @@ rule make_verdicts:
         results=folder("config"),
         settings=of("settings", "verdicts"),
     shell:
-        "python {SCRIPTS:q}/make_verdicts.py --config {input.config:q} --results {params.results:q} --out {output.numbers:q}"
+        'python "$SCRIPTS"/make_verdicts.py --config {input.config:q} --results {params.results:q} --out {output.numbers:q}'
         " --claims {output.claims:q} > {log:q} 2>&1"
 
 
@@ -67,4 +69,4 @@ rule make_report:
         results=folder("config"),
         settings=of("settings", "report"),
     shell:
-        "python {SCRIPTS:q}/make_report.py --config {input.config:q} --results {params.results:q} --out {output.page:q} > {log:q} 2>&1"
+        'python "$SCRIPTS"/make_report.py --config {input.config:q} --results {params.results:q} --out {output.page:q} > {log:q} 2>&1'

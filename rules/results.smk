@@ -19,4 +19,4 @@ rule gather_results:
         code=code("gather_results.py", address="gathered"),
         results=folder("config"),
     shell:
-        "python {SCRIPTS:q}/gather_results.py --config {input.config:q} --results {params.results:q} --out {params.results:q} > {log:q} 2>&1"
+        'python "$SCRIPTS"/gather_results.py --config {input.config:q} --results {params.results:q} --out {params.results:q} > {log:q} 2>&1'

@@ -326,4 +326,4 @@ def test_training_takes_the_place_of_its_shell(file):
     for text in file.read_text(encoding="utf-8").split("shell:")[1:]:
         command = text.split("\n\n\n")[0]
         if "--checkpoints" in command:
-            assert "exec python {SCRIPTS:q}/" in command
+            assert 'exec python "$SCRIPTS"/' in command
