@@ -55,7 +55,7 @@ def flagged(found):
     """Of files, what is not a result is never taken from remote storage; params say which keys of the config matter."""
     if isinstance(found, list):
         return list(map(flagged, found))
-    if not isinstance(found, str) or "/" not in found or found.startswith((f"{DOWNLOADS}/", f"{RESULTS}/")):
+    if not isinstance(found, str) or os.sep not in found or found.startswith((f"{DOWNLOADS}/", f"{RESULTS}/")):
         return ancient(found) if found == SHEETS.config_file else found
     return local(found)
 
