@@ -19,7 +19,15 @@ def merged(files: Iterable[Path]) -> dict:
     for file in [ROOT / "config.yaml", *bases(files), *files]:
         merge(config, read(file))
     config.pop("extends", None)
+    read_told(config)
     return config
+
+
+def read_told(config: dict) -> None:
+    """What is told of a run in words, in a file that the config names; what the config says itself comes first."""
+    for key in ("reasons", "replaced"):
+        if file := config.get(f"{key}_file"):
+            config[key] = read(ROOT / file) | (config.get(key) or {})
 
 
 def merge(config: dict, changes: dict) -> None:

@@ -459,12 +459,14 @@ class Config(Section):
         "what stands for data that cannot be had",
         title="for each study a list: what stands for what, and why",
     )
+    replaced_file: Text = key("a file with more of the same, in the repository", default=None)
     skip: dict[str, Text] = key("items that are left out", title="for each item the reason why it cannot be made")
     reasons: dict[like("^[a-z-]+/[a-z0-9*-]+$", "a claim such as anc/anc-deep, or a pattern"), Text] = key(
         "why claims do not come out in this run",
         title="for each claim, or pattern such as anc/cka-*, the reason",
         default={},
     )
+    reasons_file: Text = key("a file with more of the same, in the repository", default=None)
     seeds: Seeds = key("seeds of the runs whose mean is reported")
     ner_sentences: Positive | None = key("sentences of a dev or test set of NER at most; null: all")
     downloads: Downloads

@@ -8,6 +8,7 @@ from typing import Any
 
 from crossalign.catalog.config import check
 from crossalign.catalog.labelled import hub_split, registered_files
+from crossalign.catalog.layers import read_told
 from crossalign.catalog.remake import base_command
 from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
@@ -38,6 +39,7 @@ def check_all(workflow: Any, config: dict, tell: Tell) -> Sheets:
         mend_status_queries(_shims(workflow), tell)
     survive_second_sigterm(tell)
     config.pop("extends", None)
+    read_told(config)
     check(config)
     sheets = Sheets(catalog_of(config))
     files = registered_files()
