@@ -29,7 +29,7 @@ rule adjust_model:
     shell:
         'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/adjust.py --model {params.original:q} --bitext {input.bitext:q}'
         " --links {input.links:q} --out {params.out:q} --settings {params.settings:q}"
-        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1'
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address:q} --code-hash {params.code} > {log:q} 2>&1'
 
 
 # As a pretraining, from a model that is there.

@@ -31,5 +31,5 @@ rule make_figure:
         caption=lambda wildcards, output: caption_of(item_of(wildcards)),
         item=lambda wildcards, output: item_of(wildcards),
     shell:
-        'python "$SCRIPTS"/make_figure.py --item {params.item} --config {input.config:q} --results {params.results:q}'
+        'python "$SCRIPTS"/make_figure.py --item {params.item:q} --config {input.config:q} --results {params.results:q}'
         " --out-svg {output.svg:q} --out-pdf {output.pdf:q} --out-png {output.png:q} --out-csv {output.csv:q} > {log:q} 2>&1"

@@ -36,13 +36,13 @@ rule finetune:
         'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/finetune.py --model {params.model:q} --train {input.train:q}'
         " --dev {input.dev:q} --trials {input.trials:q} --continual-bitext {input.bitext:q} --continual-links {input.links:q}"
         ' --continual-reference {params.original:q} --settings {params.settings:q} --out {params.out:q} --tokens "$RESULTS"/tokens'
-        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code}'
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address:q} --code-hash {params.code}'
         " --test-code {params.test_code:q} --sets {input.sets:q} > {log:q} 2>&1"
 
 
 # What stays on disk is a choice (keep_models), and a file is temporary or not for a whole rule. A model that does not
 # stay is tested by the process of its training.
-use rule finetune as finetune_random with:
+use rule finetune as finetune_and_test with:
     input:
         model=of("model"),
         train=of("train"),
@@ -90,4 +90,4 @@ rule train_bilstm:
     shell:
         'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/train_bilstm.py --train {input.train:q} --dev {input.dev:q}'
         " --sets {input.sets:q} --settings {params.settings:q} --out {params.out:q}"
-        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1'
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address:q} --code-hash {params.code} > {log:q} 2>&1'

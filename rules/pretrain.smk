@@ -53,7 +53,7 @@ rule pretrain:
     shell:
         'OMP_NUM_THREADS={threads} exec python "$SCRIPTS"/pretrain.py --init {params.start:q} --tokenizer {params.tokenizer:q}'
         ' --texts {input.texts:q} --dev {input.dev:q} --tokens "$RESULTS"/tokens --out {params.out:q} --settings {params.settings:q}'
-        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address} --code-hash {params.code} > {log:q} 2>&1'
+        ' --checkpoints "$RESULTS"/checkpoints/{wildcards.address:q} --code-hash {params.code} > {log:q} 2>&1'
 
 
 # The demo's own models are tracked. One whose folder was deleted is made again.

@@ -32,6 +32,6 @@ rule make_table:
         caption=lambda wildcards, output: caption_of(item_of(wildcards)),
         item=lambda wildcards, output: item_of(wildcards),
     shell:
-        'python "$SCRIPTS"/make_table.py --item {params.item} --config {input.config:q} --results {params.results:q}'
+        'python "$SCRIPTS"/make_table.py --item {params.item:q} --config {input.config:q} --results {params.results:q}'
         " --out-csv {output.csv:q} --out-tex {output.tex:q} --out-html {output.html:q}"
         " --out-json {output.json:q} > {log:q} 2>&1"

@@ -27,15 +27,15 @@ class Rule:
     def programs(self) -> list[str]:
         """The files in `scripts/` that its jobs run, or start from what they run."""
         if "{params.program}" in self.body:
-            return [f"{self.name}.py", "prepare_labelled.py"]
+            return [f"{self.name}.py", *(["prepare_labelled.py"] if self.name.startswith("prepare_") else [])]
         return sorted(set(re.findall(r"[\"/](\w+\.py)\b", self.body)))
 
 
 def rules(root: Path) -> list[Rule]:
     """All rules of the workflow that do something, whatever the config."""
     found: dict[str, Rule] = {}
-    for file in sorted((root / "rules").glob("*.smk")):
-        text = file.read_text("utf-8")
+    for name in re.findall(r'^include: "(.+)"$', (root / "Snakefile").read_text("utf-8"), re.MULTILINE):
+        text = (root / name).read_text("utf-8")
         for header in HEADER.finditer(text):
             indent, base, name = header.groups()
             body = re.match(rf"(?:{indent} +[^\n]*\n|\n)*", text[header.end() + 1 :])[0]

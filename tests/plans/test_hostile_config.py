@@ -59,7 +59,7 @@ def commands(done):
     assert done.returncode == 0, done.stdout + done.stderr
     found = {}
     for line in done.stdout.splitlines():
-        if program := re.search(r"/scripts/(\w+)\.py", line):
+        if program := re.search(r'"\$SCRIPTS"/(\w+)\.py', line):
             found.setdefault(program[1], line.strip().removeprefix("Shell command:").strip())
     return found
 
@@ -75,6 +75,7 @@ def recorded(command, folder):
     log.parent.mkdir(parents=True, exist_ok=True)
     record.unlink(missing_ok=True)
     environment = os.environ | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "RECORD": str(record)}
+    environment |= {"SCRIPTS": "scripts", "RESULTS": "results/paper"}
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, (command, done.stderr)
     return record.read_bytes().decode().split("\0")[:-1]
@@ -119,11 +120,8 @@ def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models)
             weights.touch()
     done = snakemake(project, project, "--dry-run", "--cores", "1", "--printshellcmds", "--", "all", config=config)
     found = commands(done)
-    named = {
-        name
-        for file in (project / "rules").glob("*.smk")
-        for name in re.findall(r'program\("(\w+)\.py', file.read_text())
-    }
+    texts = [file.read_text(encoding="utf-8") for file in (project / "rules").glob("*.smk")]
+    named = {name for text in texts for name in re.findall(r'"\$SCRIPTS"/(\w+)\.py', text)}
     # The demo's world and models have no free text; models from a folder are not downloaded.
     assert named - set(found) == {"make_world", "make_demo_model"} | (
         {"download_model"} if models == "folder" else set()
@@ -133,7 +131,7 @@ def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models)
     for program, command in found.items():
         arguments = recorded(command, place)
         script = next(word for word in arguments if word.endswith(f"/{program}.py"))
-        assert script == f"{project}/scripts/{program}.py"
+        assert script == f"scripts/{program}.py"
         # What was not cut apart keeps its quotation marks; a piece of a name would begin or end elsewhere.
         for word in arguments:
             assert ("touch" in word) == (HOSTILE in word), (program, word)

@@ -51,7 +51,7 @@ def check_plan(recipe, folder):
 
 def test_a_language_is_tested_and_compared_but_nothing_is_trained(page, copy):
     check_plan(page["Add a language"], copy)
-    assert not {"finetune", "finetune_random"} & set(plan(page["Add a language"]))
+    assert not {"finetune", "finetune_and_test"} & set(plan(page["Add a language"]))
 
 
 def test_a_model_is_fetched_and_compared_and_no_other(page, copy):

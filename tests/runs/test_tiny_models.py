@@ -86,7 +86,7 @@ def test_another_rate_of_the_adjustment_runs_what_depends_on_it(project):
     jobs = would_run(project, {"pull": {"learning_rate": 0.002}})
     assert jobs["adjust_model"] == 1
     # The adjusted model and its three fine-tunings; the original one is left alone.
-    assert jobs["finetune"] == 3 and "evaluate" not in jobs
+    assert jobs["finetune_and_test"] == 3 and "evaluate" not in jobs
     assert jobs["measure_distances"] == 3
     assert not {"train_bilstm", "adapt_to_text", "pretrain"} & set(jobs)
 

@@ -174,7 +174,7 @@ def finetune_arguments(place, out, *more):
 
 def test_finetune_with_continual_learning(place, tmp_path, monkeypatch):
     flags = ["--continual-bitext", place / "pool.tsv", "--continual-links", place / "pool.pharaoh"]
-    flags += ["--continual-reference", place / "original", "--continual-settings", '{"batch": 8, "alpha": 0.02}']
+    flags += ["--continual-reference", place / "original", "--settings", '{"continual": {"batch": 8, "alpha": 0.02}}']
     run_program("finetune", finetune_arguments(place, tmp_path / "plain"), monkeypatch)
     run_program("finetune", finetune_arguments(place, tmp_path / "out", *flags), monkeypatch)
     plain, report = (json.loads((tmp_path / name / "training.json").read_text()) for name in ("plain", "out"))
@@ -189,7 +189,7 @@ def test_finetune_with_continual_learning(place, tmp_path, monkeypatch):
     ("flags", "message"),
     [
         (
-            ["--continual-settings", '{"alpha": 1}'],
+            ["--settings", '{"continual": {"alpha": 1}}'],
             "needs --continual-bitext, --continual-links, --continual-reference",
         ),
         (["--continual-bitext", "pool.tsv"], "needs --continual-links, --continual-reference"),

@@ -292,10 +292,10 @@ def test_word_pieces_are_linked_by_their_own_positions(pool, original, tmp_path)
     tokenizer.enable_truncation(2)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     original(ECHO)
-    flags = ("--program", "fast_align", "--pieces", tmp_path / "tokenizer.json")
+    flags = ("--program", "fast_align", "--pieces", tmp_path)
     # das ha ##us ##es: four pieces on one side, three on the other; nothing is cut off.
     assert pool(*flags, lines=["1.0\tthe house the\tdas hauses"]).lines == ["0-0 1-1 2-2"]
-    assert "cannot read the tokenizer" in pool("--pieces", tmp_path / "none.json").err
+    assert "cannot read the tokenizer" in pool("--pieces", tmp_path / "none").err
 
 
 def test_killed_run_leaves_nothing_and_ends_the_program_it_started(root, tmp_path, original):

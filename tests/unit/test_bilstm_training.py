@@ -208,7 +208,7 @@ def test_small_sets_are_passed_over_until_there_are_enough_steps(world):
     [
         (["--task", "nli"], "task 'nli': a BiLSTM does parsing, pos, ner only"),
         (["--task", "pos"], "early stopping needs a development set: give --dev FILE, or the setting patience: 0"),
-        (["--task", "pos", "--dev", "TRAIN", "--sets", "test"], "--sets test: NAME=FILE was expected"),
+        (["--task", "pos", "--dev", "TRAIN", "--sets", "=test"], "--sets =test: NAME=FILE was expected"),
         (["--task", "pos", "--settings", '{"hidden": 0}'], "hidden: 0 is not allowed; expected a whole number from 1"),
         (["--task", "pos", "--settings", '{"patience": 0}', "--train", "EMPTY"], "EMPTY: the file is empty"),
     ],

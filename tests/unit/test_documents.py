@@ -75,7 +75,7 @@ def test_links(page):
 def rules():
     files = [ROOT / "Snakefile", *sorted(ROOT.glob("rules/*.smk"))]
     named = {name for file in files for name in re.findall(r"^ *rule (\w+):", read(file), re.MULTILINE)}
-    return named | {"grid", *PAPER_TARGETS}
+    return named | {"grid", "pretrained", "data", "download", *PAPER_TARGETS}
 
 
 def test_make(page):

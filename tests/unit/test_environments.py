@@ -153,7 +153,7 @@ def test_the_profile_names_rules(root, names):
     assert {*groups, *shown} <= names
     assert "finetune" in shown
     # One submission does a whole run, whatever its layers start from.
-    assert {rule for rule, group in groups.items() if group == "run"} == {"finetune", "finetune_random", "evaluate"}
+    assert {rule for rule, group in groups.items() if group == "run"} == {"finetune", "finetune_and_test", "evaluate"}
 
 
 # Licences that let a project under MIT be used and passed on; with LGPL and MPL, changes of the library stay open.

@@ -170,8 +170,7 @@ def train(root, folder, file):
     command += ["--train", folder / "a.conllu"]
     command += ["--settings", '{"epochs": 3, "batch": 2, "max_length": 24, "selection": "last"}']
     command += ["--out", folder / "out", "--checkpoints", folder / "checkpoints", "--save-steps", 2]
-    command += ["--then", root / "scripts/evaluate.py", "--tuned", folder / "out/model", "--base", folder / "base"]
-    command += ["--out", folder / "then.json", "--predictions", folder / "then.gz", "--sets", f"x={file}"]
+    command += ["--sets", f"x={file}"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
 
@@ -181,7 +180,7 @@ def test_a_training_tests_its_model_and_goes_on_where_its_test_failed(root, monk
     (tmp_path / "a.conllu").write_text(TREES)
     (tmp_path / "nli.jsonl").write_text(lines(NLI))
     bad = train(root, tmp_path, tmp_path / "nli.jsonl")
-    assert bad.returncode == 1 and "nli.jsonl, line 1" in bad.stderr and not (tmp_path / "then.json").exists()
+    assert bad.returncode == 1 and "nli.jsonl, line 1" in bad.stderr and not (tmp_path / "out/scores.json").exists()
     (tmp_path / "out").rename(tmp_path / "first")
     done = train(root, tmp_path, tmp_path / "a.conllu")
     assert done.returncode == 0, done.stderr
@@ -194,8 +193,8 @@ def test_a_training_tests_its_model_and_goes_on_where_its_test_failed(root, monk
     (tmp_path / "tuned").rename(tmp_path / "untrained")
     (tmp_path / "out/model").rename(tmp_path / "tuned")
     run(root, monkeypatch, tmp_path, {"x": tmp_path / "a.conllu"})
-    for one, other in (("then.json", "scores.json"), ("then.gz", "p.jsonl.gz")):
-        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
+    for one, other in (("scores.json", "scores.json"), ("predictions.jsonl.gz", "p.jsonl.gz")):
+        assert (tmp_path / "out" / one).read_bytes() == (tmp_path / other).read_bytes()
 
 
 def test_code_of_the_evaluation_is_none_of_the_training(root):

@@ -229,7 +229,7 @@ REHEARSED = {
 def test_the_papers_on_an_h200_cost_what_the_rehearsal_took(root, registers, tmp_path, paper):
     catalog, jobs = paper
     # Trained and tested in one go, as in the rehearsal.
-    made = [replace(job, rule="finetune_random") if job.rule == "finetune" else job for job in jobs.jobs.values()]
+    made = [replace(job, rule="finetune_and_test") if job.rule == "finetune" else job for job in jobs.jobs.values()]
     plan = estimate(root, registers, tmp_path, (catalog, Graph(made)))
     prices = {file: plan.price(plan.graph.maker[f"results/paper/{file}"]) for file in REHEARSED}
     assert {price.basis for price in prices.values()} == {"measured"}
@@ -382,7 +382,7 @@ def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
     done = run_plan(root, tmp_path, *([str(root / "config/demo.yaml")] if demo else []))
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 100
-    for words in ("fine-tunings", "finetune_random", "Critical path", "Wall time", "Disk", "make_report"):
+    for words in ("fine-tunings", "finetune_and_test", "Critical path", "Wall time", "Disk", "make_report"):
         assert words in done.stdout
     assert f"results/{'demo' if demo else 'paper'}/plan/*.tsv" in done.stdout
     assert (tmp_path / "results" / ("demo" if demo else "paper") / "plan" / "trainings.tsv").is_file()
@@ -457,7 +457,7 @@ def training(rule, address):
 
 def test_disk_by_what_becomes_of_models(root):
     adapted = training("adapt_to_text", "models/mbert+mlm-wo/seed1")
-    jobs = [training("finetune", REF), training("finetune_random", RANDOM), adapted]
+    jobs = [training("finetune", REF), training("finetune_and_test", RANDOM), adapted]
     paper, demo = load([]), load([root / "config/demo.yaml"])
     disk = model_disk(paper, jobs, {"mbert": MBERT}, lambda run: (12, 768))
     assert disk["fine-tuned, kept"] == (1, tuned_bytes((12, 768)))

@@ -119,7 +119,7 @@ def test_dropout_of_attention_is_apart(place, given, hidden, attention):
     assert start.encoder.config.attention_dropout == start.encoder.config.hidden_dropout == 0.1
     config = new_config(start.tokenizer, "normformer", None, SHAPE | {"dropout": 0.2, "attention_dropout": 0.0})
     assert (config.hidden_dropout, config.attention_dropout) == (0.2, 0.0)
-    with pytest.raises(UserError, match="--attention-dropout 1.0: expected a number from 0 and below 1"):
-        PretrainSettings(steps=1, attention_dropout=1.0)
-    with pytest.raises(UserError, match="--epsilon 0.0: expected a number above 0"):
-        PretrainSettings(steps=1, epsilon=0.0)
+    with pytest.raises(
+        UserError, match=r"attention_dropout: 1\.0 is not allowed; expected a number from 0 and below 1"
+    ):
+        checked({"attention_dropout": 1.0}, PretrainSettings)

@@ -81,7 +81,7 @@ def test_make_help_lists_every_target_once():
 def test_a_config_changes_the_small_run_wherever_it_is_carried(target):
     command = ["make", "--dry-run", target, "CONFIGS=mine.yaml", "TO=there"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert re.search(r"--config(file|s) config\.small\.yaml [^-]*\bmine\.yaml ", done.stdout)
+    assert re.search(r"--config(file|s) config/small\.yaml [^-]*\bmine\.yaml ", done.stdout)
 
 
 def test_make_without_a_target_is_the_demo():

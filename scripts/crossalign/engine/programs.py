@@ -107,7 +107,7 @@ def named_files(pairs: list[str], option: str, name: Callable[[Path], str] | Non
     return files
 
 
-def named_sets(pairs: list[str], option: str, name: Callable[[Path], str]) -> dict[str, Path]:
+def named_sets(pairs: list[str], option: str = "--sets", name: Callable[[Path], str] | None = None) -> dict[str, Path]:
     """The same where each name has one file."""
     files = named_files(pairs, option, name)
     for told, several in files.items():

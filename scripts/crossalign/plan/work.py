@@ -156,7 +156,7 @@ class Works:
     def of(self, job: Job) -> Work:
         """The work of a job."""
         match job.rule:
-            case "finetune" | "finetune_random":
+            case "finetune" | "finetune_and_test":
                 return self._finetune(job)
             case "evaluate":
                 return self._evaluate(job.subject)
@@ -194,7 +194,7 @@ class Works:
         batch = trial[0] if (trial := trial_of(run.init)) else values["batch"]
         task = run.task + "-continual" * is_continual(run.init)
         steps = self._steps(run, batch, values["epochs"], values.get("examples"))
-        tests = self._tests(run) if job.rule == "finetune_random" else 0
+        tests = self._tests(run) if job.rule == "finetune_and_test" else 0
         # An adjusted model is tested on its own language alone, the original on all.
         group = f"{run.preset}-{run.source}-{batch}-{task}-{tests}"
         return Work("finetune", task, steps, batch, self.shape(run), group, tests=tests)
@@ -301,7 +301,7 @@ def model_disk(
     for job in trainings:
         run = job.subject
         if isinstance(run, Tuned):
-            deleted = job.rule == "finetune_random"
+            deleted = job.rule == "finetune_and_test"
             label = "fine-tuned, deleted after their last use" if deleted else "fine-tuned, kept"
             found.setdefault(label, []).append(tuned_bytes(_shape(config, run, shape)))
         else:
