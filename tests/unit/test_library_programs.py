@@ -32,7 +32,8 @@ def test_a_model_is_tuned_and_scored_from_the_command_line(root, tmp_path, famil
     data.write_text("".join(json.dumps(record) + "\n" for record in 5 * records_of("ner")), encoding="utf-8")
     program(
         "finetune.py", "--model", base, "--task", "ner", "--train", data, "--dev", data,
-        "--settings", '{"epochs": 3, "batch": 6, "learning_rate": 3e-3}', "--backend", backend, "--init", "random-2", "--out", out,
+        "--settings", '{"epochs": 3, "batch": 6, "learning_rate": 3e-3}',
+        "--backend", backend, "--init", "random-2", "--out", out,
     )  # fmt: skip
     report = json.loads((out / "training.json").read_text())
     assert report["backend"] == "library"

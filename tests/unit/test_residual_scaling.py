@@ -14,7 +14,7 @@ from crossalign.engine.folders import load_weights, save_encoder
 from crossalign.engine.layout import Layout
 from crossalign.engine.pretrain import Pretraining, PretrainSettings
 from crossalign.engine.pretrain_job import new_config, starting_point
-from crossalign.engine.settings import Settings
+from crossalign.engine.settings import Settings, checked
 from crossalign.engine.shape import EncoderConfig
 from crossalign.runtime.errors import UserError
 

@@ -70,10 +70,16 @@ def test_a_sheet_is_written_when_it_says_something_else(sheets, tmp_path):
     assert len(read(tmp_path, "sets")) == 4
 
 
-def test_what_no_item_asks_for_is_told(sheets):
+def test_what_no_item_asks_for_can_be_made_all_the_same(sheets):
     address = "tuned/mbert/pos-en_ewt/ref/seed1"
-    with pytest.raises(UserError, match=f"^'{address}' stands in no sheet of results/demo/plan: no chosen table or"):
-        sheets.of(address, "model")
+    assert sheets.of(address, "train") == "results/demo/data/trees/en_ewt/train.conllu" and address not in sheets.rows
+    assert sheets.of("data/trees/en_ewt/train", "sources") == ["results/demo/downloads/ud/en_ewt/train.conllu"]
+    assert sheets.of("tables/align-predict/table1", "title") == "RANDOM-INIT on pairs of layers"
+    for address in ("similarity/models/mbert/pud", "tables/anc/table99", "data/films/a/b"):
+        with pytest.raises(UserError, match=f"^no chosen table or figure asks for '{address}'; what they ask for: "):
+            sheets.of(address, "model")
+    with pytest.raises(UserError, match="no model 'mbert' is pretrained here"):
+        sheets.of("models/mbert", "texts")
     assert sheets.of("tuned/scale-pre/anc-nli-multinli_en/ref/seed1", "bitext") == []
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from crossalign.analysis.indexes import CONTROLLED
-from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of
+from crossalign.catalog.addresses import Adapted, Adjustment, Base, Run, Tuned, is_continual, model_of, parse
 from crossalign.catalog.code_hash import SCRIPTS, code_hash
 from crossalign.catalog.config import pair_count
 from crossalign.catalog.labelled import labelled
@@ -30,7 +30,7 @@ from crossalign.catalog.outputs import (
 from crossalign.catalog.papers import papers
 from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.runs import Catalog, covers_language
-from crossalign.catalog.sets import DataSet, mixed_files, pool_set, raw_files, text_set
+from crossalign.catalog.sets import EXTENSIONS, DataSet, mixed_files, pool_set, raw_files, text_set
 from crossalign.catalog.studied import HUB, backend_of, model_folder, place_of
 from crossalign.catalog.targets import adjust_seeds, bases, evaluation_sets, training_sets, trials_of
 from crossalign.catalog.trained_models import is_long, stand_ins, texts_of, trained_model, trained_vocabulary
@@ -83,18 +83,36 @@ class Sheets:
         # The merged config, for the programs.
         self.config_file = self.at("config.json")
         self._model_files: dict[str, list[str]] = {}
+        self._unasked: dict[str, Row] = {}
 
     def of(self, address: str, column: str) -> object:
         """What stands in a column of a row; an empty list where it does not have the column."""
-        if address not in self.rows:
-            raise UserError(
-                f"'{address}' stands in no sheet of {self.at('plan')}: no chosen table or figure asks for it"
-            )
-        return self.rows[address].get(column, [])
+        return self.row(address).get(column, [])
+
+    def row(self, address: str) -> Row:
+        """A row of the sheets, or of what no chosen item asks for and somebody names all the same."""
+        if address not in self.rows and address not in self._unasked:
+            self._unasked[address] = self._made_up(address)
+        return self.rows.get(address) or self._unasked[address]
+
+    def _made_up(self, address: str) -> Row:
+        kind, _, rest = address.partition("/")
+        parts = address.split("/")
+        if kind in ("models", "tuned"):
+            return self._training(parse(address))
+        if kind == "vocabularies":
+            return self._vocabulary(rest)
+        if kind == "data" and parts[1] in EXTENSIONS:
+            return self._set(DataSet(parts[1], parts[2], parts[3] if len(parts) > 3 else "train"))
+        if kind == "links":
+            return self._links(DataSet("bitext", parts[1], parts[2].partition(".")[0]), parts[2].endswith(".pieces"))
+        if kind in ("tables", "figures") and rest in self.catalog.known:
+            return self._item(rest)
+        raise UserError(f"no chosen table or figure asks for '{address}'; what they ask for: {self.at('plan')}/*.tsv")
 
     def code(self, address: str, *programs: str) -> str:
         """The hash of a job's programs and of what they load for it alone, with the order of the files of a mixture."""
-        row = self.rows[address] if address else {}
+        row = self.row(address) if address else {}
         names = [*(programs or [row["program"]]), *row.get("code", [])]
         return "-".join([code_hash(*names), *filter(None, [row.get("order")])])
 
@@ -124,18 +142,16 @@ class Sheets:
             row |= {"items": sorted({*row["items"], *asked[data]}), "made": [*row["made"], self.set(data)]}
             if data.kind == "bitext":
                 study = self.config["adjust"]["aggregations"]
-                row = {
-                    "sheet": "sets",
-                    "items": asked[data],
-                    "settings": dict(self.config["aligner"]),
-                    "pool": self.set(data),
-                }
-                found[link_address(data)] = row
+                found[link_address(data)] = {"sheet": "sets", "items": asked[data], **self._links(data)}
                 # Links of pieces are asked for in the language of the sub-word ablation only.
                 if data.languages == (study["lang"],) and "subword" in study["values"]:
-                    model = self.vocabulary_of(bases(self.config, "adjust")[0])
-                    found[link_address(data, pieces=True)] = row | {"model": model}
+                    row = self._links(data, pieces=True)
+                    found[link_address(data, pieces=True)] = {"sheet": "sets", "items": asked[data], **row}
         return found
+
+    def _links(self, data: DataSet, pieces: bool = False) -> Row:
+        row: Row = {"settings": dict(self.config["aligner"]), "pool": self.set(data)}
+        return row | ({"model": self.vocabulary_of(bases(self.config, "adjust")[0])} if pieces else {})
 
     def _set(self, data: DataSet) -> Row:
         own = labelled(self.config, data)
@@ -161,11 +177,16 @@ class Sheets:
             for made in self._stages(run):
                 found[made.path()] = {"sheet": "trainings", "items": items, **self._training(made)}
         for name in sorted({entry["vocabulary"] for entry in self._pretrained(found)}):
-            if entry := trained_vocabulary(self.config, name):
-                texts = {"texts": self.texts(texts_of(entry)), "letters": self.texts(texts_of(entry.get("letters")))}
-                row = {"settings": vocabulary_settings(self.config, name), **texts}
-                found[f"vocabularies/{name}"] = {"sheet": "trainings", "items": [], **row}
+            if trained_vocabulary(self.config, name):
+                found[f"vocabularies/{name}"] = {"sheet": "trainings", "items": [], **self._vocabulary(name)}
         return found
+
+    def _vocabulary(self, name: str) -> Row:
+        entry = trained_vocabulary(self.config, name)
+        if not entry:
+            raise UserError(f"pretrain.vocabularies: no vocabulary '{name}' is learnt here")
+        texts = {"texts": self.texts(texts_of(entry)), "letters": self.texts(texts_of(entry.get("letters")))}
+        return {"settings": vocabulary_settings(self.config, name), **texts}
 
     def _stages(self, run: Run) -> list[Run]:
         """A model and those of its earlier stages; nothing of one that is not made here."""
@@ -203,6 +224,8 @@ class Sheets:
 
     def _pretraining(self, run: Base) -> Row:
         entry = trained_model(self.config, run.name)
+        if not entry:
+            raise UserError(f"pretrain.models: no model '{run.name}' is pretrained here")
         earlier = entry.get("init")
         start = {"original": self.model(Base(earlier))} if earlier else {"vocabulary": self.vocabulary_of(run.name)}
         texts = {name: self.texts(texts_of(entry, split)) for name, split in _SPLITS}
@@ -304,40 +327,47 @@ class Sheets:
     @cached_property
     def _compared(self) -> dict[tuple[Run, str], list[str]]:
         """Models and parallel corpora of which similarities are wanted, with the items that want them."""
-        found: dict[tuple[Run, str], list[str]] = {}
-        for item, declared in self.catalog.items.items():
-            needs = self.catalog.needs(item)
-            for corpus in sorted({data.name for data in needs.sets if data.kind == "parallel"}):
-                for run in needs.runs:
-                    if isinstance(run, declared.compares):
-                        found.setdefault((run, corpus), []).append(item)
-        return {key: found[key] for key in sorted(found, key=lambda key: (key[0].path(), key[1]))}
+        return self._wanted(self._corpora)
 
     @cached_property
     def _measured(self) -> dict[tuple[Run, str], list[str]]:
         """Models and languages of which distances of linked words are wanted, with the items that want them."""
+        return self._wanted(self._languages)
+
+    def _wanted(self, of: Callable[[str], list[tuple[Run, str]]]) -> dict[tuple[Run, str], list[str]]:
         found: dict[tuple[Run, str], list[str]] = {}
         for item in self.catalog.items:
-            needs = self.catalog.needs(item)
-            for lang in sorted({data.languages[0] for data in needs.sets if data.kind == "bitext"}):
-                for run in needs.runs:
-                    if covers_language(run, lang):
-                        found.setdefault((run, lang), []).append(item)
+            for key in of(item):
+                found.setdefault(key, []).append(item)
         return {key: found[key] for key in sorted(found, key=lambda key: (key[0].path(), key[1]))}
+
+    def _corpora(self, item: str) -> list[tuple[Run, str]]:
+        needs, kinds = self.catalog.needs(item), self.catalog.known[item].compares
+        corpora = sorted({data.name for data in needs.sets if data.kind == "parallel"})
+        return [(run, corpus) for run in needs.runs if isinstance(run, kinds) for corpus in corpora]
+
+    def _languages(self, item: str) -> list[tuple[Run, str]]:
+        needs = self.catalog.needs(item)
+        languages = sorted({data.languages[0] for data in needs.sets if data.kind == "bitext"})
+        return [(run, lang) for run in needs.runs for lang in languages if covers_language(run, lang)]
 
     # Tables, figures, verdicts, page
 
     def _items(self) -> dict[str, Row]:
-        found = {}
-        for item, declared in self.catalog.items.items():
-            templates = (
-                [tracked(f"resources/report/{name}") for name in TEMPLATES] if item_kind(item) == "table" else []
-            )
-            row = {"title": declared.title, "results": self.item_results(item), "printed": self.printed(item)}
-            row |= {"config": self.config_file, "templates": templates, "settings": self._item_settings(item)}
-            row["code"] = self._module(item.split("/")[0], f"{item_kind(item)}s")
-            found[f"{item_kind(item)}s/{item}"] = {"sheet": "items", "items": [item], **row}
-        return found
+        rows = ((item, self._item(item)) for item in self.catalog.items)
+        return {f"{item_kind(item)}s/{item}": {"sheet": "items", "items": [item], **row} for item, row in rows}
+
+    def _item(self, item: str) -> Row:
+        table = item_kind(item) == "table"
+        return {
+            "title": self.catalog.known[item].title,
+            "results": self.item_results(item),
+            "printed": self.printed(item),
+            "config": self.config_file,
+            "templates": [tracked(f"resources/report/{name}") for name in TEMPLATES if table],
+            "settings": self._item_settings(item),
+            "code": self._module(item.split("/")[0], f"{item_kind(item)}s"),
+        }
 
     def item_results(self, item: str) -> list[str]:
         """The files that a table or figure is made from: of its runs and of its sets."""
@@ -352,13 +382,10 @@ class Sheets:
         for data in sorted(needs.sets):
             if data.kind == "text":
                 files += [self.set(data)] * ("text" in reads) + [self.set_report(data)] * ("report" in reads)
-        files += [self.at("similarity", run.path(), f"{corpus}.csv") for run, corpus in self._by(item, self._compared)]
-        for run, lang in self._by(item, self._measured):
+        files += [self.at("similarity", run.path(), f"{corpus}.csv") for run, corpus in self._corpora(item)]
+        for run, lang in self._languages(item):
             files += [self.at("distances", run.path(), f"{lang}.{form}") for form in ("csv", "json")]
         return sorted(files)
-
-    def _by(self, item: str, asked: dict[tuple[Run, str], list[str]]) -> list[tuple[Run, str]]:
-        return [key for key, items in asked.items() if item in items]
 
     def printed(self, item: str) -> list[str]:
         """What the paper printed, and the spread it states, by which its numbers are judged; a new item has none."""

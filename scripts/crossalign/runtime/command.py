@@ -16,11 +16,11 @@ def read_args(parser: argparse.ArgumentParser, settings: bool = False) -> argpar
     messages about it begin with `args.place`.
     """
     parser.add_argument(
-        "--settings", nargs="+", default=[], metavar="JSON",
+        "--settings", nargs="+", action="extend", default=[], metavar="JSON",
         help=("hyper-parameters and options" if settings else "options") + " as JSON, or a file of them (JSON or YAML)",
     )  # fmt: skip
     alone = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    alone.add_argument("--settings", nargs="+", default=[])
+    alone.add_argument("--settings", nargs="+", action="extend", default=[])
     options = {action.dest for action in parser._actions} - {"help", "settings"}
     told: dict[str, Any] = {}
     place = "--settings"
