@@ -97,7 +97,7 @@ def test_norm_schemes_can_be_pretrained(root, tmp_path):
     assert jobs["pretrain"] == 4
     # Only the vocabulary comes from outside.
     assert jobs["download_model"] == 1
-    commands = [line for line in done.stdout.splitlines() if "scripts/pretrain.py" in line]
+    commands = [line for line in done.stdout.splitlines() if '"$SCRIPTS"/pretrain.py' in line]
     norms = sorted(re.search(r'"norm": "(\w+)"', line)[1] for line in commands)
     assert norms == ["normformer", "normformer", "post", "pre"]
     seeds = {re.search(r'"seed": (\d+)', line)[1] for line in commands if '"norm": "normformer"' in line}
