@@ -10,7 +10,7 @@ from crossalign.analysis.indexes import ANC, CCA, CKA
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
 from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.runs import count, kind_of
-from crossalign.catalog.sets import DataSet, parse_set, raw_files
+from crossalign.catalog.sets import DataSet, raw_files
 from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.targets import KINDS, evaluation_sets, training_sets
 from crossalign.fetch.register import read_datasets, read_models
@@ -153,21 +153,18 @@ def test_every_run_of_the_papers_round_trips_and_has_data(config):
         assert parse(run.path()) == run
         if isinstance(run, Tuned):
             assert evaluation_sets(config, run) and "train" in training_sets(config, run), run
-    for data in catalog_of(config).sets():
-        assert parse_set(data.path()) == data
 
 
 @pytest.mark.parametrize(
-    ("read", "path"),
+    "path",
     [
-        *((parse, path) for path in ("", "models", "tuned/mbert/parsing-en_ewt/ref", "models/mbert+x/seed1", "../x")),
-        (parse, "tuned/mbert/chess-en_ewt/ref/seed1"),
-        *((parse_set, path) for path in ("data/trees/en_ewt/train.txt", "data/chess/a/b.c", "trees/en_ewt/a.conllu")),
+        *("", "models", "tuned/mbert/parsing-en_ewt/ref", "models/mbert+x/seed1", "../x"),
+        "tuned/mbert/chess-en_ewt/ref/seed1",
     ],
 )
-def test_what_is_no_address_and_no_set_is_refused(read, path):
-    with pytest.raises(UserError, match="no run address|no adaptation|no data set"):
-        read(path)
+def test_what_is_no_address_is_refused(path):
+    with pytest.raises(UserError, match="no run address|no adaptation"):
+        parse(path)
 
 
 def test_rates_in_addresses():

@@ -85,16 +85,6 @@ def text_set(config: dict, text: str, split: str = "train") -> DataSet:
     return DataSet("text", f"{source}_{lang}{plus}{suffix}", split)
 
 
-def parse_set(path: str) -> DataSet:
-    """The set at `path`, which is relative to `results/<run>/`."""
-    parts = path.split("/")
-    if len(parts) == 4 and parts[0] == "data" and parts[1] in EXTENSIONS:
-        stem, _, extension = parts[3].rpartition(".")
-        if extension == EXTENSIONS[parts[1]] and stem:
-            return DataSet(parts[1], parts[2], stem)
-    raise UserError(f"'{path}' is no data set; they look like data/trees/en_ewt/train.conllu")
-
-
 # Tweets: one entry may hold several sentences, each with its own root.
 SEVERAL_ROOTS = {"en_lexnorm", "en_tweebank"}
 

@@ -10,7 +10,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from crossalign.catalog.code_hash import SCRIPTS, code_hash
 from crossalign.catalog.papers import papers
 from crossalign.runtime.errors import UserError
 
@@ -21,17 +20,6 @@ def declared(paper: str, part: str) -> Any:
     """What a paper declares in one of its modules: its ITEMS, TABLES, FIGURES or CLAIMS; nothing without a module."""
     name = f"crossalign.papers.{paper.replace('-', '_')}.{part}"
     return getattr(import_module(name), part.upper()) if find_spec(name) else {}
-
-
-def paper_code(script: str, part: str) -> Callable[..., str]:
-    """A param of a rule: the hash of a program and of the paper's module, which the program does not import by name."""
-    return lambda wildcards: code_hash(script, f"crossalign/papers/{wildcards.paper.replace('-', '_')}/{part}.py")
-
-
-def claims_code(script: str) -> Callable[..., str]:
-    """Likewise, of a program and of the claims of all papers."""
-    modules = [f"crossalign/papers/{paper.replace('-', '_')}/claims.py" for paper in PAPERS]
-    return lambda wildcards: code_hash(script, *(file for file in modules if (SCRIPTS / file).is_file()))
 
 
 def all_of(part: str) -> dict[str, Callable[[Any], Any]]:
