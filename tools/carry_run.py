@@ -36,11 +36,12 @@ from crossalign.plan.dag import planned
 from crossalign.plan.jobs import Graph
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json, sha256, write_json
+from crossalign.runtime.workarounds import LOCKS
 
 # bzip2 packs text as well as xz does and weights in bf16 better, in a tenth of the time; blocks of this size are
 # compressed each for itself anyway, so that all cores can work on them.
 BLOCK = 900_000
-NOTES = Path(".snakemake")
+NOTES = LOCKS.parent
 # Large, and nothing once the jobs that read them are done.
 WEIGHTS = "model.safetensors"
 LARGE = {WEIGHTS, "predictions.jsonl.gz"}
