@@ -39,6 +39,19 @@ class Panel:
         counts = self.counts[kind]
         return float(((np.arange(len(counts)) + 0.5) * self.width) @ counts / counts.sum())
 
+    def error(self, kind: str) -> float:
+        """The standard error of that mean over the pairs."""
+        counts = self.counts[kind]
+        squares = ((np.arange(len(counts)) + 0.5) * self.width - self.mean(kind)) ** 2
+        return float(np.sqrt(squares @ counts)) / float(counts.sum())
+
+    def separation_error(self) -> float:
+        """The standard error of the area under the ROC curve (Hanley and McNeil 1982)."""
+        area, (first, second) = self.summary["auc"], (float(self.counts[kind].sum()) for kind in KINDS)
+        one, both = area / (2 - area), 2 * area**2 / (1 + area)
+        rest = (first - 1) * (one - area**2) + (second - 1) * (both - area**2)
+        return math.sqrt((area * (1 - area) + rest) / (first * second))
+
 
 def measure(related: np.ndarray, unrelated: np.ndarray, names: Sequence[str] = KINDS) -> Panel:
     """Distances, their histogram, and how well they separate the two kinds.

@@ -29,6 +29,10 @@ SIMILARITY = (
     *("paper", "model", "task", "source", "init", "seed", "corpus", "pair", "layer", "index", "control", "value"),
     *("sampling", "lead_sampling", "preset", "train", "address"),
 )
+DISTANCES = (
+    *("paper", "model", "task", "source", "init", "seed", "language", "related", "unrelated", "separation"),
+    *("related_error", "unrelated_error", "separation_error", "preset", "train", "address"),
+)
 # What a similarity file must have; those made before there were controls and resamples lack the other columns.
 NEEDED = ("pair", "layer", "index", "value")
 NUMBERS = ("layer", "value", "sampling", "lead_sampling")
@@ -36,6 +40,7 @@ EXPECTED = "scores by set and metric, as in {'trees/en_pud/test': {'LAS': 81.2}}
 # All other columns are text.
 TYPES = {"seed": "Int64", "n": "Int64", "layer": "int64"}
 TYPES |= dict.fromkeys(("value", "low", "high", "sampling", "lead_sampling"), "float64")
+TYPES |= {f"{name}{end}": "float64" for name in ("related", "unrelated", "separation") for end in ("", "_error")}
 
 
 def set_key(data: DataSet) -> str:
@@ -143,10 +148,28 @@ def _read_similarity(path: Path) -> "pd.DataFrame | None":
     return frame.replace([math.inf, -math.inf], math.nan).fillna({"control": AS_MEASURED})
 
 
+def distances(folder: Path, runs: Iterable[Run]) -> "pd.DataFrame":
+    """Mean distances of related and unrelated words and how well they separate, with standard errors over the words."""
+    import pandas as pd
+
+    from crossalign.analysis.distances import read_panel
+
+    rows = []
+    for run in runs:
+        for path in sorted((folder / "distances" / run.path()).glob("*.csv")):
+            panel = read_panel(path, path.with_suffix(".json"))
+            found = {"language": path.stem, "separation": panel.summary["auc"]}
+            found["separation_error"] = panel.separation_error()
+            for kind in ("related", "unrelated"):
+                found |= {kind: panel.mean(kind), f"{kind}_error": panel.error(kind)}
+            rows.append(described(run) | found)
+    return typed(pd.DataFrame(rows, columns=[name for name in DISTANCES if name != "paper"]))
+
+
 def write_frames(
     folder: Path, papers: Mapping[str, Iterable[Run]], corpora: Iterable[str], out: Path
 ) -> dict[str, "pd.DataFrame"]:
-    """Write scores and similarity of the papers' runs to `out` as CSV and Parquet: one row per paper and number."""
+    """Write the numbers of the papers' runs to `out` as CSV and Parquet: one row per paper and number."""
     import pandas as pd
 
     owners = pd.DataFrame(
@@ -155,7 +178,11 @@ def write_frames(
     )
     runs = {run.path(): run for each in papers.values() for run in each}.values()
     tuned = [run for run in runs if isinstance(run, Tuned)]
-    frames = {"scores": (scores(folder, tuned), SCORES), "similarity": (similarity(folder, runs, corpora), SIMILARITY)}
+    frames = {
+        "scores": (scores(folder, tuned), SCORES),
+        "similarity": (similarity(folder, runs, corpora), SIMILARITY),
+        "distances": (distances(folder, runs), DISTANCES),
+    }
     made = {}
     for name, (frame, columns) in frames.items():
         made[name] = owners.merge(frame, on="address")[list(columns)]

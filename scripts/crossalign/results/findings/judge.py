@@ -1,0 +1,282 @@
+"""How a run judges a finding: an estimate with its 95 % interval for every comparison, and a verdict.
+
+Several seeds: Student's t over the seeds of the mean over languages, each seed paired with itself. One seed: bootstrap
+over the languages; for one language, over its test sentences, by drawing every score again within its error. Rank
+correlations: bootstrap over languages, of the means over seeds.
+
+A comparison holds where its whole interval does, does not hold where none of the interval does, and cannot be told
+otherwise.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crossalign.results.findings.expression import Comparison, evaluate, is_rank, names_in
+from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, Finding, NotRun
+from crossalign.results.findings.views import HALF, drawn, views
+
+DRAWS, RESAMPLES = 100, 1000
+# Floors of competence: what guessing reaches on nine in ten public test sets at most (docs/understand/verdicts.md).
+FLOORS = {"nli": 33.3, "pos": 34.0, "parsing": 16.0, "ner": 20.0, "qa": 22.0}
+LENGTH = "length"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A quantity, or a difference of two, with its interval; without a bound it is shown and not judged."""
+
+    group: str
+    quantity: str
+    rule: str
+    estimate: float
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    over: str = ""
+    verdict: str = ""
+    printed: float = math.nan
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding in a run."""
+
+    id: str
+    paper: str
+    says: str
+    sentence: str
+    where: str
+    verdict: str
+    reason: str = ""
+    # The verdict with the length of sentences taken out, where similarity is read.
+    controlled: str = ""
+    why: str = ""
+    estimates: list[Estimate] = field(default_factory=list)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def judge_all(
+    findings: Iterable[Finding],
+    frames: Mapping[str, pd.DataFrame],
+    config: dict,
+    printed: Mapping[str, Callable[[], tuple[Mapping[str, pd.DataFrame], dict]]],
+    left_out: Callable[[str], str],
+) -> list[Judged]:
+    """Every finding judged; `printed` makes a paper's own frames, `left_out` says why an item is no part of the run."""
+    shown: dict[tuple[str, str], Mapping[str, pd.DataFrame]] = {}
+
+    def view(paper: str, control: str) -> Mapping[str, pd.DataFrame]:
+        if (paper, control) not in shown:
+            shown[paper, control] = views(frames, paper, config, control)
+        return shown[paper, control]
+
+    judged = []
+    for one in findings:
+        found = judge(one, view(one.paper, "none"), config, left_out)
+        if "similarity" in one.reads and found.verdict in (HOLDS, FAILS, UNSURE):
+            found = replace(found, controlled=judge(one, view(one.paper, LENGTH), config, left_out).verdict)
+        judged.append(_beside(found, one, printed.get(one.paper)))
+    return judged
+
+
+def judge(
+    finding: Finding,
+    frames: Mapping[str, pd.DataFrame],
+    config: dict,
+    left_out: Callable[[str], str] = lambda item: "",
+) -> Judged:
+    """One finding on the frames of its paper."""
+    told = {name: getattr(finding, name) for name in ("id", "paper", "says", "sentence", "where")}
+    try:
+        table = finding.quantities(frames, config).dropna(how="all")
+        needed = [name for one in finding.comparisons for name in names_in(one.value)]
+        if table[needed].isna().all().any():
+            skipped = [why for item in finding.items if (why := left_out(item))]
+            raise NotRun(skipped[0] if skipped else f"no results yet for {finding.where}")
+    except NotRun as why:
+        return Judged(**told, verdict=NOT_RUN, reason=str(why))
+    draws = _Draws(finding, frames, config)
+    estimates, verdicts, reasons = [], [], []
+    for group, rows in _groups(table, finding.each):
+        if why := not_learnt(finding, rows):
+            verdicts.append(UNLEARNT)
+            reasons.append(why)
+            continue
+        found = [_estimate(one, group, rows, draws) for one in finding.comparisons]
+        if any(math.isnan(one.estimate) for one in found):
+            continue
+        verdicts.append(_all([one.verdict for one in found]))
+        estimates += found + _others(finding, group, rows)
+    if not verdicts:
+        return Judged(**told, verdict=NOT_RUN, reason="no seed has all that is compared")
+    verdict = _most(verdicts) if finding.most else _all(verdicts)
+    reason = "; ".join(dict.fromkeys(reasons)) if UNLEARNT in verdicts else ""
+    if finding.each:
+        count = sum(one == HOLDS for one in verdicts)
+        reason = "; ".join(filter(None, (f"holds for {count} of {len(verdicts)}", reason)))
+    return Judged(**told, verdict=verdict, reason=reason, estimates=estimates)
+
+
+def _groups(table: pd.DataFrame, each: tuple[str, ...]) -> Iterable[tuple[str, pd.DataFrame]]:
+    if not each:
+        return [("", table)]
+    return [(" ".join(map(str, key)), rows) for key, rows in table.groupby(level=list(each), sort=False)]
+
+
+def not_learnt(finding: Finding, rows: pd.DataFrame) -> str:
+    """Which scores do not lie above what guessing reaches; empty where all do."""
+    tasks = rows.index.get_level_values("task") if "task" in rows.index.names else [finding.task] * len(rows)
+    for task, part in rows.groupby(list(tasks), sort=False):
+        for name in [name for name in part if name.startswith("score")]:
+            score = part[name].mean()
+            if score <= FLOORS[task]:
+                return f"{task} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
+    return ""
+
+
+def _all(verdicts: list[str]) -> str:
+    return next((one for one in (FAILS, UNLEARNT, UNSURE) if one in verdicts), HOLDS)
+
+
+def _most(verdicts: list[str]) -> str:
+    half = len(verdicts) / 2
+    if sum(one == UNLEARNT for one in verdicts) >= half:
+        return UNLEARNT
+    return next((one for one in (HOLDS, FAILS) if verdicts.count(one) > half), UNSURE)
+
+
+def _others(finding: Finding, group: str, rows: pd.DataFrame) -> list[Estimate]:
+    """Quantities that no comparison names by themselves, to be shown."""
+    judged = {one.words for one in finding.comparisons}
+    return [
+        Estimate(group, name, "", float(by_seed.mean()), n=int(by_seed.notna().sum()))
+        for name in rows
+        if name not in judged and not (by_seed := rows[name].groupby(level="seed").mean()).isna().all()
+    ]
+
+
+def _estimate(one: Comparison, group: str, rows: pd.DataFrame, draws: "_Draws") -> Estimate:
+    value, low, high, n, over = interval(one, group, rows, draws)
+    verdict = UNSURE
+    if not math.isnan(low + high):
+        inside, outside = (high < one.bound, low >= one.bound) if one.below else (low > one.bound, high <= one.bound)
+        verdict = HOLDS if inside else FAILS if outside else UNSURE
+    return Estimate(group, one.words, one.rule, value, low, high, n, over, verdict)
+
+
+def interval(
+    one: Comparison, group: str, rows: pd.DataFrame, draws: "_Draws | None" = None
+) -> tuple[float, float, float, int, str]:
+    """Estimate, ends, number of seeds (or languages), and what the interval is over."""
+    columns = _complete(rows[names_in(one.value)])
+    if columns is None:
+        return math.nan, math.nan, math.nan, 0, ""
+    seeds = columns.index.get_level_values(0).unique()
+    if is_rank(one.value):
+        return (*_resampled(one, columns.groupby(level=1).mean()), "languages")
+    by_seed = [_value(one, columns.loc[seed]) for seed in seeds]
+    value = float(np.mean(by_seed))
+    if len(by_seed) > 1:
+        from scipy.stats import t
+
+        half = t.ppf(0.975, len(by_seed) - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(len(by_seed))
+        return value, value - half, value + half, len(by_seed), "seeds"
+    units = columns.loc[seeds[0]]
+    if units.notna().sum().max() > 1:
+        return (*_resampled(one, units), "languages")
+    half = HALF * draws.spread(one, group) if draws else math.nan
+    return value, value - half, value + half, 1, "test sentences"
+
+
+def _complete(rows: pd.DataFrame) -> pd.DataFrame | None:
+    """Seeds that have all quantities, and of each the languages that all of these seeds have."""
+    levels = [name for name in rows.index.names if name != "seed"]
+    units = ["|".join(map(str, key[1:])) if levels else "" for key in (rows.index if levels else zip(rows.index))]
+    flat = rows.set_axis(
+        pd.MultiIndex.from_arrays([rows.index.get_level_values("seed"), units], names=["seed", "unit"])
+    )
+    flat = flat.groupby(level=["seed", "unit"]).mean()
+    there = flat.notna().groupby(level="seed").any().all(axis=1)
+    flat = flat[flat.index.get_level_values("seed").isin(there[there].index)]
+    if flat.empty:
+        return None
+    shared = flat.notna().groupby(level="unit").sum() == flat.index.get_level_values("seed").nunique()
+    kept = flat.where(shared.reindex(flat.index.get_level_values("unit")).to_numpy())
+    return None if kept.isna().all().any() else kept
+
+
+def _value(one: Comparison, units: pd.DataFrame, weights: np.ndarray | None = None) -> float:
+    """The expression's value on one row per language, each counted as often as it was drawn."""
+    values = {name: units[name].to_numpy() for name in units}
+    weights = np.ones(len(units)) if weights is None else weights
+
+    def mean(name: str) -> float:
+        known = ~np.isnan(values[name])
+        # A quantity of one language only, such as the source's own, is not drawn.
+        chosen = weights[known] if known.sum() > 1 else np.ones(1)
+        return float(chosen @ values[name][known] / chosen.sum()) if chosen.sum() else math.nan
+
+    def rho(first: str, second: str) -> float:
+        from scipy.stats import spearmanr
+
+        a, b = (np.repeat(values[name], weights.astype(int)) for name in (first, second))
+        constant = len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0
+        return math.nan if constant else float(spearmanr(a, b).statistic)
+
+    return float(evaluate(one.value, mean, rho))
+
+
+def _resampled(one: Comparison, units: pd.DataFrame) -> tuple[float, float, float, int]:
+    """Percentiles over resampled languages."""
+    units = units.dropna() if is_rank(one.value) else units.dropna(how="all")
+    count, generator = len(units), np.random.default_rng(1)
+    drawn_units = generator.multinomial(count, np.full(count, 1 / count), RESAMPLES)
+    values = np.array([_value(one, units, weights.astype(float)) for weights in drawn_units])
+    low, high = np.nanquantile(values, (0.025, 0.975)) if not np.isnan(values).all() else (math.nan, math.nan)
+    return _value(one, units), float(low), float(high), int(units.notna().sum().max())
+
+
+class _Draws:
+    """The quantities of a finding on frames drawn again within the errors of their numbers; made once, when asked."""
+
+    def __init__(self, finding: Finding, frames: Mapping[str, pd.DataFrame], config: dict) -> None:
+        self.finding, self.frames, self.config = finding, frames, config
+        self.means: list[dict[str, pd.Series]] = []
+
+    def spread(self, one: Comparison, group: str) -> float:
+        """The standard deviation of a comparison's value over the draws; NaN where a number has no error."""
+        if not self.means:
+            generator = np.random.default_rng(1)
+            for _ in range(DRAWS):
+                table = self.finding.quantities(drawn(self.frames, generator), self.config)
+                self.means.append({name: rows.mean() for name, rows in _groups(table, self.finding.each)})
+        values = [evaluate(one.value, means[group].__getitem__, _no_rank) for means in self.means if group in means]
+        return float(np.std(values))
+
+
+def _no_rank(first: str, second: str) -> float:
+    return math.nan
+
+
+def _beside(judged: Judged, finding: Finding, printed: Callable | None) -> Judged:
+    """The estimates with the paper's own beside them, by the same function on the printed numbers."""
+    theirs: dict[tuple[str, str], float] = {}
+    if printed is not None:
+        try:
+            frames, config = printed()
+            for group, rows in _groups(finding.quantities(frames, config).dropna(how="all"), finding.each):
+                theirs |= {(group, one.words): interval(one, group, rows)[0] for one in finding.comparisons}
+                theirs |= {(group, name): float(rows[name].mean()) for name in rows if not name.startswith("score")}
+        except NotRun:
+            pass
+    theirs |= {(one.group, name): number for one in judged.estimates for name, number in finding.printed.items()}
+    found = [replace(one, printed=theirs.get((one.group, one.quantity), math.nan)) for one in judged.estimates]
+    return replace(judged, estimates=found)
