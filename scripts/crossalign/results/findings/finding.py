@@ -64,7 +64,8 @@ class Finding:
     @property
     def reads(self) -> tuple[str, ...]:
         """The frames that its function names."""
-        return tuple(signature(self.function).parameters)
+        parameters = signature(self.function).parameters.values()
+        return tuple(one.name for one in parameters if one.default is one.empty)
 
     def quantities(self, frames: Mapping[str, pd.DataFrame], config: dict) -> pd.DataFrame:
         """The function's table, checked."""

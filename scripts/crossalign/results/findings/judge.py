@@ -1,7 +1,7 @@
 """How a run judges a finding: an estimate with its 95 % interval for every comparison, and a verdict.
 
 Several seeds: Student's t over the seeds of the mean over languages, each seed paired with itself. One seed: bootstrap
-over the languages; for one language, over its test sentences, by drawing every score again within its error. Rank
+over the languages; for fewer than five, over test sentences, by drawing every score again within its error. Rank
 correlations: bootstrap over languages, of the means over seeds.
 
 A comparison holds where its whole interval does, does not hold where none of the interval does, and cannot be told
@@ -11,16 +11,21 @@ otherwise.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from crossalign.analysis.correlations import spearman, spearman_interval
 from crossalign.results.findings.expression import Comparison, evaluate, is_rank, names_in
 from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, Finding, NotRun
 from crossalign.results.findings.views import HALF, drawn, views
+from crossalign.runtime.errors import UserError
 
-DRAWS, RESAMPLES = 100, 1000
+DRAWS, RESAMPLES = 200, 1000
+# A bootstrap over fewer languages would know too little of their spread.
+FEW = 5
 # Floors of competence: what guessing reaches on nine in ten public test sets at most (docs/understand/verdicts.md).
 FLOORS = {"nli": 33.3, "pos": 34.0, "parsing": 16.0, "ner": 20.0, "qa": 22.0}
 LENGTH = "length"
@@ -181,7 +186,7 @@ def interval(
         return math.nan, math.nan, math.nan, 0, ""
     seeds = columns.index.get_level_values(0).unique()
     if is_rank(one.value):
-        return (*_resampled(one, columns.groupby(level=1).mean()), "languages")
+        return (*_ranked(one, columns.groupby(level=1).mean()), "languages")
     by_seed = [_value(one, columns.loc[seed]) for seed in seeds]
     value = float(np.mean(by_seed))
     if len(by_seed) > 1:
@@ -190,7 +195,7 @@ def interval(
         half = t.ppf(0.975, len(by_seed) - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(len(by_seed))
         return value, value - half, value + half, len(by_seed), "seeds"
     units = columns.loc[seeds[0]]
-    if units.notna().sum().max() > 1:
+    if units.notna().sum().max() >= FEW:
         return (*_resampled(one, units), "languages")
     half = HALF * draws.spread(one, group) if draws else math.nan
     return value, value - half, value + half, 1, "test sentences"
@@ -213,57 +218,61 @@ def _complete(rows: pd.DataFrame) -> pd.DataFrame | None:
     return None if kept.isna().all().any() else kept
 
 
-def _value(one: Comparison, units: pd.DataFrame, weights: np.ndarray | None = None) -> float:
-    """The expression's value on one row per language, each counted as often as it was drawn."""
-    values = {name: units[name].to_numpy() for name in units}
-    weights = np.ones(len(units)) if weights is None else weights
-
-    def mean(name: str) -> float:
-        known = ~np.isnan(values[name])
+def _means(units: pd.DataFrame, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """The mean of every quantity over languages, each counted as often as a row of `weights` says."""
+    found = {}
+    for name in units:
+        values = units[name].to_numpy()
+        known = ~np.isnan(values)
         # A quantity of one language only, such as the source's own, is not drawn.
-        chosen = weights[known] if known.sum() > 1 else np.ones(1)
-        return float(chosen @ values[name][known] / chosen.sum()) if chosen.sum() else math.nan
+        chosen = weights[:, known] if known.sum() > 1 else np.ones((len(weights), 1))
+        with np.errstate(invalid="ignore"):
+            found[name] = chosen @ values[known] / chosen.sum(axis=1)
+    return found
 
-    def rho(first: str, second: str) -> float:
-        from scipy.stats import spearmanr
 
-        a, b = (np.repeat(values[name], weights.astype(int)) for name in (first, second))
-        constant = len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0
-        return math.nan if constant else float(spearmanr(a, b).statistic)
-
-    return float(evaluate(one.value, mean, rho))
+def _value(one: Comparison, units: pd.DataFrame) -> float:
+    """The expression's value on one row per language."""
+    return float(evaluate(one.value, lambda name: float(units[name].mean()), _no_rank))
 
 
 def _resampled(one: Comparison, units: pd.DataFrame) -> tuple[float, float, float, int]:
-    """Percentiles over resampled languages."""
-    units = units.dropna() if is_rank(one.value) else units.dropna(how="all")
-    count, generator = len(units), np.random.default_rng(1)
-    drawn_units = generator.multinomial(count, np.full(count, 1 / count), RESAMPLES)
-    values = np.array([_value(one, units, weights.astype(float)) for weights in drawn_units])
-    low, high = np.nanquantile(values, (0.025, 0.975)) if not np.isnan(values).all() else (math.nan, math.nan)
+    """The value, and percentiles over resampled languages."""
+    units = units.dropna(how="all")
+    count = len(units)
+    weights = np.random.default_rng(1).multinomial(count, np.full(count, 1 / count), RESAMPLES).astype(float)
+    values = evaluate(one.value, _means(units, weights).__getitem__, _no_rank)
+    low, high = np.nanquantile(values, (0.025, 0.975))
     return _value(one, units), float(low), float(high), int(units.notna().sum().max())
 
 
-class _Draws:
-    """The quantities of a finding on frames drawn again within the errors of their numbers; made once, when asked."""
-
-    def __init__(self, finding: Finding, frames: Mapping[str, pd.DataFrame], config: dict) -> None:
-        self.finding, self.frames, self.config = finding, frames, config
-        self.means: list[dict[str, pd.Series]] = []
-
-    def spread(self, one: Comparison, group: str) -> float:
-        """The standard deviation of a comparison's value over the draws; NaN where a number has no error."""
-        if not self.means:
-            generator = np.random.default_rng(1)
-            for _ in range(DRAWS):
-                table = self.finding.quantities(drawn(self.frames, generator), self.config)
-                self.means.append({name: rows.mean() for name, rows in _groups(table, self.finding.each)})
-        values = [evaluate(one.value, means[group].__getitem__, _no_rank) for means in self.means if group in means]
-        return float(np.std(values))
+def _ranked(one: Comparison, units: pd.DataFrame) -> tuple[float, float, float, int]:
+    """A rank correlation over languages, which stands alone in its comparison, and its interval."""
+    first, second = (units.dropna()[name].tolist() for name in names_in(one.value))
+    ends = spearman_interval(first, second) or (math.nan, math.nan)
+    return spearman(first, second).rho, *ends, len(first)
 
 
 def _no_rank(first: str, second: str) -> float:
-    return math.nan
+    raise UserError(f"rho({first}, {second}) must stand alone in a comparison with a number")
+
+
+class _Draws:
+    """The quantities of a finding on numbers drawn again within their errors; made once, when asked."""
+
+    def __init__(self, finding: Finding, frames: Mapping[str, pd.DataFrame], config: dict) -> None:
+        self.finding, self.frames, self.config = finding, frames, config
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The means over languages in every draw, by group."""
+        table = self.finding.quantities(drawn(self.frames, DRAWS), self.config)
+        return {name: rows.groupby(level="seed").mean() for name, rows in _groups(table, self.finding.each)}
+
+    def spread(self, one: Comparison, group: str) -> float:
+        """The standard deviation of a comparison's value over the draws; NaN where a number has no error."""
+        values = evaluate(one.value, self.tables[group].__getitem__, _no_rank)
+        return float(np.std(values)) if np.isfinite(values).all() else math.nan
 
 
 def _beside(judged: Judged, finding: Finding, printed: Callable | None) -> Judged:

@@ -10,7 +10,7 @@ from crossalign.results.published import published, readings
 MODELS = {printed: name for name, printed in PRINTED_MODELS.items()}
 
 TEXT = ("base", "model", "adapted", "language", "pairs", "aggregation", "tokens", "task", "source", "target", "set")
-TEXT += ("family", "init", "metric")
+TEXT += ("family", "init", "metric", "train")
 SCORES = ("seed", *TEXT, "value", "error")
 SIMILARITY = ("seed", "base", "model", "adapted", "task", "source", "init", "corpus", "pair", "language")
 SIMILARITY += ("layer", "measure", "value", "error", "lead")

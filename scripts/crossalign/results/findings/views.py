@@ -21,6 +21,9 @@ from crossalign.results.frames import AS_MEASURED
 
 # Half an interval of 95 % in standard errors.
 HALF = 1.959964
+# All other numbers of a score file are counts, or other readings of these.
+METRICS = ("LAS", "accuracy", "F1", "token_F1", "EM")
+MEASURES = ("anc", "matching")
 PARTS = ("model", "adapted", "language", "pairs", "aggregation", "tokens")
 
 
@@ -35,7 +38,9 @@ def views(
         .query("control == @control")
         .rename(columns={"index": "measure", "sampling": "error", "lead_sampling": "lead"})
     )
+    similar = similar[similar["measure"].isin([config["similarity"]["index"], *MEASURES])]
     scores, similarity = _described(own["scores"], studied), _described(similar, studied)
+    scores = scores[scores["metric"].isin(METRICS)].copy()
     scores["error"] = (scores["high"] - scores["low"]) / (2 * HALF)
     scores["family"] = scores["set"].str.split("/").str[1].str.split("_").str[0]
     similarity["language"] = similarity["pair"].str.split("-").str[1]
@@ -66,17 +71,22 @@ def _parts(name: str) -> tuple[str, str, str, str, str, str]:
     return base, "mlm", made.text, "", "", ""
 
 
-def drawn(frames: Mapping[str, pd.DataFrame], generator: np.random.Generator) -> dict[str, pd.DataFrame]:
-    """The same with every number drawn again within its error, as other test sentences would have it.
+def drawn(frames: Mapping[str, pd.DataFrame], times: int) -> dict[str, pd.DataFrame]:
+    """Every number drawn again within its error, as other test sentences would have it; a draw passes for a seed.
 
     The layers of a curve move together, and each by itself as far as its distance to the highest layer is uncertain.
     """
-    scores, similarity, distances = (frames[name].copy() for name in ("scores", "similarity", "distances"))
+    generator = np.random.default_rng(1)
+    scores, similarity, distances = (_repeated(frames[name], times) for name in ("scores", "similarity", "distances"))
     scores["value"] += generator.standard_normal(len(scores)) * scores["error"]
-    curves = similarity.groupby(["address", "corpus", "pair", "measure"], sort=False).ngroup().to_numpy()
+    curves = similarity.groupby(["seed", "address", "corpus", "pair", "measure"], sort=False).ngroup().to_numpy()
     together = generator.standard_normal(curves.max() + 1)[curves] if len(curves) else 0.0
     apart = generator.standard_normal(len(similarity)) * similarity["lead"].fillna(0.0)
     similarity["value"] += together * similarity["error"] + apart
     for name in ("related", "unrelated", "separation"):
         distances[name] += generator.standard_normal(len(distances)) * distances[f"{name}_error"]
     return {"scores": scores, "similarity": similarity, "distances": distances}
+
+
+def _repeated(frame: pd.DataFrame, times: int) -> pd.DataFrame:
+    return pd.concat([frame.assign(seed=frame["seed"] * times + draw) for draw in range(times)], ignore_index=True)
