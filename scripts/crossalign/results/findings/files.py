@@ -44,12 +44,12 @@ def write_findings(judged: Iterable[Judged], table: Path) -> Counter[str]:
 
 def read_findings(path: Path) -> list[Judged] | None:
     """The findings of a run's findings.json; None where there is none."""
-    found = read_json(path, "a list of findings, as in findings.json of a run")
+    found = read_json(path, "a list of findings, as in findings.json of a run", list)
     if found is None:
         return None
     try:
         return [Judged(**one | {"estimates": [_estimate(number) for number in one["estimates"]]}) for one in found]
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path}: not a list of findings ({error}); make it again") from None
 
 
