@@ -10,7 +10,7 @@ rule gather_results:
         results=of("results", "gathered"),
         config=of("config", "gathered"),
     output:
-        [f"{RESULTS}/{name}.{form}" for name in ("scores", "similarity") for form in ("csv", "parquet")],
+        [f"{RESULTS}/{name}.{form}" for name in ("scores", "similarity", "distances") for form in ("csv", "parquet")],
     log:
         f"{LOGS}/gather_results.log",
     conda:

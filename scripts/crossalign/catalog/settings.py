@@ -461,9 +461,9 @@ class Config(Section):
     )
     replaced_file: Text = key("a file with more of the same, in the repository", default=None)
     skip: dict[str, Text] = key("items that are left out", title="for each item the reason why it cannot be made")
-    reasons: dict[like("^[a-z-]+/[a-z0-9*-]+$", "a claim such as anc/anc-deep, or a pattern"), Text] = key(
-        "why claims do not come out in this run",
-        title="for each claim, or pattern such as anc/cka-*, the reason",
+    reasons: dict[like("^[a-z][a-z0-9-]*$", "a finding such as anc-deep"), Text] = key(
+        "why findings do not come out in this run",
+        title="for each finding the reason",
         default={},
     )
     reasons_file: Text = key("a file with more of the same, in the repository", default=None)

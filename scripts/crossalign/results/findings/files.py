@@ -3,11 +3,9 @@
 import csv
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-
-import yaml
 
 from crossalign.results.findings.finding import FAILS, FINDINGS, UNLEARNT, UNSURE, VERDICTS
 from crossalign.results.findings.judge import Estimate, Judged
@@ -18,11 +16,10 @@ NUMBERS = tuple(one.name for one in fields(Estimate))
 COLUMNS = ("paper", "id", "statement", "finding_verdict", "controlled", *NUMBERS, "reason", "why")
 
 
-def with_reasons(judged: Iterable[Judged], path: Path | None) -> list[Judged]:
-    """The findings that do not come out with what was found out about why: a YAML file by finding."""
-    known = yaml.safe_load(path.read_text(encoding="utf-8")) or {} if path else {}
+def with_reasons(judged: Iterable[Judged], known: Mapping[str, str]) -> list[Judged]:
+    """The findings that do not come out with what was found out about why."""
     if unknown := [name for name in known if name not in FINDINGS]:
-        raise UserError(f"{path}: '{unknown[0]}' is no finding; they are {', '.join(FINDINGS)}")
+        raise UserError(f"config: reasons: '{unknown[0]}' is no finding; they are {', '.join(FINDINGS)}")
     told = (FAILS, UNSURE, UNLEARNT)
     return [replace(one, why=known.get(one.id, "") if one.verdict in told else "") for one in judged]
 

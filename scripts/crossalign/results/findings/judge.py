@@ -99,7 +99,6 @@ def judge(
     left_out: Callable[[str], str] = lambda item: "",
 ) -> Judged:
     """One finding on the frames of its paper."""
-    told = {name: getattr(finding, name) for name in ("id", "paper", "says", "sentence", "where")}
     try:
         table = finding.quantities(frames, config).dropna(how="all")
         needed = [name for one in finding.comparisons for name in names_in(one.value)]
@@ -107,7 +106,7 @@ def judge(
             skipped = [why for item in finding.items if (why := left_out(item))]
             raise NotRun(skipped[0] if skipped else f"no results yet for {finding.where}")
     except NotRun as why:
-        return Judged(**told, verdict=NOT_RUN, reason=str(why))
+        return not_run(finding, str(why))
     draws = _Draws(finding, frames, config)
     estimates, verdicts, reasons = [], [], []
     for group, rows in _groups(table, finding.each):
@@ -121,13 +120,19 @@ def judge(
         verdicts.append(_all([one.verdict for one in found]))
         estimates += found + _others(finding, group, rows)
     if not verdicts:
-        return Judged(**told, verdict=NOT_RUN, reason="no seed has all that is compared")
+        return not_run(finding, "no seed has all that is compared")
     verdict = _most(verdicts) if finding.most else _all(verdicts)
     reason = "; ".join(dict.fromkeys(reasons)) if UNLEARNT in verdicts else ""
     if finding.each:
         count = sum(one == HOLDS for one in verdicts)
         reason = "; ".join(filter(None, (f"holds for {count} of {len(verdicts)}", reason)))
-    return Judged(**told, verdict=verdict, reason=reason, estimates=estimates)
+    return replace(not_run(finding, reason), verdict=verdict, estimates=estimates)
+
+
+def not_run(finding: Finding, reason: str) -> Judged:
+    """A finding that a run does not judge, and why."""
+    told = {name: getattr(finding, name) for name in ("id", "paper", "says", "sentence", "where")}
+    return Judged(**told, verdict=NOT_RUN, reason=reason)
 
 
 def _groups(table: pd.DataFrame, each: tuple[str, ...]) -> Iterable[tuple[str, pd.DataFrame]]:
