@@ -154,7 +154,7 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     best = max(languages, key=lambda lang: found[f"ner/wikiann_{lang}/test"]["F1"])
     assert rows["best"]["target"] == best
     assert float(rows["best"]["mean"]) > float(rows["worst"]["mean"])
-    # The page, its claims and the verdicts know the paper, too.
+    # The page, its verdicts know the paper, too.
     told = merged(config, copy / "extremes.yaml")
     (copy / "told.json").write_text(json.dumps(told), encoding="utf-8")
     shutil.copytree(tables, copy / "results" / "alone" / "tables" / "extremes")

@@ -35,19 +35,22 @@ def write_findings(judged: Iterable[Judged], table: Path) -> Counter[str]:
             told |= {"controlled": one.controlled, "reason": one.reason, "why": one.why}
             for number in one.estimates or [None]:
                 writer.writerow(told | {name: _shown(getattr(number, name, "")) for name in NUMBERS})
-    write_json(table.with_suffix(".json"), [_plain(one) for one in judged])
+    write_json(table.with_suffix(".json"), {"findings": [_plain(one) for one in judged]})
     return Counter({verdict: sum(one.verdict == verdict for one in judged) for verdict in VERDICTS})
 
 
 def read_findings(path: Path) -> list[Judged] | None:
     """The findings of a run's findings.json; None where there is none."""
-    found = read_json(path, "a list of findings, as in findings.json of a run")
+    found = read_json(path, "findings, as findings.json of a run has them")
     if found is None:
         return None
     try:
-        return [Judged(**one | {"estimates": [_estimate(number) for number in one["estimates"]]}) for one in found]
+        return [
+            Judged(**one | {"estimates": [_estimate(number) for number in one["estimates"]]})
+            for one in found["findings"]
+        ]
     except (TypeError, KeyError) as error:
-        raise UserError(f"{path}: not a list of findings ({error}); make it again") from None
+        raise UserError(f"{path}: no findings ({error}); make it again") from None
 
 
 def _plain(one: Judged) -> dict:

@@ -61,4 +61,5 @@ def frames(scores: Iterable[dict] = (), similarity: Iterable[dict] = (), distanc
 def _frame(rows: Iterable[dict], columns: tuple[str, ...]) -> pd.DataFrame:
     found = pd.DataFrame(list(rows), columns=list(columns))
     numbers = {name: float for name in NUMBERS if name in found} | {"seed": int}
-    return found.fillna({"seed": 1} | dict.fromkeys(TEXT, "")).astype(numbers)
+    text = {name: "" for name in TEXT if name in found and name not in numbers}
+    return found.astype(dict.fromkeys(text, object)).fillna({"seed": 1} | text).astype(numbers)
