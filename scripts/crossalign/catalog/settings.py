@@ -479,7 +479,7 @@ class Config(Section):
         default={},
     )
     world: Text = key("settings of the demo world that serves as mirror", default=None)
-    models: Annotated[Text, Field(title="`hub`, or a folder with one folder per model")] = key(
+    models: Annotated[Text, Field(title="`hub`, `package`, or a folder with one folder per model")] = key(
         "where the models come from"
     )
     backend: Literal["auto", "own", "library"] = key(
