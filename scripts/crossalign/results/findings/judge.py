@@ -87,7 +87,9 @@ def judge_all(
     for one in findings:
         found = judge(one, view(one.paper, "none"), config, left_out)
         if "similarity" in one.reads and found.verdict in (HOLDS, FAILS, UNSURE):
-            found = replace(found, controlled=judge(one, view(one.paper, LENGTH), config, left_out).verdict)
+            # Not every measure is made with length taken out.
+            second = judge(one, view(one.paper, LENGTH), config, left_out).verdict
+            found = replace(found, controlled="" if second == NOT_RUN else second)
         judged.append(_beside(found, one, printed.get(one.paper)))
     return judged
 
@@ -144,7 +146,7 @@ def _groups(table: pd.DataFrame, each: tuple[str, ...]) -> Iterable[tuple[str, p
 def not_learnt(finding: Finding, rows: pd.DataFrame) -> str:
     """Which scores do not lie above what guessing reaches; empty where all do."""
     tasks = rows.index.get_level_values("task") if "task" in rows.index.names else [finding.task] * len(rows)
-    for task, part in rows.groupby(list(tasks), sort=False):
+    for task, part in rows.groupby(np.asarray(tasks), sort=False):
         for name in [name for name in part if name.startswith("score")]:
             score = part[name].mean()
             if score <= FLOORS[task]:

@@ -1,7 +1,7 @@
 """The tidy frames of a run in the words of one paper, as its findings read them.
 
 scores       seed, base, model, adapted, language, pairs, aggregation, tokens, task, source, target, set, family, init,
-             metric, value, error
+             metric, preset, train, value, error
 similarity   seed, base, model, adapted, task, source, init, corpus, pair, language, layer, measure, value, error, lead
 distances    seed, base, model, adapted, task, init, language, related, unrelated, separation
 
