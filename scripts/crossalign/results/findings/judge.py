@@ -134,11 +134,12 @@ def _groups(table: pd.DataFrame, each: tuple[str, ...]) -> Iterable[tuple[str, p
 def not_learnt(finding: Finding, rows: pd.DataFrame) -> str:
     """Which scores do not lie above what guessing reaches; empty where all do."""
     tasks = rows.index.get_level_values("task") if "task" in rows.index.names else [finding.task] * len(rows)
-    for task, part in rows.groupby(list(tasks), sort=False):
+    for task, part in rows.groupby(np.array(tasks), sort=False):
         for name in [name for name in part if name.startswith("score")]:
             score = part[name].mean()
             if score <= FLOORS[task]:
-                return f"{task} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
+                what = task + name.removeprefix("score")
+                return f"{what} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
     return ""
 
 
