@@ -150,7 +150,8 @@ def not_learnt(finding: Finding, rows: pd.DataFrame) -> str:
         for name in [name for name in part if name.startswith("score")]:
             score = part[name].mean()
             if score <= FLOORS[task]:
-                return f"{task} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
+                what = task + name.removeprefix("score")
+                return f"{what} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
     return ""
 
 
