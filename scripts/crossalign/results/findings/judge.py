@@ -20,10 +20,10 @@ import pandas as pd
 from crossalign.analysis.correlations import spearman, spearman_interval
 from crossalign.results.findings.expression import Comparison, evaluate, is_rank, names_in
 from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, Finding, NotRun
-from crossalign.results.findings.views import HALF, drawn, views
+from crossalign.results.findings.views import HALF, Frames, views
 from crossalign.runtime.errors import UserError
 
-DRAWS, RESAMPLES = 200, 1000
+RESAMPLES = 1000
 # A bootstrap over fewer languages would know too little of their spread.
 FEW = 5
 # Floors of competence: what guessing reaches on nine in ten public test sets at most (docs/understand/verdicts.md).
@@ -109,7 +109,7 @@ def judge(
             raise NotRun(skipped[0] if skipped else f"no results yet for {finding.where}")
     except NotRun as why:
         return not_run(finding, str(why))
-    draws = _Draws(finding, frames, config)
+    draws = _Draws(finding, frames if isinstance(frames, Frames) else Frames(frames), config)
     estimates, verdicts, reasons = [], [], []
     for group, rows in _groups(table, finding.each):
         if why := not_learnt(finding, rows):
@@ -268,13 +268,13 @@ def _no_rank(first: str, second: str) -> float:
 class _Draws:
     """The quantities of a finding on numbers drawn again within their errors; made once, when asked."""
 
-    def __init__(self, finding: Finding, frames: Mapping[str, pd.DataFrame], config: dict) -> None:
+    def __init__(self, finding: Finding, frames: Frames, config: dict) -> None:
         self.finding, self.frames, self.config = finding, frames, config
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The means over languages in every draw, by group."""
-        table = self.finding.quantities(drawn(self.frames, DRAWS), self.config)
+        table = self.finding.quantities(self.frames.drawn, self.config)
         return {name: rows.groupby(level="seed").mean() for name, rows in _groups(table, self.finding.each)}
 
     def spread(self, one: Comparison, group: str) -> float:
