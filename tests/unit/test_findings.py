@@ -15,7 +15,7 @@ from crossalign.papers.all_items import ITEMS
 from crossalign.results.findings.expression import comparisons
 from crossalign.results.findings.files import read_findings, with_reasons, write_findings
 from crossalign.results.findings.finding import FAILS, FINDINGS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, Finding
-from crossalign.results.findings.judge import interval, judge
+from crossalign.results.findings.judge import judge
 from crossalign.results.findings.views import views
 from crossalign.results.published import PRINTED
 from crossalign.runtime.errors import UserError
@@ -125,12 +125,22 @@ def test_rank_correlations_are_judged_over_languages():
     rows = [{"seed": seed, "language": f"l{k}", "a": k, "b": k + 0.1 * seed} for seed in (1, 2) for k in range(10)]
     one, *_ = planted("rho(a, b) > 0", rows).estimates
     assert (one.estimate, one.over, one.n, one.verdict) == (pytest.approx(1.0), "languages", 10, HOLDS)
-    table = pd.DataFrame(rows).set_index(["seed", "language"])
-    with pytest.raises(UserError, match="must stand alone"):
-        interval(comparisons("rho(a, b) + a > 0")[0], "", table.loc[[1]])
 
 
-@pytest.mark.parametrize("text", ["a", "a < b < c", "a < 1 or b < 1", "f(a) < 1", "a == 1", "a <", "a ** 2 < 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "a < b < c",
+        "a < 1 or b < 1",
+        "f(a) < 1",
+        "a == 1",
+        "a <",
+        "a ** 2 < 1",
+        "rho(a, b) + a > 0",
+        "0 < rho(a, b)",
+    ],
+)
 def test_what_is_no_comparison(text):
     with pytest.raises(UserError):
         comparisons(text)
@@ -138,7 +148,7 @@ def test_what_is_no_comparison(text):
 
 def test_every_finding_is_told_by_the_paper_and_rests_on_items():
     """Sentences are verbatim, as the printed register has them."""
-    assert 35 <= len(findings()) <= 45 and {one.paper for one in findings()} == set(PAPERS)
+    assert 35 <= len(findings()) <= 45 and {one.paper for one in findings()} == set(PAPERS) - {"study"}
     for one in findings():
         with (PRINTED / one.paper / "claims.csv").open(encoding="utf-8", newline="") as stream:
             printed = " | ".join(row["sentence"] for row in csv.DictReader(stream))

@@ -150,7 +150,7 @@ def not_learnt(finding: Finding, rows: pd.DataFrame) -> str:
         for name in [name for name in part if name.startswith("score")]:
             score = part[name].mean()
             if score <= FLOORS[task]:
-                what = task + name.removeprefix("score")
+                what = task + name.removeprefix("score").replace("_", " ")
                 return f"{what} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
     return ""
 
