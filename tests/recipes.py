@@ -47,7 +47,7 @@ class Block:
 
 def recipes_of(root: Path) -> dict[str, list[Block]]:
     """The recipes of a repository; what goes before them all is under 'Try it on a small run first'."""
-    names = ("README", "language", "data-set", "model", "task", "table", "paper")
+    names = ("README", "language", "data-set", "model", "task", "table", "finding", "paper")
     return recipes("".join((root / f"docs/extend/{name}.md").read_text(encoding="utf-8") for name in names))
 
 

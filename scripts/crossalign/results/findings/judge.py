@@ -279,6 +279,9 @@ class _Draws:
 
     def spread(self, one: Comparison, group: str) -> float:
         """The standard deviation of a comparison's value over the draws; NaN where a number has no error."""
+        # Without errors nothing can be drawn, and a group has no draws.
+        if group not in self.tables:
+            return math.nan
         values = evaluate(one.value, self.tables[group].__getitem__, _no_rank)
         return float(np.std(values)) if np.isfinite(values).all() else math.nan
 
