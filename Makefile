@@ -5,7 +5,7 @@
 # make rehearsal         the papers at full size with invented data and models and cut trainings: what the real run takes
 # make paper             the papers at full scale on this machine; TARGETS=anc for one study
 # make slurm             the same on a cluster
-# make report            the page of a run as far as it has come: RUN=paper
+# make report            the page of a run as far as it has come, and the overview of all runs: RUN=paper
 # make publish           page, tables, figures and verdicts in one small folder: RUN=small TO=folder
 # make small-send        what the small run still needs for TARGETS, to be carried to another machine: TO=folder
 # make small-receive     there and back again: FROM=folder
@@ -99,6 +99,7 @@ slurm: environment
 
 report: environment
 	python scripts/make_verdicts.py --config results/$(RUN)/config.json --results results/$(RUN)
+	python scripts/make_overview.py
 	python scripts/make_report.py --config results/$(RUN)/config.json --results results/$(RUN) --out results/$(RUN)/report/index.html
 
 publish: environment

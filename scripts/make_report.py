@@ -1,4 +1,4 @@
-"""Make the page of a run: tables, figures, verdicts and claims in, one self-contained HTML file out.
+"""Make the page of a run: tables, figures, verdicts and findings in, one self-contained HTML file out.
 
 What was not made yet is shown with the command that makes it. provenance.json is written beside the page.
 
@@ -7,9 +7,9 @@ Example:
 """
 
 from crossalign.papers.common.command import config_of, run_parser
-from crossalign.report.claims import HOLDS, JUDGED, count
+from crossalign.report.findings import counted
 from crossalign.report.gather import gather
-from crossalign.report.page import write_page
+from crossalign.report.page import page, write_page
 from crossalign.report.provenance import full_record
 from crossalign.runtime.errors import run_main
 from crossalign.runtime.files import write_json
@@ -22,9 +22,8 @@ def main() -> None:
     known = [entry.provenance for entry in report.entries]
     record = full_record(known, args.results, report.checksums, report.commit, report.config)
     write_json(args.out.with_name("provenance.json"), record, indent=1, ensure_ascii=False)
-    write_page(report, args.out)
-    counts = count(report.claims)
-    print(f"claims: {counts[HOLDS]} of {sum(counts[verdict] for verdict in JUDGED)} judged hold")
+    write_page(page(report), args.out)
+    print(f"findings: {', '.join(counted(report.findings).values()) or 'none'}")
     part = f", {report.states['in part']} in part" if report.states["in part"] else ""
     print(f"tables and figures: {report.states['made']} of {len(report.entries)} made{part}")
     print(f"page: {args.out}")

@@ -1,4 +1,4 @@
-"""A run with tables, figures and claims that were never computed: for the tests of the page made from one."""
+"""A run with tables, figures and findings that were never computed: for the tests of the page made from one."""
 
 import csv
 from html.parser import HTMLParser
@@ -10,8 +10,9 @@ from crossalign.papers.common.figure import COLUMNS as FIGURE_COLUMNS
 from crossalign.papers.common.table import PAIRS, Cell, Column, Row, Table, write_csv
 from crossalign.papers.common.table_html import write_data, write_html
 from crossalign.papers.common.table_latex import write_tex
-from crossalign.report.claims import COLUMNS as CLAIM_COLUMNS
-from crossalign.report.claims import VERDICTS
+from crossalign.results.findings.files import write_findings
+from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, VERDICTS
+from crossalign.results.findings.judge import Estimate, Judged
 from crossalign.results.published import Printed
 from crossalign.results.values import Value
 from crossalign.results.verdict import CLOSE, DIFFERS, REPRODUCED, Verdict
@@ -61,7 +62,7 @@ def make_run(folder: Path, root: Path, items: list[str] | None = None, rows: int
             write_table(results, item, rows)
         else:
             write_drawing(results, item)
-    write_claims(results)
+    write_findings(made_findings(), results / "findings.csv")
     write_trained(results)
     write_coverage(results)
     return config
@@ -119,19 +120,38 @@ def write_drawing(results: Path, item: str, lines: int = 300) -> None:
             writer.writerow({"panel": f"English-{NASTY}", "series": NASTY_ATTRIBUTE, "x": layer} | values)
 
 
-def write_claims(results: Path) -> None:
-    """One claim per verdict and paper."""
-    with (results / "claims.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, CLAIM_COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        for paper in ("align-predict", "anc", "adjust", "talk"):
-            for place, verdict in enumerate(VERDICTS):
-                named = {"id": f"c{place}", "paper": paper, "item": f"{paper}/table1", "fact": f"{paper}/c{place}"}
-                told = {"claim": f"Layers matter {NASTY}", "measured": NASTY_ATTRIBUTE, "detail": NASTY_END}
-                told |= {"sentence": NASTY, "where": NASTY_ATTRIBUTE, "controlled_measured": NASTY_END}
-                # One claim of each paper is judged under control, too.
-                controlled = VERDICTS[0] if place == 1 else ""
-                writer.writerow(named | told | {"verdict": verdict, "controlled": controlled})
+def made_findings() -> list[Judged]:
+    """One finding per verdict and paper, in words meant to do harm; those that hold do so in one of two groups."""
+    found = []
+    for paper in ("align-predict", "anc", "adjust", "talk"):
+        for place, verdict in enumerate(VERDICTS):
+            groups = ("parsing ru", f"pos {NASTY}") if verdict == HOLDS else ("",)
+            judged = HOLDS if verdict == HOLDS else UNSURE
+            estimates = [
+                Estimate(
+                    group, "elsewhere - home", "elsewhere - home < -2", -6.5, -7.8, -5.1, 16, "languages", judged, -17.5
+                )
+                for group in groups
+            ]
+            estimates += [Estimate(group, "score_home", "", 90.09, n=1) for group in groups]
+            found.append(
+                Judged(
+                    *(
+                        f"f{place}",
+                        paper,
+                        f"Layers matter {NASTY}",
+                        NASTY,
+                        f"table 1, figure 1 {NASTY_ATTRIBUTE}",
+                        verdict,
+                    ),
+                    reason={HOLDS: "holds for 1 of 2", UNLEARNT: NASTY_END, NOT_RUN: NASTY_END}.get(verdict, ""),
+                    # One finding of each paper is told otherwise by the second opinion.
+                    controlled=HOLDS if verdict == FAILS else "",
+                    why=NASTY_ATTRIBUTE if verdict == FAILS else "",
+                    estimates=[] if verdict in (UNLEARNT, NOT_RUN) else estimates,
+                )
+            )
+    return found
 
 
 def write_coverage(results: Path) -> None:

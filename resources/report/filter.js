@@ -2,7 +2,7 @@
   const form = $("#filters");
   const fields = { paper: $("#filter-paper"), verdict: $("#filter-verdict"), task: $("#filter-task"), language: $("#filter-language"), state: $("#filter-state") };
   const search = $("#search");
-  const entries = $$("article.item, tr.claim");
+  const entries = $$("article.item, li.finding");
   const texts = new WeakMap();
   const textOf = (node) => {
     if (!texts.has(node)) {
@@ -22,22 +22,19 @@
 
   function apply() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const counts = { ARTICLE: [0, 0], TR: [0, 0] };
+    const counts = { ARTICLE: [0, 0], LI: [0, 0] };
     for (const node of entries) {
       const fit = fits(node, words);
       node.hidden = !fit;
       counts[node.tagName][0] += fit;
       counts[node.tagName][1] += 1;
     }
-    for (const section of $$("section.claims")) section.hidden = !$("tr.claim:not([hidden])", section);
-    for (const study of $$("section.study")) {
-      const items = $("article.item:not([hidden])", study);
-      study.hidden = !items && !$("section.claims:not([hidden])", study);
-      $(":scope > h3", study).hidden = !items;
-    }
+    for (const section of $$("section.findings")) section.hidden = !$("li.finding:not([hidden])", section);
+    for (const study of $$("section.study")) study.hidden = !$("article.item:not([hidden])", study);
+    for (const [part, kind] of [[$("#findings"), "LI"], [$("#items"), "ARTICLE"], [$("#all-items"), "ARTICLE"]]) if (part) part.hidden = !counts[kind][0];
     document.body.dataset.marked = fields.verdict.value;
-    $("#nothing").hidden = counts.ARTICLE[0] + counts.TR[0] > 0;
-    $("#found").textContent = `${counts.ARTICLE[0]} of ${counts.ARTICLE[1]} tables and figures, ${counts.TR[0]} of ${counts.TR[1]} claims`;
+    $("#nothing").hidden = counts.ARTICLE[0] + counts.LI[0] > 0;
+    $("#found").textContent = `${counts.ARTICLE[0]} of ${counts.ARTICLE[1]} tables and figures, ${counts.LI[0]} of ${counts.LI[1]} findings`;
   }
 
   let waiting = 0;

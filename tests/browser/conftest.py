@@ -8,6 +8,7 @@ from tests.browser.devtools import Browser, Page, find_browser
 from tests.made_report import make_run
 
 from crossalign.report.gather import gather
+from crossalign.report.page import page as page_of
 from crossalign.report.page import write_page
 
 # Eight numbers a row: more than 5,000 in all.
@@ -27,7 +28,7 @@ def make_page(root: Path, folder: Path, **options) -> Path:
     config = make_run(folder, root, **options)
     results = folder / "results" / config["run"]
     out = results / "report" / "index.html"
-    write_page(gather(config, results, out), out)
+    write_page(page_of(gather(config, results, out)), out)
     return out
 
 

@@ -6,29 +6,29 @@ TABLE = "#align-predict-table1"
 PATH = "$('#curve-chart path.curve').getAttribute('d')"
 
 
-def test_search_finds_words_in_titles_tables_and_claims(page):
+def test_search_finds_words_in_titles_tables_and_findings(page):
     page.choose("search", "normformer CKA")
     page.wait("$('#found').textContent.startsWith('2 of 48')")
     assert page.run("$$('article:not([hidden])').map((item) => item.id)") == ["anc-figure7", "anc-figure8"]
     page.choose("search", "no such words at all")
     page.wait("!$('#nothing').hidden")
     page.click("#show-all")
-    page.wait("$('#found').textContent === '48 of 48 tables and figures, 20 of 20 claims'")
+    page.wait("$('#found').textContent === '48 of 48 tables and figures, 20 of 20 findings'")
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "items", "claims"),
+    ("field", "value", "items", "findings"),
     [
         ("filter-paper", "anc", 11, 5),
         ("filter-state", "made", 4, 16),
-        ("filter-verdict", "claim holds", 4, 4),
+        ("filter-verdict", "finding holds", 4, 4),
         ("filter-task", "qa", 7, 0),
         ("filter-language", "de", 17, 5),
     ],
 )
-def test_filters(page, field, value, items, claims):
+def test_filters(page, field, value, items, findings):
     page.choose(field, value)
-    assert (page.shown("article.item"), page.shown("tr.claim")) == (items, claims)
+    assert (page.shown("article.item"), page.shown("li.finding")) == (items, findings)
 
 
 def test_one_table_shows_ours_theirs_or_the_difference(page):

@@ -1,4 +1,4 @@
-"""What the page knows of a run: claims, curves, provenance, place and time."""
+"""What the page knows of a run: curves, provenance, place and time."""
 
 import json
 import os
@@ -12,7 +12,6 @@ from crossalign.catalog.addresses import Base, Tuned
 from crossalign.catalog.checksums import known_checksums
 from crossalign.papers.all_items import catalog_of
 from crossalign.report import machine
-from crossalign.report.claims import COLUMNS, NOT_RUN, Claim, count, facts, items_in, read_claims
 from crossalign.report.curves import gather_curves
 from crossalign.report.gather import gather_readings
 from crossalign.report.provenance import Sources, full_record
@@ -25,43 +24,6 @@ def run(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     config = make_run(folder, root, ["align-predict/table6", "anc/figure1"])
     return config, folder / "results" / "demo"
-
-
-def test_without_verdicts_all_claims_of_the_papers_are_not_run(tmp_path):
-    claims = read_claims(tmp_path)
-    assert len(claims) == 210
-    assert {claim.verdict for claim in claims} == {NOT_RUN}
-
-
-HEADER = ",".join(COLUMNS)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"{HEADER}\na,anc,anc/table1,x,,,,perhaps,,,,,,,", ", line 2: 'perhaps' is no verdict on a claim; they are"),
-        (f"{HEADER}\na,nobody,table1,x,,,,holds,,,,,,,", ", line 2: 'nobody' is no paper; they are align-predict,"),
-        ("id,paper", ": the columns item, claim, .* are missing"),
-    ],
-)
-def test_wrong_claims_are_named(tmp_path, text, message):
-    (tmp_path / "claims.csv").write_text(f"{text}\n", encoding="utf-8")
-    with pytest.raises(UserError, match=rf"claims\.csv{message}"):
-        read_claims(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("figure1", ("anc/figure1",)),
-        ("section 4.2 / figure 1 and table 2", ("anc/figure1", "anc/table2")),
-        ("align-predict/table4", ("align-predict/table4",)),
-        ("section 5, table 77", ()),
-        ("", ()),
-    ],
-)
-def test_the_items_that_a_place_names(where, expected):
-    assert items_in("anc", where) == expected
 
 
 def write(path, content):
@@ -171,10 +133,3 @@ def test_the_period_is_that_of_the_files(tmp_path):
         when = datetime(2026, 1, 2, hour, 5, tzinfo=UTC).timestamp()
         os.utime(path, (when, when))
     assert machine.period(paths) == ("2026-01-02 03:05", "2026-01-02 04:05")
-
-
-def test_a_fact_counts_once_and_for_the_paper_that_names_it():
-    stated = [("anc", "b", "align-predict/a"), ("align-predict", "a", "align-predict/a"), ("anc", "c", "anc/c")]
-    claims = [Claim(name, paper, "", "", "", "holds", fact=fact) for paper, name, fact in sorted(stated)]
-    assert count(claims)["holds"] == 2
-    assert [claim.paper for claim in facts(claims)] == ["align-predict", "anc"]

@@ -1,4 +1,4 @@
-"""Collect all that the page shows: all items of its papers with verdicts, claims, curves and provenance."""
+"""Collect all that the page shows: all items of its papers with verdicts, findings, curves and provenance."""
 
 import base64
 import os
@@ -23,9 +23,9 @@ from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.table_html import render
 from crossalign.plan.measured import Measured, measured
 from crossalign.plan.outlook import Outlook, outlook
-from crossalign.report.claims import Claim, read_claims
 from crossalign.report.coverage import Coverage, read_coverage
 from crossalign.report.curves import gather_curves
+from crossalign.report.findings import Told, tell
 from crossalign.report.machine import commit, machine, period
 from crossalign.report.provenance import Provenance, Sources
 from crossalign.results.published import ROOT, languages, published
@@ -71,7 +71,7 @@ class Entry:
     readings: list[dict] = field(default_factory=list)
     printed: bool = False
     verdicts: dict[str, int] = field(default_factory=dict)
-    claims: list[Claim] = field(default_factory=list)
+    findings: list[Told] = field(default_factory=list)
     left_out: str = ""
     lacks: bool = False
     coverage: Coverage | None = None
@@ -105,7 +105,7 @@ class Entry:
     @property
     def filter_verdicts(self) -> list[str]:
         """The verdicts by which the page's filter finds the item."""
-        return [*self.verdicts, *dict.fromkeys(f"claim {claim.verdict}" for claim in self.claims)]
+        return [*self.verdicts, *dict.fromkeys(f"finding {one.verdict}" for one in self.findings)]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Report:
 
     config: dict
     entries: list[Entry]
-    claims: list[Claim]
+    findings: list[Told]
     curves: dict
     checksums: dict[str, str]
     commit: str
@@ -122,6 +122,7 @@ class Report:
     period: tuple[str, str] | None
     measured: Measured
     sheets: dict[str, str]
+    overview: str
     outlook: Outlook | None = None
 
     @property
@@ -253,7 +254,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
     shown = shown_papers(config)
     catalog = catalog_of(config | {"papers": shown, "items": "all", "skip": {}})
     sources = Sources(catalog, results)
-    claims = [claim for claim in read_claims(results) if claim.paper in shown]
+    told = tell(results, shown)
     counts = read_verdicts(results)
     drawn = study(config)["languages"] if STUDY in shown else config["align-predict"]["similarity_languages"]
     table = results / "coverage.csv"
@@ -280,7 +281,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
                 languages=item_languages(catalog, name),
                 provenance=sources.of(name),
                 verdicts=counts.get(name, {}),
-                claims=[claim for claim in claims if name in claim.items],
+                findings=[one for one in told if name in one.items],
                 left_out=(config.get("skip") or {}).get(name) or item.lacks(config),
                 coverage=covered if name == COVERED else None,
                 **(content_of(kind, paths, out) if made else {}),
@@ -289,7 +290,7 @@ def gather(config: dict, results: Path, out: Path) -> Report:
     return Report(
         config=config,
         entries=entries,
-        claims=claims,
+        findings=told,
         curves=gather_curves(results, catalog.runs(), drawn),
         checksums=known_checksums(config, results.resolve().parent.parent),
         commit=commit(ROOT),
@@ -297,5 +298,6 @@ def gather(config: dict, results: Path, out: Path) -> Report:
         period=period(written),
         measured=(taken := measured(results)),
         sheets={file.stem: link(file, out) for file in sorted((results / "plan").glob("*.tsv"))},
+        overview=link(across, out) if (across := results.parent / "overview.html").is_file() else "",
         outlook=outlook(config, results, taken.devices) if config.get("rehearsal") else None,
     )

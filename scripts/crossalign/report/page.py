@@ -6,9 +6,8 @@ The templates are in resources/report; here is what they ask for beyond what `ga
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from crossalign.catalog.addresses import parse, trial_of
 from crossalign.catalog.papers import STUDY, papers
@@ -16,18 +15,17 @@ from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.studied import studied
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
 from crossalign.plan.show import rehearsal_table, rehearsal_words
-from crossalign.report.claims import HOLDS, JUDGED, VERDICTS, count
+from crossalign.report.findings import counted
 from crossalign.report.gather import Report
 from crossalign.report.provenance import chosen_settings, summary
 from crossalign.results import names
+from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, VERDICTS
 from crossalign.results.published import ROOT, languages
-from crossalign.results.verdict import ABSENT, LABELS, REPRODUCED, STAND_INS
-from crossalign.results.verdict import JUDGED as NUMBERS_JUDGED
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
 
 DIFFERENCES = ROOT / "docs" / "understand" / "differences.md"
-STYLES = ("table.css", "base.css", "layout.css", "items.css", "chart.css", "print.css")
+STYLES = ("table.css", "base.css", "layout.css", "findings.css", "items.css", "chart.css", "print.css")
 SCRIPTS = (
     *("core.js", "theme.js", "views.js", "sort.js", "tips.js", "filter.js", "jump.js"),
     *("chart.js", "curves.js", "readings.js", "provenance.js"),
@@ -40,29 +38,13 @@ SCALES = {
 }
 # The kind of a verdict decides its colour; the five kinds are told apart in words everywhere.
 KINDS = {
-    **dict.fromkeys(("holds", "reproduced", "made"), "good"),
-    **dict.fromkeys(("unclear", "in part", "close"), "fair"),
-    **dict.fromkeys(("does not hold", "differs"), "bad"),
-    **dict.fromkeys(("cannot be checked", "not judged"), "moot"),
+    **dict.fromkeys((HOLDS, "reproduced", "made"), "good"),
+    **dict.fromkeys((UNSURE, "in part", "close"), "fair"),
+    **dict.fromkeys((FAILS, "differs"), "bad"),
+    **dict.fromkeys((UNLEARNT, "not judged"), "moot"),
 }
-
-
-class Bar(NamedTuple):
-    """A bar whose parts are as long as they are many, with a headline: `number` in bold, then `words`."""
-
-    title: str
-    parts: Mapping[str, int]
-    number: int | str
-    words: str
-
-    @property
-    def rectangles(self) -> Iterator[tuple[str, float, float]]:
-        """Label, place and width of the parts from left to right, in percent; one that is very small still shows."""
-        total, left = sum(self.parts.values()), 0.0
-        widths = [max(0.8, 100 * number / total) for number in self.parts.values()]
-        for label, width in zip(self.parts, widths, strict=True):
-            yield label, left, 100 * width / sum(widths)
-            left += 100 * width / sum(widths)
+# The drawing in parts.html that stands for a verdict on a finding.
+MARKS = {HOLDS: "holds", FAILS: "fails", UNSURE: "unsure", UNLEARNT: "unlearnt", NOT_RUN: "notrun"}
 
 
 def kind(verdict: str) -> str:
@@ -71,7 +53,8 @@ def kind(verdict: str) -> str:
     return KINDS.get(verdict.partition(" (")[0], "none")
 
 
-environment().filters |= {"kind": kind, "counted": count}
+environment().filters |= {"kind": kind, "counted": counted}
+environment().globals["marks"] = MARKS
 
 
 def asset(name: str) -> str:
@@ -82,30 +65,6 @@ def asset(name: str) -> str:
         raise UserError(f"{TEMPLATES / name}: a part of the page cannot be read ({error.strerror})") from None
 
 
-def bars(report: Report) -> list[Bar]:
-    """Claims, numbers and items, for the first screen."""
-    claims = count(report.claims)
-    judged = sum(claims[verdict] for verdict in JUDGED)
-    held = (claims[HOLDS], f"of {judged} judged claims hold") if judged else ("no", "claim judged yet")
-    verdicts = report.verdicts
-    numbers = {label: verdicts[label] for label in dict.fromkeys([*LABELS, *verdicts]) if label in verdicts}
-
-    def many(labels: tuple[str, ...]) -> int:
-        return sum(numbers.get(label, 0) for label in labels)
-
-    if many(NUMBERS_JUDGED) > many(STAND_INS):
-        told = (many((REPRODUCED,)), f"of {many(NUMBERS_JUDGED)} judged numbers reproduced")
-    else:
-        # Few if any are judged: of facts about languages, say.
-        total = sum(numbers.values())
-        told = (total - many(ABSENT), f"of {total} printed numbers have ours beside them")
-    made = (report.states["made"], f"of {len(report.entries)} made")
-    found = (("Claims", claims, held), ("Numbers", numbers, told), ("Tables and figures", report.states, made))
-    every = [Bar(title, {label: n for label, n in counts.items() if n}, *told) for title, counts, told in found]
-    # A study has no printed numbers.
-    return [bar for bar in every if bar.parts or STUDY not in report.by_paper]
-
-
 def head(report: Report) -> tuple[str, str]:
     """The title of the page, and a sentence below."""
     if STUDY in report.by_paper:
@@ -113,8 +72,8 @@ def head(report: Report) -> tuple[str, str]:
         return papers()[STUDY].title, f"The questions of four papers, asked of {told}."
     return (
         "Why do multilingual models transfer? Four studies, run again",
-        "Every table and figure of four studies of cross-lingual transfer, ours beside what was printed, and for each "
-        "claim whether it holds.",
+        "What four studies of cross-lingual transfer found and what of it this run finds again, with every table and "
+        "figure, ours beside what was printed.",
     )
 
 
@@ -203,13 +162,19 @@ def rehearsal(report: Report) -> dict | None:
     return {"words": list(rehearsal_words(report.outlook)), "rows": rehearsal_table(report.outlook)}
 
 
-def page(report: Report) -> str:
-    """The whole page."""
-    style = "\n".join(asset(name) for name in STYLES)
-    script = '"use strict";\n(() => {\n' + "\n".join(asset(name) for name in SCRIPTS) + "\n})();"
+def sealed(styles: Iterable[str], scripts: Iterable[str] = ()) -> dict[str, str]:
+    """The style and the script of a page, and a policy that allows these and pictures, and nothing from elsewhere."""
+    style = "\n".join(map(asset, styles))
+    script = "".join(('"use strict";\n(() => {\n', "\n".join(map(asset, scripts)), "\n})();")) if scripts else ""
     # The names by which a content security policy knows an inline style and script.
     digests = [base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script)]
     allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; {allowed}"
+    return {"style": style, "script": script, "policy": policy}
+
+
+def page(report: Report) -> str:
+    """The whole page."""
     config = report.config
     scale = "rehearsal" if config.get("rehearsal") else "demo" if artificial(config) else config["run"]
     return render(
@@ -218,11 +183,8 @@ def page(report: Report) -> str:
         studies={paper: papers()[paper] for paper in report.by_paper},
         head=head(report),
         tasks=names.TASKS,
-        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; {allowed}",
-        style=style,
-        script=script,
+        **sealed(STYLES, SCRIPTS),
         banner=banner(report),
-        bars=bars(report),
         scale=SCALES.get(scale, "settings of its own"),
         devices=devices(report),
         languages={code: row["name"] for code, row in languages().items()},
@@ -232,8 +194,8 @@ def page(report: Report) -> str:
     )
 
 
-def write_page(report: Report, path: Path) -> None:
-    """Write the page as one file."""
+def write_page(content: str, path: Path) -> None:
+    """Write a page as one file."""
     with write_atomic(path, "wb") as stream:
         # A name that is no text in any encoding must not cost the page.
-        stream.write(page(report).encode("utf-8", "replace"))
+        stream.write(content.encode("utf-8", "replace"))
