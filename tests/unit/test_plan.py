@@ -80,8 +80,6 @@ def test_targets_are_rules_items_or_files(root):
     assert sheets.items_of("anc/figure4") == ["anc/figure4"]
     assert sheets.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
     assert len(sheets.items_of("talk")) == 10
-    assert sheets.items_of("grid") == ["align-predict/table3"]
-    assert Sheets(catalog_of(load([]) | {"skip": {"align-predict/table3": "too long"}})).items_of("grid") == []
     wrong = ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/")
     for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-xx/absent"):
         with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
@@ -221,7 +219,6 @@ REHEARSED = {
     "models/mbert+adjust-ru-250k-avg-all/seed1/model.safetensors": 82.2,
     "models/mono-wo/model.safetensors": 16.5,
     "embeddings/models/xlmr-large/xnliext": 14.1,
-    "links/wikimatrix_hi/pool.pieces.pharaoh": 53.8,
     "similarity/models/mbert/pud.csv": 6.7,
 }
 
