@@ -1,8 +1,4 @@
-"""All scores and similarities of a run as tidy files, for those who ask questions of their own (docs/use/analysis.md).
-
-Tables and figures read the files of their own models, not these: a new score of one paper makes no table of another
-paper again.
-"""
+"""All scores and similarities of a run as tidy files, for those who ask questions of their own (docs/use/analysis.md)."""
 
 
 rule gather_results:

@@ -33,16 +33,6 @@ def program(root, results):
     return call
 
 
-def test_one_item(program, tmp_path):
-    options = [part for form in ("csv", "tex", "html") for part in (f"--out-{form}", tmp_path / f"t.{form}")]
-    done = program("make_table.py", "--item", "align-predict/table1", *options)
-    assert done.stdout == "align-predict/table1: 18 rows, 0 models not run\n", done.stderr
-    done = program("make_figure.py", "--item", "talk/figure4", "--out-svg", tmp_path / "f.svg")
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.svg", "t.csv", "t.html", "t.tex"]
-    assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
-
-
 def test_verdicts_of_all_items(program, results, tmp_path):
     assert program("make_table.py", "--all", "--out", results / "tables").returncode == 0
     done = program("make_figure.py", "--all", "--out", results / "figures")

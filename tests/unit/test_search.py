@@ -158,9 +158,6 @@ def test_trials_that_do_not_fit(tmp_path, changes, message):
     ("search", "changes", "message"),
     [
         ("yes", {}, "align-predict.search_per_init: 'yes' is not allowed; expected false, true"),
-        ({}, {}, "align-predict.search_per_init"),
-        ({"learning_rate": []}, {}, "align-predict.search_per_init"),
-        ({"rates": [1e-5]}, {}, "align-predict.search_per_init"),
         (True, {"finetune": {"pos": {"selection": "last"}}}, "finetune.pos.selection: align-predict.search_per_init"),
     ],
 )

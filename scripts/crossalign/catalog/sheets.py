@@ -49,9 +49,7 @@ from crossalign.tasks import file_of
 ROOT = Path(__file__).resolve().parents[3]
 PAPERS = ROOT / "resources" / "papers"
 PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
-TARGETS = ("all", *PAPER_TARGETS, "grid", "pretrained", "data", "download")
-# The search over batch sizes and learning rates.
-GRID = "align-predict/table3"
+TARGETS = ("all", *PAPER_TARGETS, "pretrained", "data", "download")
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
 # The item of unseen languages, beside which the page shows how well they are covered.
@@ -531,8 +529,6 @@ class Sheets:
             return items
         if target in PAPER_TARGETS:
             return [item for item in items if item.startswith(f"{PAPER_TARGETS[target]}/")]
-        if target == "grid":
-            return [item for item in items if item == GRID]
         if target in items:
             return [target]
         if row := self.row_of(target):
