@@ -4,6 +4,7 @@
 rule align_bitext:
     input:
         pool=of("pool"),
+        model=of("model"),  # of `.pieces` (`adjust`, table 6): every piece of its vocabulary is a unit of its own
     output:
         f"{RESULTS}/{{address}}.pharaoh",
     log:
@@ -11,7 +12,7 @@ rule align_bitext:
     benchmark:
         f"{BENCHMARKS}/{{address}}.tsv"
     wildcard_constraints:
-        address="links/[^/]+/[a-z]+",
+        address=r"links/[^/]+/[a-z]+(\.pieces)?",
     priority: 1  # before fine-tunings: left for the end, it and the many jobs that wait for it would follow one another
     conda:
         "../envs/data.yaml"
@@ -26,12 +27,3 @@ rule align_bitext:
     shell:
         'python "$SCRIPTS"/align_bitext.py {input.pool:q} --out {output:q} --pieces {params.pieces:q} --threads {threads}'
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-# Sub-word alignment (`adjust`, table 6): every piece of the model's vocabulary is a unit of its own.
-use rule align_bitext as align_pieces with:
-    input:
-        pool=of("pool"),
-        model=of("model"),
-    wildcard_constraints:
-        address=r"links/[^/]+/[a-z]+\.pieces",

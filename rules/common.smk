@@ -14,7 +14,7 @@ from crossalign.catalog.downloads import file_settings, split_settings, way_sett
 from crossalign.catalog.labelled import registered_files
 from crossalign.catalog.layers import bases
 from crossalign.catalog.outputs import kept_or_not, model_files, score_files, tracked, tuned_files
-from crossalign.catalog.sheets import PAPER_TARGETS, as_json
+from crossalign.catalog.sheets import as_json
 from crossalign.catalog.studied import known_models
 from crossalign.plan.start import check_all, start_run
 from crossalign.report.captions import PAGE, caption_of, category_of, item_of, labels_of

@@ -1,4 +1,4 @@
-"""What all tables and figures say together: verdicts on numbers and claims, and the page that people open."""
+"""What all results say together: verdicts on printed numbers and on findings, and the page that people open."""
 
 
 rule write_config:
@@ -19,16 +19,9 @@ rule write_config:
 rule make_verdicts:
     input:
         made=of("made", "verdicts"),
-        reports=of("reports", "verdicts"),
-        texts=of("texts", "verdicts"),
-        distances=of("distances", "verdicts"),
-        tolerances=of("tolerances", "verdicts"),
-        claims=of("claims", "verdicts"),
         config=of("config", "verdicts"),
     output:
-        numbers=f"{RESULTS}/verdicts.csv",
-        claims=f"{RESULTS}/claims.csv",
-        details=f"{RESULTS}/claims.json",
+        f"{RESULTS}/verdicts.csv",
     log:
         f"{LOGS}/make_verdicts.log",
     conda:
@@ -36,10 +29,28 @@ rule make_verdicts:
     params:
         code=code("make_verdicts.py", address="verdicts"),
         results=folder("config"),
-        settings=of("settings", "verdicts"),
     shell:
-        'python "$SCRIPTS"/make_verdicts.py --config {input.config:q} --results {params.results:q} --out {output.numbers:q}'
-        " --claims {output.claims:q} > {log:q} 2>&1"
+        'python "$SCRIPTS"/make_verdicts.py --config {input.config:q} --results {params.results:q} --out {output:q} > {log:q} 2>&1'
+
+
+rule make_findings:
+    input:
+        frames=of("frames", "findings"),
+        printed=of("printed", "findings"),
+        config=of("config", "findings"),
+    output:
+        table=f"{RESULTS}/findings.csv",
+        details=f"{RESULTS}/findings.json",
+    log:
+        f"{LOGS}/make_findings.log",
+    conda:
+        "../envs/data.yaml"
+    params:
+        code=code("make_findings.py", address="findings"),
+        results=folder("config"),
+        settings=of("settings", "findings"),
+    shell:
+        'python "$SCRIPTS"/make_findings.py --config {input.config:q} --results {params.results:q} --out {output.table:q} > {log:q} 2>&1'
 
 
 rule make_report:
@@ -57,7 +68,7 @@ rule make_report:
             f"{RESULTS}/report/index.html",
             caption="../resources/captions/page.rst",
             category=PAGE,
-            labels={"item": "The page", "title": "All tables, figures, claims and settings"},
+            labels={"item": "The page", "title": "All findings, tables, figures and settings"},
         ),
         provenance=f"{RESULTS}/report/provenance.json",
     log:

@@ -1,8 +1,4 @@
-"""All scores and similarities of a run as tidy files, for those who ask questions of their own (docs/use/analysis.md).
-
-Tables and figures read the files of their own models, not these: a new score of one paper makes no table of another
-paper again.
-"""
+"""All scores and similarities of a run as tidy files, for those who ask questions of their own (docs/use/analysis.md)."""
 
 
 rule gather_results:
@@ -10,7 +6,7 @@ rule gather_results:
         results=of("results", "gathered"),
         config=of("config", "gathered"),
     output:
-        [f"{RESULTS}/{name}.{form}" for name in ("scores", "similarity") for form in ("csv", "parquet")],
+        [f"{RESULTS}/{name}.{form}" for name in ("scores", "similarity", "distances") for form in ("csv", "parquet")],
     log:
         f"{LOGS}/gather_results.log",
     conda:

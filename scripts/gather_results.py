@@ -1,4 +1,4 @@
-"""Gather all scores and similarities of a run into two tidy files each: scores and similarity, as CSV and Parquet.
+"""Gather a run's numbers into tidy files: scores, similarity and distances, each as CSV and Parquet.
 
 A run need not be finished: what is not there yet has no rows. docs/use/analysis.md explains the columns.
 
@@ -14,7 +14,7 @@ from crossalign.runtime.errors import run_main
 
 def main() -> None:
     """Ask the catalog which models each paper has, read them, write."""
-    args = run_parser(__doc__, "folder for the four files; default: --results").parse_args()
+    args = run_parser(__doc__, "folder for the six files; default: --results").parse_args()
     catalog = catalog_of(config_of(args))
     papers: dict[str, set] = {}
     corpora = set()

@@ -25,8 +25,8 @@ while [ $# -gt 0 ]; do
         "download_model.py --name") path=models/$2/complete.json ;;
         "embed_sentences.py --out") mkdir -p "$2" ;;
         "finetune.py --out") make "$2/model/model.safetensors"; make "$2/model/config.json"; make "$2/training.json" ;;
-        "gather_results.py --out") for file in {scores,similarity}.{csv,parquet}; do make "$2/$file"; done ;;
-        "make_verdicts.py --claims") make "$2"; make "${2%.csv}.json" ;;
+        "gather_results.py --out") for file in {scores,similarity,distances}.{csv,parquet}; do make "$2/$file"; done ;;
+        "make_findings.py --out") make "$2"; make "${2%.csv}.json" ;;
         "make_report.py --out") make "$2"; make "$(dirname "$2")/provenance.json" ;;
         *" --out"|*" --out-"*|*" --report"|*" --predictions") make "$2" ;;
     esac
@@ -47,7 +47,7 @@ class Block:
 
 def recipes_of(root: Path) -> dict[str, list[Block]]:
     """The recipes of a repository; what goes before them all is under 'Try it on a small run first'."""
-    names = ("README", "language", "data-set", "model", "task", "table", "paper")
+    names = ("README", "language", "data-set", "model", "task", "table", "finding", "paper")
     return recipes("".join((root / f"docs/extend/{name}.md").read_text(encoding="utf-8") for name in names))
 
 

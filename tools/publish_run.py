@@ -1,7 +1,7 @@
 """Put what a run has found into one small folder that can be tracked or sent: no models, data or predictions.
 
 Out: the page with all tables, figures and sheets that it links to, all scores (as Parquet, a tenth of the CSV file),
-verdicts on the claims, and how the language models that it pretrained were made, with their checksums. The folder is
+verdicts on the findings, and how the language models that it pretrained were made, with their checksums. The folder is
 replaced as a whole.
 
 Example:
@@ -22,7 +22,15 @@ from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import read_json
 
 FOLDERS = ("report", "tables", "figures", "plan")  # side by side as in the run, so that the page's links work
-FILES = ("claims.csv", "scores.parquet", "coverage.csv")
+FILES = (
+    "config.json",
+    "findings.csv",
+    "findings.json",
+    "scores.parquet",
+    "similarity.parquet",
+    "distances.parquet",
+    "coverage.csv",
+)
 MARK = "published.txt"  # only a folder that this program wrote is replaced
 FIELDS = ["model", "objective", "parameters", "steps", "tokens_seen", "dev_loss", "seconds", "device", "recipe"]
 FIELDS += ["sha256"]

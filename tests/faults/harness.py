@@ -72,7 +72,7 @@ def forget(folder: Path) -> None:
     """Delete all results but the data, so that there is work again."""
     for name in ("tuned", "similarity", "tables", "figures"):
         shutil.rmtree(folder / "results" / "demo" / name, ignore_errors=True)
-    for name in ("verdicts.csv", "claims.csv", "claims.json"):
+    for name in ("verdicts.csv", "findings.csv", "findings.json"):
         (folder / "results" / "demo" / name).unlink(missing_ok=True)
 
 

@@ -138,6 +138,21 @@ def test_a_table_is_made_from_results_that_are_there(page, copy):
     assert "F1 of words" in (tables / "table9.tex").read_text(encoding="utf-8")
 
 
+def test_a_finding_is_a_function_and_a_test(root, page, tmp_path):
+    folder = copy_repository(root, tmp_path / "copy")
+    config = load([folder / "config/demo.yaml"])
+    make_results(folder / "results" / "demo", config)
+    (folder / "results/demo/config.json").write_text(json.dumps(config), encoding="utf-8")
+    recipe = page["Add a finding"]
+    apply(recipe, folder)
+    tested, judged = commands(recipe)
+    done = run(tested, folder)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+    done = run(judged, folder)
+    assert done.returncode == 0, done.stderr
+    assert "align-predict,parse-more-than-pos,Random layers 1-2 cost parsing more" in done.stdout
+
+
 def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     config = merged(load([]), copy / "mine.yaml")
     make_results(copy / "results" / "mine", config | {"items": ["align-predict/table8"]})
@@ -154,7 +169,7 @@ def test_a_paper_is_one_folder_and_a_section_of_the_config(page, copy):
     best = max(languages, key=lambda lang: found[f"ner/wikiann_{lang}/test"]["F1"])
     assert rows["best"]["target"] == best
     assert float(rows["best"]["mean"]) > float(rows["worst"]["mean"])
-    # The page, its claims and the verdicts know the paper, too.
+    # The page, its verdicts know the paper, too.
     told = merged(config, copy / "extremes.yaml")
     (copy / "told.json").write_text(json.dumps(told), encoding="utf-8")
     shutil.copytree(tables, copy / "results" / "alone" / "tables" / "extremes")

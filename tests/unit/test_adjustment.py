@@ -80,7 +80,7 @@ def test_gradients_equal_those_of_a_loop_over_words(sample, tokenizer, aggregati
         torch.testing.assert_close(got[name], expected[name], rtol=1e-9, atol=1e-14, msg=lambda m, n=name: f"{n}: {m}")
 
 
-@pytest.mark.parametrize(("static", "micro"), [(False, 1), (True, 1), (False, 3), (True, 3), (True, 8)])
+@pytest.mark.parametrize(("static", "micro"), [(False, 3), (True, 1), (True, 8)])
 def test_gradients_of_a_step_of_the_engine(sample, tokenizer, static, micro):
     """Static shapes and steps in pieces change nothing, though each term has its own divisor."""
     pairs = pairs_of(sample, tokenizer)[:8]
@@ -153,7 +153,7 @@ def test_mixed_precision_follows_full_precision(sample, tokenizer):
     np.testing.assert_allclose(mixed.engine.losses, full.engine.losses, rtol=0.03)
 
 
-@pytest.mark.parametrize("change", [{"code_hash": "other"}, {"tokens": "words"}])
+@pytest.mark.parametrize("change", [{"tokens": "words"}])
 def test_another_adjustment_does_not_continue(sample, tokenizer, tmp_path, caplog, change):
     first = adjusting(sample, tokenizer, tmp_path, Saving(steps=29))
     first.run()

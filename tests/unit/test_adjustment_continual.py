@@ -1,8 +1,6 @@
 """Equation 2: the adjustment as a second loss of a fine-tuning; and both command-line programs."""
 
 import json
-import os
-import signal
 import sys
 
 import pytest
@@ -15,7 +13,6 @@ from crossalign.engine.finetune import FineTuning
 from crossalign.engine.folders import load_encoder, save_encoder
 from crossalign.engine.pairs import read_sample
 from crossalign.engine.settings import Settings
-from crossalign.engine.steps import Engine
 from crossalign.runtime.errors import UserError, run_main
 
 CPU = torch.device("cpu")
@@ -80,14 +77,6 @@ def test_what_alpha_weighs(place, scope, keep):
     assert float(run.engine.losses[0]) == pytest.approx(float(plain.engine.losses[0]) + expected, rel=1e-4)
 
 
-def test_the_authors_reading_is_the_default(place):
-    loss = auxiliary(place).loss
-    assert (loss.alignment, loss.regularisation) == (0.01, 1.0)
-    assert ContinualSettings() == ContinualSettings(
-        pairs=30000, aggregation="avg", tokens="all", batch=16, alpha=0.01, alpha_scope="alignment"
-    )
-
-
 def test_the_reference_must_fit(place, tmp_path):
     save_encoder(tmp_path / "wide", toy_model(2, hidden=32), toy_tokenizer(tmp_path))
     with pytest.raises(UserError, match=r"wide: hidden is 32, but the fine-tuned model has 16; give its original"):
@@ -131,38 +120,6 @@ def test_adjust_writes_a_model_folder(place, tmp_path, monkeypatch):
     run_program("adjust", adjust_arguments(place, tmp_path / "cut", "--rehearse", 1), monkeypatch)
     cut = json.loads((tmp_path / "cut/training.json").read_text())
     assert (cut["steps"], len(cut["loss"]), cut["rehearsal"]["planned_steps"]) == (1, 1, 4)
-
-
-def test_adjust_told_to_end_asks_to_be_started_again_and_goes_on_to_the_same_weights(place, tmp_path, monkeypatch):
-    out, whole, plain = tmp_path / "out", tmp_path / "whole", Engine.step
-
-    def step(self, *members):
-        plain(self, *members)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patch, pytest.raises(SystemExit) as end:
-        patch.setattr(Engine, "step", step)
-        run_program("adjust", adjust_arguments(place, out), patch)
-    assert end.value.code == 75 and not (out / "training.json").exists()
-    for folder in (out, whole):
-        run_program("adjust", adjust_arguments(place, folder), monkeypatch)
-    resumed = [json.loads((folder / "training.json").read_text())["resumed"] for folder in (out, whole)]
-    assert resumed == [1, 0] and not list((out / "checkpoints").iterdir())
-    assert (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--settings", '{"aggregation": "max"}'], "'max' is not allowed; expected one of start, end, avg, subword"),
-        (["--links", "nowhere"], "error: cannot read nowhere: No such file or directory"),
-    ],
-)
-def test_bad_command_lines_of_adjust(place, tmp_path, monkeypatch, capsys, flags, message):
-    with pytest.raises(SystemExit) as caught:
-        run_program("adjust", adjust_arguments(place, tmp_path, *flags), monkeypatch)
-    assert caught.value.code == 1
-    assert message in capsys.readouterr().err
 
 
 def finetune_arguments(place, out, *more):

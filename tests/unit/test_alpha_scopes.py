@@ -3,11 +3,10 @@
 import pytest
 from tests.unit.made_results import load, make_results
 
-from crossalign.catalog.addresses import Tuned, continual_init, is_continual, parse
+from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.config import check
 from crossalign.catalog.trainings import finetune_settings
 from crossalign.papers import make
-from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.results.reading import Results
 from crossalign.runtime.errors import UserError
@@ -33,25 +32,6 @@ def rendered(one, two, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     make_results(folder, two | {"items": list(TABLES)})
     return [{item: make(item, Context(config, Results(folder))) for item in TABLES} for config in (one, two)]
-
-
-def test_addresses():
-    assert [continual_init(scope) for scope in (None, "both")] == ["continual", "continual-both"]
-    assert parse(RUN.path()) == RUN
-    assert [is_continual(init) for init in ("continual", "continual-alignment", "ref", "continual-none")] == [
-        True, True, False, False
-    ]  # fmt: skip
-    with pytest.raises(UserError, match="is no run address"):
-        parse("tuned/mbert/adjust-nli-multinli_en/continual-none/seed1")
-
-
-def test_runs_are_added_and_none_changes(one, two):
-    old, new = catalog_of(one).runs(), catalog_of(two).runs()
-    assert old < new
-    # Three tasks, four languages, two seeds.
-    assert {run.init for run in new - old} == {"continual-both"} and len(new - old) == 24
-    for run in (run for run in old if isinstance(run, Tuned)):
-        assert finetune_settings(one, run) == finetune_settings(two, run)
 
 
 def continual(config, run):

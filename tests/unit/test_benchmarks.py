@@ -44,28 +44,19 @@ def test_pretraining_and_its_peer_run_on_a_cpu(root, tmp_path):
     assert found["ratio"] == pytest.approx(
         found["ours"]["tokens_per_second"] / found["library"]["tokens_per_second"], abs=0.01
     )
-    assert run(root, "pretrain.py", "--quick", "--device", "cpu", "--profile").stdout.count("| kernel |") == 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("flags", "runs"), [(["--runs", 2], (2, 2)), (["--waves", 1], (1, 2))])
-def test_fine_tunings_that_share_make_what_those_after_each_other_make(root, tmp_path, flags, runs):
+def test_fine_tunings_that_share_make_what_those_after_each_other_make(root, tmp_path):
     file = tmp_path / "rows.json"
-    done = run(root, "share_gpu.py", "--model-size", "tiny", "--device", "cpu", *flags, "--at-once", 2, "--out", file)
+    done = run(
+        root, "share_gpu.py", "--model-size", "tiny", "--device", "cpu", "--runs", 2, "--at-once", 2, "--out", file
+    )
     assert done.returncode == 0, done.stderr
     alone, shared = json.loads(file.read_text(encoding="utf-8"))
-    assert [(row["at_once"], row["runs"]) for row in (alone, shared)] == list(zip((1, 2), runs, strict=True))
+    assert [(row["at_once"], row["runs"]) for row in (alone, shared)] == [(1, 2), (2, 2)]
     assert alone["same_weights"] and shared["same_weights"]
     assert done.stdout.count("| yes |") == 2
     assert alone["steps_of_one"] == shared["steps_of_one"] > 1
     each = [row["seconds"] / row["runs"] for row in (alone, shared)]
     assert shared["ratio"] == round(each[0] / each[1], 2)
-
-
-def test_without_a_gpu_the_reason_is_given(root):
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
-    done = run(root, "share_gpu.py", "--model-size", "tiny", "--runs", 1, "--at-once", 1)
-    assert done.returncode == 1
-    assert "PyTorch sees no CUDA device" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -88,7 +88,7 @@ def best_distance(records):
     return 100 * max(Counter(distances).values()) / sum(len(record["heads"]) for record in records)
 
 
-@pytest.mark.parametrize(("task", "epochs"), [("pos", 5), ("parsing", 6), ("ner", 10)])
+@pytest.mark.parametrize(("task", "epochs"), [("parsing", 6), ("ner", 10)])
 def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epochs):
     kind = "ner/wikiann_ug" if task == "ner" else "trees/wo_wtb"
     sets = [f"{kind}/{split}={file_of(world, task, split)}" for split in ("test", "dev")]
@@ -103,9 +103,7 @@ def test_it_learns_the_demo_world(root, monkeypatch, world, tmp_path, task, epoc
     records = model.task.read(file_of(world, task, "test"))
     values = scores[f"{kind}/test"]
     assert values["n"] == len(records) == SENTENCES["test"]
-    if task == "pos":
-        assert values["accuracy"] > majority(records, "upos") + 40
-    elif task == "parsing":
+    if task == "parsing":
         assert values["UAS"] > best_distance(records) + 25 and values["LAS"] > majority(records, "relations") + 40
     else:
         # The most frequent tag, O, finds nothing.
@@ -145,7 +143,7 @@ def test_the_seed_decides_everything(world):
     assert not same(runs["first"][0], runs["other"][0])
 
 
-@pytest.mark.parametrize(("task", "dies_at"), [("parsing", 5), ("ner", 7)])
+@pytest.mark.parametrize(("task", "dies_at"), [("parsing", 5)])
 def test_a_killed_training_ends_like_one_that_was_not(world, tmp_path, task, dies_at):
     whole = training(world, task)
     whole.run()

@@ -253,25 +253,6 @@ def test_steps_are_counted_from_one(world, tmp_path, flag, monkeypatch, capsys):
     assert caught.value.code == 2 and f"argument {flag}: 0 is less than 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--init", "random-9"], "init 'random-9': layers must lie between 1 and 2"),
-        (["--precision", "bf16"], "precision bf16 is for GPUs"),
-    ],
-)
-def test_bad_command_lines(world, tmp_path, flags, message, monkeypatch, capsys):
-    import finetune
-    from crossalign.runtime.errors import run_main
-
-    monkeypatch.setattr(sys, "argv", [str(part) for part in command(world, tmp_path, *flags)[1:]])
-    with pytest.raises(SystemExit) as caught:
-        run_main(finetune.main)
-    assert caught.value.code == 1
-    assert f"error: {message}" in capsys.readouterr().err
-    assert not (tmp_path / "model").exists()
-
-
 # ---- trainings that fail -------------------------------------------------------------------------------------------
 
 

@@ -103,8 +103,8 @@ def test_bombs(tmp_path, name, monkeypatch):
             list(members(path, lambda file: True))
 
 
-@pytest.mark.parametrize("keep", [0, 0.4, 0.9])
-@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.gz", "a.xz"])
+@pytest.mark.parametrize("keep", [0, 0.9])
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.xz"])
 def test_damaged_files(tmp_path, name, keep):
     """A file that was cut, and one that is something else."""
     content, path = random.Random(4).randbytes(60_000).hex().encode(), tmp_path / name

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from tests.unit.family_models import FAMILIES, write_family
+from tests.unit.family_models import write_family
 
 from crossalign.embedding import model as loading
 from crossalign.embedding import sentences
@@ -52,10 +52,10 @@ def plain_states(family, folder):
 
 # With a token before and behind a sentence, behind it only, before it only, none; the first is our own encoder's too.
 CASES = [
-    *((family, "library", "include", "mean") for family in FAMILIES),
-    *((family, "library", "exclude", "mean") for family in ("bert", "t5", "llama", "gpt2")),
-    *((family, "auto", "include", "mean") for family in ("xlm-roberta", "xglm")),
-    *(("bert", "auto", special, last) for special in ("include", "exclude") for last in ("mean", "cls")),
+    *((family, "library", "include", "mean") for family in ("bert", "t5", "gpt2", "gemma2")),
+    *((family, "library", "exclude", "mean") for family in ("t5", "llama")),
+    ("xglm", "auto", "include", "mean"),
+    *(("bert", "auto", special, last) for special, last in (("include", "mean"), ("exclude", "cls"))),
 ]
 
 
@@ -109,7 +109,7 @@ def all_over(model):
     return places
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["bert", "t5", "gpt2", "gemma3_text"])
 def test_a_model_in_several_places_gives_the_same(folder, family, tmp_path):
     whole = load_weights(folder(family), backend="library").eval()
     places = {"device_map": all_over(whole.model), "offload_folder": tmp_path}

@@ -1,9 +1,5 @@
 """Vectors of word pairs: which pairs, and what their vectors are."""
 
-import json
-import os
-import subprocess
-import sys
 from itertools import chain
 
 import numpy as np
@@ -110,39 +106,3 @@ def test_vectors_equal_one_word_at_a_time(layer, model, tmp_path, caplog):
         embed_pairs(model, pairs, 1, max_length=3)
     with pytest.raises(UserError, match=r"--layer 4: the model has layers 0 \(embeddings\) to 3"):
         embed_pairs(model, pairs, 1, layer=4)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda text: text + "0-0\n", r"pool\.pharaoh has 41 lines but .*pool\.tsv has 40"),
-        (lambda text: text.replace("4-1", "4_1"), r"pool\.pharaoh, line \d+: .* is not a list of links"),
-        (lambda text: text.replace("4-1", "4-9"), r"pool\.pharaoh, line \d+: link 4-9 points outside"),
-    ],
-)
-def test_bad_links(change, message, tmp_path):
-    pool, links = write_pool(tmp_path)
-    links.write_text(change(links.read_text()))
-    with pytest.raises(UserError, match=message):
-        sample_pairs(pool, links, 30, 1)
-    with pytest.raises(UserError, match=r"cannot read .*nowhere"):
-        sample_pairs(pool, tmp_path / "nowhere", 30, 1)
-
-
-def run(root, script, *args):
-    command = [sys.executable, str(root / "scripts" / script), *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-
-
-def test_programs_measure_distances(root, tmp_path):
-    pool, links = write_pool(tmp_path)
-    arrays = ["--related", tmp_path / "related.npy", "--unrelated", tmp_path / "unrelated.npy"]
-    done = run(
-        root, "embed_words.py", "--model", write_family("bert", tmp_path / "model"), "--pool", pool, "--links", links,
-        "--pairs", 20, "--skip-sample", 10, "--skip-seeds", 1, 2, *arrays, "--device", "cpu",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    out = ["--out", tmp_path / "es.csv", "--summary", tmp_path / "es.json"]
-    done = run(root, "measure_distances.py", *arrays, *out)
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "es.json").read_text())["pairs"] == 20

@@ -1,19 +1,16 @@
 """The encoder against the library's models: hidden states of all layers, gradients, folders."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
 from library_models import NAMES, SHAPE, library_model
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from crossalign.engine import layout as layout_module
 from crossalign.engine.encoder import restore_vocabulary, slice_vocabulary
-from crossalign.engine.folders import library_names, load_config, load_encoder, load_weights, save_encoder
+from crossalign.engine.folders import library_names, load_config, load_weights, save_encoder
 from crossalign.engine.layout import Layout
-from crossalign.engine.random_init import fresh_encoder
-from crossalign.engine.shape import EncoderConfig
 from crossalign.runtime.errors import UserError
 
 
@@ -144,20 +141,6 @@ def test_folder_round_trip(pair, tmp_path):
     close(got, model.eval()(ids, attention_mask=mask).last_hidden_state, 1e-6, 1e-6)
 
 
-@pytest.mark.parametrize("prefix", ["bert.", ""])
-def test_old_names_and_prefixes(bert, prefix, tmp_path):
-    _, ours, folder = bert
-    tensors = {
-        prefix + name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
-        for name, tensor in load_file(folder / "model.safetensors").items()
-    }
-    tensors["cls.predictions.bias"] = torch.zeros(160)
-    write_folder(tmp_path, json.loads((folder / "config.json").read_text()), tensors)
-    again = load_weights(tmp_path)
-    assert torch.equal(again.layers[1].attention_norm.weight, ours.layers[1].attention_norm.weight)
-    assert again.pretrained["pooler.dense.weight"].shape == (16, 16)
-
-
 def test_sliced_vocabulary_is_exact(pair):
     _, ours, folder = pair
     sliced = load_weights(folder).train()
@@ -203,15 +186,3 @@ def test_configs_that_are_refused(tmp_path, raw, message):
     write_folder(tmp_path, {"model_type": "bert"} | raw)
     with pytest.raises(UserError, match=message):
         load_config(tmp_path, "own")
-
-
-def test_a_tokenizer_of_another_model(tmp_path):
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(30))]
-    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
-    config = EncoderConfig(vocab_size=35, hidden=8, layers=1, heads=2, intermediate=8, positions=16)
-    save_encoder(tmp_path, fresh_encoder(config, 1))
-    _, tokenizer = load_encoder(tmp_path)
-    assert tokenizer.encode("w3 w4").ids == [2, 8, 9, 3]
-    save_encoder(tmp_path, fresh_encoder(replace(config, vocab_size=30), 1))
-    with pytest.raises(UserError, match="knows 35 pieces but the model has 30 embeddings.*belongs to another model"):
-        load_encoder(tmp_path)

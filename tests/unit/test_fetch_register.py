@@ -49,19 +49,15 @@ def test_rows_are_read(tmp_path):
     [
         ({"checksum": "md5:" + "0" * 32}, "line 3: 'md5:.*' is not a checksum: write sha256:"),
         ({"url": "ftp://example.org/x"}, "line 3: url 'ftp://example.org/x' has the unknown scheme 'ftp'"),
-        ({"url": "example.org/x"}, "is not an address"),
-        ({"url": "https:///x"}, "names no host"),
         ({"url": "https://example.org/a b"}, "must not hold spaces"),
         ({"url": "http://example.org/x", "checksum": ""}, "plain http, which needs a checksum"),
         ({"url": "hub://datasets/owner/file"}, "should read hub://datasets/"),
         ({"mirror": "manual:https://example.org"}, "mirror .* can be fetched"),
         ({"bytes": "12k"}, "line 3: bytes '12k' is not a whole number"),
         ({"path": "/etc/passwd"}, "path '/etc/passwd' must be relative"),
-        ({"path": "a/../../b"}, "must be relative"),
         ({"path": "a\\b"}, "must be relative"),
         ({"path": "models/x"}, "belongs to models.tsv"),
         ({"version": ""}, "version is empty"),
-        ({"licence": ""}, "licence is empty"),
     ],
 )
 def test_mistakes_in_data_sets(tmp_path, change, message):
@@ -77,7 +73,6 @@ def test_mistakes_in_data_sets(tmp_path, change, message):
     [
         (table([GOOD, GOOD]), "line 3: path 'ud/en_ewt/train.conllu' is already in line 2"),
         ("", "line 1: missing column path, version"),
-        (table([GOOD], [column for column in DATASET_COLUMNS if column != "bytes"]), "line 1: missing column bytes"),
         (table([GOOD | {"size": "1"}], [*DATASET_COLUMNS, "size"]), "line 1: unknown or repeated column size"),
         (table([GOOD]) + "a\tb\n", "line 3: 2 fields, but the header has 8"),
     ],
@@ -113,8 +108,6 @@ def test_models(tmp_path):
         ({"name": "a/b"}, "line 2: name 'a/b' must be made of"),
         ({"hub": "bert"}, "hub 'bert' should read <owner>/<repository>"),
         ({"objective": "seq2seq"}, "objective 'seq2seq' is not one of mlm, clm"),
-        ({"layers": "twelve"}, "layers 'twelve' is not a whole number"),
-        ({"revision": ""}, "revision is empty"),
     ],
 )
 def test_mistakes_in_models(tmp_path, change, message):

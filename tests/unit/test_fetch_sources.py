@@ -2,10 +2,8 @@
 
 import hashlib
 import random
-import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -138,12 +136,6 @@ def test_mirror_comes_first_unless_it_lacks_the_file_or_has_a_wrong_one(web, pla
     assert len(web.gets()) == 2
 
 
-def test_mirror_on_the_web(web, place):
-    web.serve("/mirror/a b/é.txt", CONTENT)
-    obtain(row("https://example.invalid/", path="a b/é.txt"), replace(place, mirror=Mirror(web.url + "/mirror/")))
-    assert web.gets()[0].path == "/mirror/a b/é.txt"
-
-
 def test_mirror_whose_checksums_are_the_law(place, tmp_path, monkeypatch):
     make_mirror(tmp_path / "world")
     monkeypatch.chdir(tmp_path)
@@ -158,21 +150,6 @@ def test_mirror_whose_checksums_are_the_law(place, tmp_path, monkeypatch):
     (place.downloads / PATH).unlink()
     with pytest.raises(UserError, match=f"expected sha256:{SHA256}"):
         obtain(real, settings)
-
-
-def test_law_mirror_on_the_web_survives_trouble_and_has_no_alternative(web, place):
-    web.serve("/m/SHA256SUMS", f"{SHA256}  {PATH}\n".encode(), statuses=[500])
-    web.serve(f"/m/{PATH}", CONTENT, cuts=[10])
-    settings = replace(place, mirror=Mirror(web.url + "/m", own_checksums=True))
-    other = web.serve("/a", CONTENT)
-    obtain(row(other), settings).unlink()
-    del web.resources[f"/m/{PATH}"]
-    with pytest.raises(UserError, match="HTTP 404"):
-        obtain(row(other), settings)
-    assert web.gets("/a") == []
-    del web.resources["/m/SHA256SUMS"]
-    with pytest.raises(UserError, match="cannot read its SHA256SUMS: HTTP 404"):
-        obtain(row(other), settings)
 
 
 @pytest.mark.parametrize(
@@ -239,43 +216,6 @@ def test_two_downloads_of_the_same_file_share_the_work(web, place):
     assert (place.downloads / PATH).read_bytes() == CONTENT
     assert len(web.gets()) == 1
     assert [path.name for path in (place.downloads / PATH).parent.iterdir()] == ["train.conllu"]
-
-
-def test_download_that_waited_for_a_failing_one_goes_on_from_there(web, place):
-    url = web.serve("/a", CONTENT, cuts=[300_000], drip=(50_000, 0.03))
-    wanted = row(url, checksum=f"sha256:{SHA256}")
-    pool = ThreadPoolExecutor(1)
-    first = pool.submit(obtain, wanted, replace(place, policy=RetryPolicy(attempts=1, timeout=5)))
-    part = place.downloads / f"{PATH}.part"
-    while not (part.exists() and part.stat().st_size):
-        time.sleep(0.005)
-    assert obtain(wanted, place).read_bytes() == CONTENT
-    assert isinstance(first.exception(), UserError)
-    assert web.ranges() == [None, "bytes=300000-"]
-
-
-def test_killed_download_is_continued(web, root, tmp_path):
-    url = web.serve("/a", CONTENT, drip=(20_000, 0.03))
-    part = tmp_path / "downloads" / f"{PATH}.part"
-    process = subprocess.Popen(
-        command(root, tmp_path, url, "--checksum", f"sha256:{SHA256}"), stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 20
-    while not (part.exists() and part.stat().st_size >= 100_000):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    kept = part.stat().st_size
-    assert 100_000 <= kept < len(CONTENT)
-    assert not (tmp_path / "downloads" / PATH).exists()
-    web.resources["/a"].drip = None
-    subprocess.run(command(root, tmp_path, url, "--checksum", f"sha256:{SHA256}"), check=True)
-    assert (tmp_path / "downloads" / PATH).read_bytes() == CONTENT
-    assert web.ranges() == [None, f"bytes={kept}-"]
-    assert web.gets()[1].sent == len(CONTENT) - kept
-    assert not part.exists()
 
 
 def test_program_tells_errors_and_licences(web, root, tmp_path):

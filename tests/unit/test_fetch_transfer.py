@@ -8,7 +8,6 @@ import pytest
 import requests
 
 from crossalign.fetch.checksums import Expected, WrongContent
-from crossalign.fetch.listing import size
 from crossalign.fetch.part import claim, part_path
 from crossalign.fetch.retry import RetryPolicy, SourceError
 from crossalign.fetch.transfer import Session, download
@@ -175,23 +174,10 @@ def test_progress_renews_the_attempts(web, tmp_path, waits):
     assert waits == [1] * 5
 
 
-def test_server_that_always_starts_over_and_cuts_is_given_up(web, tmp_path, waits):
-    url = web.serve("/a", CONTENT, cuts=[200_000] * 100, ranges=False)
-    with pytest.raises(SourceError, match="cut after 200000"):
-        fetch(url, tmp_path / "a", KNOWN, waits.policy(attempts=3, real_progress=1000))
-    assert len(web.gets()) == 3
-
-
 def test_silence_times_out(web, tmp_path, waits):
     url = web.serve("/a", CONTENT, drip=(100, 30))
     with pytest.raises(SourceError, match="no answer in time"):
         fetch(url, tmp_path / "a", KNOWN, waits.policy(timeout=0.2, attempts=2))
-
-
-def test_nobody_listens(tmp_path, waits):
-    with pytest.raises(SourceError, match=r"^\[Errno \d+\] Connection refused"):
-        fetch("http://127.0.0.1:9/a", tmp_path / "a", KNOWN, waits.policy())
-    assert waits == [1, 2, 4, 8]
 
 
 def test_redirections_are_followed_with_the_range(web, tmp_path):
@@ -202,19 +188,6 @@ def test_redirections_are_followed_with_the_range(web, tmp_path):
     assert web.ranges("/a") == [None, "bytes=1000-"]
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("/a", "infinite loop"),
-        ("file:///etc/passwd", "refused"),
-    ],
-)
-def test_redirections_that_are_not_followed(web, tmp_path, waits, target, message):
-    with pytest.raises(SourceError, match=message):
-        fetch(web.serve("/a", b"", redirect=target), tmp_path / "a", KNOWN, waits.policy())
-    assert waits == []
-
-
 def test_redirection_from_https_to_http_is_refused():
     answer = requests.Response()
     answer.url, answer.status_code = "https://example.org/a", 302
@@ -223,23 +196,7 @@ def test_redirection_from_https_to_http_is_refused():
         Session().get_redirect_target(answer)
 
 
-def test_proxies_are_honoured(web, tmp_path, monkeypatch):
-    web.serve("/data/a", CONTENT)
-    monkeypatch.setenv("http_proxy", web.url)
-    assert fetch("http://mirror.invalid/data/a", tmp_path / "a") == CONTENT
-    assert web.gets()[0].headers[":target"] == "http://mirror.invalid/data/a"
-    assert web.gets()[0].headers["host"] == "mirror.invalid"
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    assert fetch(web.url + "/data/a", tmp_path / "b") == CONTENT
-
-
 def test_unwritable_folder(web, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match="cannot write"):
         fetch(web.serve("/a", CONTENT), tmp_path / "file" / "a")
-
-
-@pytest.mark.parametrize(("count", "text"), [(999, "999 B"), (1000, "1.0 kB"), (2.5e9, "2.5 GB"), (3e15, "3000.0 TB")])
-def test_sizes(count, text):
-    assert size(count) == text

@@ -1,6 +1,7 @@
 """Models of the library behind our engine: vectors, RANDOM-INIT, every task, checkpoints, adjustment, refusals."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from tests.unit.family_models import CAUSAL, DECODER, FAMILIES, write_family
 from tests.unit.tokenizers_for_tests import WORDS
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from crossalign.catalog.addresses import Base
+from crossalign.catalog.sheets import Sheets
 from crossalign.engine.adjust import Adjusting, continual, load_reference
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.encoder import restore_vocabulary, slice_vocabulary
@@ -98,6 +101,25 @@ def test_states_equal_a_plain_loop_over_the_library(folder, family, changes):
         other[-1] = (other[-1] + 7) % config.vocab_size
         moved = (encoder(other[None])[0, 0] - encoder(texts[2][None])[0, 0]).abs().max()
         assert (moved == 0) == config.causal
+
+
+def test_a_decoder_is_trained_with_both_sides_and_embedded_as_it_was_pretrained(folder, tmp_path):
+    """The backend `bidirectional` is a folder whose config.json says so, and what it saves says so, too."""
+    plain, said = folder("gemma3_text", layer_types=KINDS), load_weights(folder("gemma3_text", **BOTH_SIDES)).eval()
+    encoder = load_weights(plain, backend="bidirectional").eval()
+    encoder.load_state_dict(said.state_dict())
+    assert (encoder.backend, encoder.config) == ("bidirectional", said.config) and not encoder.config.causal
+    assert load_config(plain, "bidirectional") == said.config and load_weights(plain).config.causal
+    texts = sentences(encoder.config.vocab_size)
+    for ours, theirs in zip(packed(encoder, texts), packed(said, texts), strict=True):
+        assert torch.equal(ours, theirs)
+    save_encoder(tmp_path, encoder)
+    assert load_config(tmp_path) == said.config
+    with pytest.raises(UserError, match="models of type 'llama' have no use_bidirectional_attention"):
+        load_weights(folder("llama"), backend="bidirectional")
+    told = SimpleNamespace(config={"backend": "auto", "backends": {"toy": "bidirectional"}})
+    assert Sheets._backend(told, Base("toy")) == {}
+    assert Sheets._backend(told, SimpleNamespace(name="toy+adjust-hi")) == {"backend": "bidirectional"}
 
 
 @pytest.mark.parametrize("family", ["roberta", "t5", "gemma3_text", "llama"])
@@ -233,11 +255,8 @@ def tuning(folder, task, backend="library", epochs=3, times=1, init="ref", preci
 
 
 PAIRS = [
-    ("pos", "distilbert"), ("pos", "t5"), ("pos", "gemma3_text"),
-    ("parsing", "electra"), ("parsing", "mt5"), ("parsing", "llama"), ("parsing", "bert"),
-    ("ner", "roberta"), ("ner", "xglm"), ("ner", "modernbert"),
-    ("nli", "deberta-v2"), ("nli", "t5"), ("nli", "bloom"), ("nli", "qwen3"),
-    ("qa", "xlm-roberta"), ("qa", "t5"), ("qa", "gpt2"), ("qa", "gemma2"),
+    ("pos", "t5"), ("pos", "gemma3_text"), ("parsing", "electra"), ("parsing", "llama"), ("ner", "xglm"),
+    ("nli", "deberta-v2"), ("nli", "bloom"), ("qa", "t5"), ("qa", "gpt2"),
 ]  # fmt: skip
 
 
@@ -260,15 +279,6 @@ def test_a_task_is_learnt_and_its_model_comes_back(folder, tmp_path, task, famil
     assert same(all_values(encoder), all_values(again.encoder))
 
 
-@pytest.mark.parametrize(("family", "dropped"), [("bert", 0.0), ("xlm-roberta", 0.5)])
-def test_the_classifier_of_roberta_drops_its_input_as_well(folder, family, dropped):
-    """As the library's classifiers do; those of BERT drop what the pooler gives only."""
-    run, inputs = tuning(folder(family, hidden_dropout_prob=0.5), "nli", "auto", epochs=1), []
-    run.model.head.pooler.register_forward_hook(lambda module, args, out: inputs.append(args[0]))
-    run.step(0)
-    assert (inputs[0] == 0).float().mean() == pytest.approx(dropped, abs=0.15)
-
-
 @pytest.mark.parametrize("backend", ["own", "library"])
 def test_words_that_random_all_never_met_come_back_as_drawn(folder, tmp_path, backend):
     """And not as pretrained: a tuned model's file has the words of its training only."""
@@ -289,7 +299,7 @@ def random_start(folder, backend):
     return encoder
 
 
-@pytest.mark.parametrize(("task", "family"), [("pos", "modernbert"), ("nli", "gpt2"), ("ner", "t5")])
+@pytest.mark.parametrize(("task", "family"), [("nli", "gpt2"), ("ner", "t5")])
 def test_a_killed_run_ends_like_one_never_killed(folder, tmp_path, task, family):
     settings = {"epochs": 6, "init": "random-2", "saving": Saving(steps=5), "checkpoints": tmp_path}
     whole = tuning(folder(family), task, **settings | {"checkpoints": None}).run()
@@ -300,7 +310,7 @@ def test_a_killed_run_ends_like_one_never_killed(folder, tmp_path, task, family)
     assert same(all_values(whole), all_values(resumed.model))
 
 
-@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "xglm"])
+@pytest.mark.parametrize("family", ["xlm-roberta", "xglm"])
 def test_both_backends_give_the_same(folder, family):
     assert choose_backend(folder(family)) == "own"
     encoders = [load_weights(folder(family), backend=backend).eval() for backend in ("own", "library")]
@@ -326,7 +336,7 @@ def test_both_backends_give_the_same(folder, family):
         torch.testing.assert_close(*(model.encoder.word.weight for model in models), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("family", ["t5", "xglm", "gemma2"])
+@pytest.mark.parametrize("family", ["t5", "gemma2"])
 def test_bf16_learns_what_fp32_does(folder, family):
     """Here on the CPU, slowly: all weights of the encoder have one type, their master copies are in fp32."""
     losses = []
@@ -418,7 +428,7 @@ def linked_pairs(count=24):
     return Sample(rows, count, "links")
 
 
-@pytest.mark.parametrize("family", ["deberta-v2", "t5", "gemma3_text"])
+@pytest.mark.parametrize("family", ["t5", "gemma3_text"])
 def test_an_adjusted_model_is_a_folder_that_the_library_loads(folder, tmp_path, family):
     import transformers
 

@@ -29,7 +29,7 @@ def refused(folder, message, backend="library"):
     assert str(folder) in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("family", ["distilbert", "deberta-v2", "modernbert", "t5", "bloom", "gpt2", "gemma3_text"])
+@pytest.mark.parametrize("family", ["deberta-v2", "t5", "gpt2"])
 def test_other_numbers_of_layers_and_spoilt_tensors(family, tmp_path):
     folder = write_family(family, tmp_path / family)
     whole = load_file(folder / "model.safetensors")
@@ -52,7 +52,7 @@ def test_other_numbers_of_layers_and_spoilt_tensors(family, tmp_path):
         refused(folder, rf"do not fit config\.json: {wrong}")
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("family", ["gpt2"])
 def test_a_tensor_under_two_prefixes(family, tmp_path):
     folder = write_family(family, tmp_path)
     name = next(name for name in sorted(load_file(folder / "model.safetensors")) if ".2." in name)
@@ -64,8 +64,6 @@ def test_a_tensor_under_two_prefixes(family, tmp_path):
     ("family", "values", "tensor"),
     [
         ("llama", {"num_attention_heads": 2}, "q_proj"),
-        ("llama", {"num_key_value_heads": 4}, "k_proj"),
-        ("qwen3", {"head_dim": 16}, "k_norm"),
         ("t5", {"num_heads": 2, "d_kv": 16}, "relative_attention_bias"),
         ("deberta-v2", {"position_buckets": 8}, "rel_embeddings"),
     ],

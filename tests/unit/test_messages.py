@@ -1,13 +1,10 @@
 """Messages of docs/use/troubleshooting.md that no other test brings about: what has to go wrong goes wrong here."""
 
 import contextlib
-import http.server
 import os
 import shutil
-import ssl
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
@@ -18,40 +15,9 @@ from crossalign.embedding.model import load_model
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.settings import Settings
 from crossalign.engine.weights import Shards
-from crossalign.fetch import transfer
-from crossalign.fetch.retry import SourceError
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
-
-
-def test_a_certificate_that_nobody_vouches_for(tmp_path, monkeypatch):
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl, which makes the certificate")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
-    subprocess.run(command, check=True, capture_output=True)
-    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"https://127.0.0.1:{server.server_port}/"
-    untrusted = "the server's certificate is not trusted: self.signed certificate"
-    try:
-        transfer.trust.cache_clear()
-        with pytest.raises(SourceError, match=untrusted), transfer.open_url(url, {}, 10):
-            pass
-        # What docs/use/troubleshooting.md advises.
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        transfer.trust.cache_clear()
-        with transfer.open_url(url, {}, 10) as answer:
-            assert answer.status_code == 200
-    finally:
-        transfer.trust.cache_clear()
-        server.shutdown()
-        server.server_close()
 
 
 def download_model(web, tmp_path, root, **variables):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -21,8 +20,7 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_benchmarks, read_costs
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.jobs import Graph, Job, Machines
-from crossalign.plan.show import columns, duration
-from crossalign.plan.work import Sizes, Work, model_disk, readable, tuned_bytes
+from crossalign.plan.work import Sizes, Work, model_disk, tuned_bytes
 from crossalign.report.gather import gather
 from crossalign.report.page import page
 from crossalign.runtime.errors import UserError
@@ -79,9 +77,7 @@ def test_targets_are_rules_items_or_files(root):
     sheets = Sheets(catalog_of(load([])))
     assert sheets.items_of("anc/figure4") == ["anc/figure4"]
     assert sheets.items_of("results/paper/tables/adjust/table2.csv") == ["adjust/table2"]
-    assert len(sheets.items_of("talk")) == 10
-    assert sheets.items_of("grid") == ["align-predict/table3"]
-    assert Sheets(catalog_of(load([]) | {"skip": {"align-predict/table3": "too long"}})).items_of("grid") == []
+    assert (len(sheets.items_of("talk")), len(sheets.items_of("align_predict"))) == (10, 16)
     wrong = ("everything", "anc/figure99", "results/demo/tables/adjust/table2.csv", "anc/")
     for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-xx/absent"):
         with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
@@ -125,13 +121,6 @@ def test_transfers_share_one_line_and_threads_shrink_to_what_there_is():
     assert [jobs.wall_time("abc", lambda name: 1, Machines(1, cores)) for cores in (2, 10)] == [3, 2]
 
 
-def test_numbers_are_readable():
-    shown = [duration(seconds) for seconds in (0.35, 61, 120, 7200, 864000)]
-    assert shown == ["0.35 s", "61 s", "2 min", "2 h", "10.0 days"]
-    assert [readable(size) for size in (5, 2_340_000, 4e11, 2.5e12)] == ["5 B", "2.34 MB", "400 GB", "2.5 TB"]
-    assert list(columns([["a", 1], ["bcd", 100]])) == ["a      1", "bcd  100"]
-
-
 STEP = Row(10, 1, 4, 32, 12, 768, 0, "measured")
 
 
@@ -160,14 +149,6 @@ def test_time_grows_with_steps_batch_model_and_vocabulary():
     layers, scores = 12 * 12 * 768**2, 768 * 37500
     assert seconds_of(row, 0, (12, 768), pieces=37500) == pytest.approx(2)
     assert seconds_of(row, 0, (12, 768), pieces=4500) == pytest.approx(2 * (layers + scores * 0.12) / (layers + scores))
-
-
-@pytest.mark.parametrize(("layers", "neurons", "pieces", "milliseconds"), [(12, 64, 900, 6.2), (12, 768, 37500, 30.3)])
-def test_pretraining_steps_that_were_measured_come_out(root, layers, neurons, pieces, milliseconds):
-    # docs/notes/performance.md, Planning: 16,384 tokens a step.
-    row = read_costs(root / "resources" / "costs.tsv")["h200", "pretrain", ""]
-    price = row.price(Work("pretrain", units=16.384, shape=(layers, neurons), pieces=pieces), gpu=True)
-    assert 1000 * (price.seconds - price.idle) == pytest.approx(milliseconds, rel=0.2)
 
 
 def test_sharing_a_gpu_shortens_a_run_and_not_its_longest_chain(root, registers, tmp_path, demo):
@@ -221,7 +202,6 @@ REHEARSED = {
     "models/mbert+adjust-ru-250k-avg-all/seed1/model.safetensors": 82.2,
     "models/mono-wo/model.safetensors": 16.5,
     "embeddings/models/xlmr-large/xnliext": 14.1,
-    "links/wikimatrix_hi/pool.pieces.pharaoh": 53.8,
     "similarity/models/mbert/pud.csv": 6.7,
 }
 
@@ -237,19 +217,6 @@ def test_the_papers_on_an_h200_cost_what_the_rehearsal_took(root, registers, tmp
         file: price.seconds for file, price in prices.items() if not 1 / 1.5 < price.seconds / REHEARSED[file] < 1.5
     }
     assert wrong == {}
-
-
-def test_the_papers_hours_come_out(root, registers, tmp_path, paper):
-    # 32, 75 and 24 minutes on English, less on the smaller sets of the others.
-    plan = estimate(root, registers, tmp_path, paper, hardware="t4")
-    name = "results/paper/tuned/mbert/parsing-en_ewt/ref/seed1/model/model.safetensors"
-    assert plan.price(name).seconds / 60 == pytest.approx(32, rel=0.01)
-    name = (
-        "results/paper/tuned/mbert+adjust-hi-30k-avg-all/adjust-nli-multinli_en/continual/seed1/model/model.safetensors"
-    )
-    plan = estimate(root, registers, tmp_path, paper, hardware="v100")
-    assert plan.price(name).seconds / 60 == pytest.approx(240, rel=0.01)
-    assert plan.price(name).basis == "paper"
 
 
 @pytest.mark.parametrize("run", ["paper", "demo"])
@@ -359,35 +326,20 @@ def test_benchmarks_of_jobs_that_shared_a_gpu_say_nothing(root, registers, tmp_p
     assert again.price(base) == before.price(base)
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_the_demo_takes_what_the_plan_says(root, registers, tmp_path, own, demo):
-    folder = root / "results" / "demo" / "benchmarks"
-    choice = {"hardware": "cpu", "cores": 2} | ({"benchmarks": folder} if own else {})
-    plan = estimate(root, registers, tmp_path, demo, **choice)
-    took = read_benchmarks(folder, plan.jobs.values())
-    if len(took) < 300:
-        pytest.skip(f"no finished demo run: {folder} has {len(took)} benchmark files of it (make demo)")
-    # The costs are those of x86 cores; slow cores of another kind have taken 2.35 times as long.
-    least, most = (0.75, 1.33) if own else (0.5 if platform.machine() == "x86_64" else 0.33, 2)
-    assert least < sum(plan.price(name).seconds for name in took) / sum(took.values()) < most
-
-
 def run_plan(root, folder, *arguments):
     command = [sys.executable, str(root / "scripts" / "plan.py"), *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("demo", [True, False])
-def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
-    done = run_plan(root, tmp_path, *([str(root / "config/demo.yaml")] if demo else []))
+def test_the_program_prints_a_readable_plan(root, tmp_path):
+    done = run_plan(root, tmp_path, str(root / "config/demo.yaml"))
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 100
     for words in ("fine-tunings", "finetune_and_test", "Critical path", "Wall time", "Disk", "make_report"):
         assert words in done.stdout
-    assert f"results/{'demo' if demo else 'paper'}/plan/*.tsv" in done.stdout
-    assert (tmp_path / "results" / ("demo" if demo else "paper") / "plan" / "trainings.tsv").is_file()
-    assert ("GPU-hours" in done.stdout) != demo
-    assert ("NON-COMMERCIAL" in done.stdout) != demo
+    assert "results/demo/plan/*.tsv" in done.stdout
+    assert (tmp_path / "results/demo/plan/trainings.tsv").is_file()
+    assert "GPU-" not in done.stdout and "NON-COMMERCIAL" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -395,7 +347,6 @@ def test_the_program_prints_a_readable_plan(root, tmp_path, demo):
     [
         ("", "as there is no GPU here", "1 x H200"),
         ("Tesla V100-SXM2-32GB", "Times of Tesla V100-SXM2-32GB, which is here", "1 x V100"),
-        ("NVIDIA A100", "Times of an H200, as none are known of NVIDIA A100", "1 x H200"),
     ],
 )
 def test_the_plan_says_whose_times_it_takes(root, tmp_path, monkeypatch, gpu, words, machine):
@@ -407,14 +358,7 @@ def test_the_plan_says_whose_times_it_takes(root, tmp_path, monkeypatch, gpu, wo
     monkeypatch.setenv("PATH", str(driver.parent), prepend=os.pathsep)
     monkeypatch.setenv("CROSSALIGN_GPU_SHARE", "3")
     told = run_plan(root, tmp_path, "--targets", "anc/figure4").stdout
-    assert words in told and machine in told and "with 3 jobs on each" in told
-
-
-def test_the_hardware_may_be_chosen(root, tmp_path, monkeypatch):
-    monkeypatch.delenv("CROSSALIGN_GPU_SHARE", raising=False)
-    chosen = run_plan(root, tmp_path, "--targets", "anc/figure4", "--hardware", "t4").stdout
-    assert "Times of" not in chosen.split("\n\n")[0] and "1 x T4" in chosen
-    assert "with 4 jobs on each" in chosen  # profiles/gpu
+    assert words in told and machine in told and "with 3 jobs on each" in told and "GPU-minutes" in told
 
 
 def test_a_closed_pipe_is_no_fault(root, tmp_path):
@@ -432,8 +376,6 @@ def test_a_closed_pipe_is_no_fault(root, tmp_path):
     ("arguments", "message"),
     [
         (["--targets", "everything"], "error: unknown target 'everything'"),
-        (["--gpus", "0"], "'0' is not a whole number above zero"),
-        (["--hardware", "abacus"], "invalid choice: 'abacus'"),
         (["--benchmarks", "nowhere"], "error: --benchmarks: there is no folder nowhere"),
         (["absent.yaml"], "error: absent.yaml: cannot read"),
     ],

@@ -5,13 +5,10 @@ import pytest
 import torch
 from tests.pretrain_toys import make_texts, settings, start
 
-from crossalign.embedding.model import load_model
-from crossalign.embedding.sentences import Options, embed_files
 from crossalign.engine.corpus import CausalBlocks, Corpus
 from crossalign.engine.folders import load_encoder, load_head, load_weights
 from crossalign.engine.lm_heads import masked_loss
 from crossalign.engine.pretrain_job import Job, pretrain, starting_point
-from crossalign.engine.tokens import Frame
 from crossalign.runtime.errors import UserError
 
 CPU = torch.device("cpu")
@@ -52,24 +49,6 @@ def test_the_library_computes_the_same(trained):
     torch.testing.assert_close(scores, expected.logits.reshape(27, -1), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(loss, expected.loss, atol=1e-5, rtol=1e-5)
     assert theirs.config.eos_token_id == 2 and theirs.config.pad_token_id == 1
-
-
-def test_sentences_are_embedded_as_the_library_would(trained, texts, tmp_path):
-    import transformers
-
-    lines = texts["aa"][0].read_text().splitlines()[:6]
-    text = tmp_path / "aa.txt"
-    text.write_text("\n".join(lines) + "\n")
-    model = load_model(trained[0], CPU)
-    frame = Frame.of(model.tokenizer)
-    assert frame.before == (model.tokenizer.token_to_id("</s>"),) and not frame.after
-    embed_files(model, {"aa": text}, tmp_path, Options(32, "include"))
-    got = np.load(tmp_path / "aa.npy")
-    theirs = transformers.XGLMModel.from_pretrained(trained[0]).eval()
-    for row, line in enumerate(lines):
-        with torch.no_grad():
-            states = theirs(torch.tensor([model.tokenizer.encode(line).ids]), output_hidden_states=True).hidden_states
-        np.testing.assert_allclose(got[:, row], torch.stack(states)[:, 0].mean(1), atol=1e-5, rtol=1e-5)
 
 
 def test_blocks_predict_the_next_token(tmp_path):

@@ -13,7 +13,7 @@ def results(tmp_path):
     place = tmp_path / "results"
     files = {
         "report/index.html": "<p>page</p>",
-        "claims.csv": "id\n",
+        "findings.csv": "id\n",
         "scores.parquet": "PAR1",
         "coverage.csv": "language\n",
         "plan/sets.tsv": "address\n",
@@ -48,7 +48,7 @@ def test_only_what_people_read_is_published_and_an_old_folder_is_replaced(root, 
         assert done.returncode == 0, done.stderr
         found = {file.relative_to(out).as_posix() for file in out.rglob("*") if file.is_file()}
         assert found == {
-            "report/index.html", "claims.csv", "scores.parquet", "coverage.csv", "models.csv", "published.txt",
+            "report/index.html", "findings.csv", "scores.parquet", "coverage.csv", "models.csv", "published.txt",
             "plan/sets.tsv",
             "tables/anc/table1.csv", "tables/anc/table1.tex",
             "figures/anc/figure1.png", "figures/anc/figure1.csv", "figures/anc/figure1.svg",

@@ -18,9 +18,7 @@ def test_names():
     assert parse_init("random-all", 12) == (list(range(1, 13)), True)
 
 
-@pytest.mark.parametrize(
-    "text", ["random", "random-0", "random-2-1", "random-12-13", "random-1,2", "Ref", "random-all-1"]
-)
+@pytest.mark.parametrize("text", ["random", "random-0", "random-2-1", "random-12-13", "Ref"])
 def test_bad_names(text):
     with pytest.raises(UserError, match=f"init '{text}'"):
         parse_init(text, 12)

@@ -9,19 +9,16 @@ from tests.engine_toys import ToyTask, toy_encoder, toy_records
 from tests.workflow import graph_of
 
 from crossalign.catalog.config import load
-from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models
 from crossalign.engine.checkpoints import Checkpoints, Saving
 from crossalign.engine.finetune import FineTuning
 from crossalign.engine.settings import Settings
 from crossalign.fetch.register import read_datasets
-from crossalign.papers.all_items import catalog_of
 from crossalign.plan.dag import write_real_run
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.outlook import hardware_of, outlook, tells_of
 from crossalign.plan.rehearsal import alone, cut_seconds, note_disk, rehearsed
 from crossalign.plan.show import rehearsal_table, rehearsal_words
-from crossalign.runtime.errors import UserError
 
 ITEMS = ["align-predict/table4", "anc/table1"]
 
@@ -52,21 +49,6 @@ def test_steps_and_scores_are_measured_when_they_have_run_before():
     assert 0.01 <= note["step_seconds"] < 0.1 and 0.05 <= note["score_seconds"] < 0.5
     assert cut_seconds({"rehearsal": note}) == pytest.approx(992 * note["step_seconds"] + 14 * note["score_seconds"])
     assert cut_seconds({"seconds": 12.0}) == 0
-
-
-def test_every_training_is_told_where_to_stop(root):
-    rows = Sheets(catalog_of(load([root / "config/rehearsal.yaml"]))).rows
-    trained = {address: row["settings"] for address, row in rows.items() if address.startswith(("tuned/", "models/"))}
-    assert trained and all(settings["rehearse"] == 30 for settings in trained.values())
-    rows = Sheets(catalog_of(load([]))).rows
-    assert not any("rehearse" in (row.get("settings") or {}) for row in rows.values())
-
-
-def test_a_rehearsal_needs_two_steps(tmp_path, root):
-    file = tmp_path / "one.yaml"
-    file.write_text("rehearsal: {steps: 1}")
-    with pytest.raises(UserError, match=r"rehearsal.steps: 1 is not allowed; expected a whole number from 2"):
-        load([root / "config/rehearsal.yaml", file])
 
 
 @pytest.fixture(scope="module")
@@ -121,15 +103,6 @@ def test_the_plan_uses_what_was_rehearsed(results, estimate):
     assert after.price(scored) == before.price(scored)
     # What leaves the GPU to others takes less time beside them.
     assert price.shared(1) == pytest.approx(78.2) and price.shared(4) < 20 / 4 + 58.2
-
-
-def test_what_the_run_itself_has_measured_counts_more(results, tmp_path, estimate):
-    job = next(job for job in estimate(None).jobs.values() if job.rule == "finetune" and job.subject.task == "ner")
-    file = tmp_path / "own" / job.benchmark
-    file.parent.mkdir(parents=True)
-    file.write_text("s\n50\n")
-    price = estimate(results, benchmarks=tmp_path / "own").price(job.name)
-    assert (price.seconds, price.basis) == (50, "benchmark")
 
 
 def test_outlook_by_rule(results, root):
@@ -218,14 +191,6 @@ def test_only_a_rehearsal_of_full_size_on_such_hardware_counts_by_itself(results
     (results / "mirror").mkdir()
     (results / "mirror" / "settings.json").write_text('{"tiny": true}')
     assert not tells_of(results, "h200")
-
-
-def test_disk_is_noted_at_its_fullest(tmp_path, monkeypatch):
-    used = iter([5, 9, 7])
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"used": next(used)}))
-    for _ in range(3):
-        note_disk(tmp_path, tmp_path / "disk.json")
-    assert json.loads((tmp_path / "disk.json").read_text()) == {"first": 5, "most": 9}
 
 
 def test_a_rehearsal_that_was_killed_goes_on_and_ends_like_a_whole_one(tmp_path):

@@ -102,8 +102,7 @@ def place(tmp_path_factory):
 @pytest.mark.parametrize(
     ("given", "hidden", "attention"),
     [
-        ({}, 0.1, 0.1), ({"dropout": 0.0}, 0.0, 0.0), ({"dropout": 0.2, "attention_dropout": 0.0}, 0.2, 0.0),
-        ({"attention_dropout": 0.3}, 0.1, 0.3),
+        ({"dropout": 0.0}, 0.0, 0.0), ({"dropout": 0.2, "attention_dropout": 0.0}, 0.2, 0.0),
     ],
 )  # fmt: skip
 def test_dropout_of_attention_is_apart(place, given, hidden, attention):

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 
 from crossalign.runtime import holders
-from crossalign.runtime.stages import Stages
 from crossalign.runtime.workarounds import LOCKS, beside, locked_files, note_lock, remove_dead_lock, use_one_timer
 
 
@@ -139,17 +138,6 @@ def test_many_wishes_are_one_call_which_may_ask_for_the_next():
         wish(0.2)
     assert sum(isinstance(thread, threading.Timer) for thread in threading.enumerate()) <= 1
     assert done.wait(5) and calls[0] - begin >= 0.2 and len(calls) == 3
-
-
-def test_stages_add_up_and_are_told():
-    stages = Stages()
-    time.sleep(0.05)
-    stages.end("read")
-    stages.end("tokenise")
-    time.sleep(0.02)
-    stages.end("read")
-    assert list(stages.seconds) == ["read", "tokenise"] and stages.seconds["read"] >= 0.07
-    assert str(stages) == f"read {stages.seconds['read']:.2f}, tokenise {stages.seconds['tokenise']:.2f}"
 
 
 def test_snakemake_has_what_is_replaced():

@@ -72,7 +72,7 @@ def embedding_model(folder):
     return load_model(folder, torch.device("cpu"))
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "model.ckpt", "tf_model.h5"])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.ckpt", "tf_model.h5"])
 @pytest.mark.parametrize("load", [load_encoder, embedding_model])
 def test_pickled_weights_are_refused(root, tmp_path, name, load):
     folder = tmp_path / "model"

@@ -43,7 +43,6 @@ def test_what_is_no_option_is_refused_or_left_to_the_program(monkeypatch, tmp_pa
     ("text", "words"),
     [
         ("a: [", "a.yaml: neither JSON nor YAML: while parsing"),
-        ("{'a': 1}", "a.yaml: neither JSON nor YAML: Expecting property name"),
         ("- 1", "a.yaml: expected names with values, found [1]"),
     ],
 )
@@ -68,8 +67,6 @@ def test_a_file_that_gives_no_settings_is_told_in_one_line(monkeypatch, tmp_path
             "betas: [0.9] is not allowed; expected a list of two numbers, each from 0 and below 1 (decay",
         ),
         ({"learning_rate": "5e-5"}, "learning_rate: '5e-5' is not allowed; expected a learning rate above 0 and at"),
-        ({"selection": "middle"}, "selection: 'middle' is not allowed; expected one of last, best"),
-        ({"steps": None}, "steps: None is not allowed; expected a whole number from 1"),
     ],
 )
 def test_wrong_settings_are_told_in_one_line(values, words):

@@ -1,6 +1,7 @@
 """The sheets: what stands in a row, what programs are told, and how the sheets are written and looked up."""
 
 import os
+import re
 
 import pytest
 
@@ -9,7 +10,7 @@ from crossalign.catalog.config import load
 from crossalign.catalog.downloads import file_settings, way_settings
 from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.sheets import SHEETS, Sheets
+from crossalign.catalog.sheets import SHEETS, TARGETS, Sheets
 from crossalign.catalog.trainings import finetune_settings
 from crossalign.fetch.register import Dataset
 from crossalign.papers.all_items import catalog_of
@@ -103,7 +104,7 @@ NO_FILES = {
 def test_whatever_a_row_reads_is_made_by_another_or_fetched_or_tracked(root, files, monkeypatch):
     monkeypatch.chdir(root)
     sheets = Sheets(catalog_of(load([root / name for name in files])))
-    fetched, made_together = set(sheets.fetched()), {sheets.at(name) for name in ("claims.csv", "claims.json")}
+    fetched, made_together = set(sheets.fetched()), {sheets.at("findings.json")}
 
     def there(file):
         if not file.startswith(f"{sheets.results}/") or file.startswith(f"{sheets.downloads}/"):
@@ -162,3 +163,11 @@ def test_what_a_file_is_and_how_it_comes_are_told_apart(config):
     way = way_settings(config, row)
     assert (way["mirror"], way["licence"], way["attempts"]) == ("https://example.com/b", "MIT", 5)
     assert "base_mirror" not in way and not way.keys() & told.keys()
+
+
+def test_every_paper_has_its_target(root):
+    """By a rule of the Snakefile that a new paper has to be given."""
+    written = re.findall(
+        r'^rule (\w+):\n(?: .*\n)*? +SHEETS.target\("(\w+)"\),$', (root / "Snakefile").read_text(), re.M
+    )
+    assert sorted(written) == sorted((name, name) for name in TARGETS)

@@ -157,25 +157,6 @@ def test_draws_are_the_indexes_of_the_resampled_rows(room, monkeypatch):
         assert found.draws["none", "matching"][place] == pytest.approx(np.repeat(hits, times).mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize(("neurons", "noise"), [(6, 2.0), (64, 1.0)])
-def test_standard_errors_are_those_of_other_sentences(neurons, noise):
-    """Many samples of the same languages: the index strays as much as one sample's bootstrap says.
-
-    With 64 neurons a resample whose copies meet each other would say half as much again.
-    """
-    values: dict[str, list[float]] = {}
-    errors: dict[str, list[float]] = {}
-    for seed in range(100):
-        (x, y, _), _ = sentences(1000 + seed, 250, neurons, noise)
-        found = compare(x, [y], ASKED)[0]
-        for name in ("cka", "anc", "anc-signed"):
-            values.setdefault(name, []).append(found.values[name])
-            errors.setdefault(name, []).append(found.draws["none", name].std(ddof=1))
-    for name, found in values.items():
-        # A hundred samples tell their spread to seven parts in a hundred.
-        assert np.mean(errors[name]) == pytest.approx(np.std(found, ddof=1), rel=0.25), name
-
-
 def test_the_same_number_of_parts_is_resampled_alike():
     weights = [bootstrap.resamples(count).weights for count in (50, 1000, 10_000)]
     assert all(np.array_equal(weights[0], other) for other in weights[1:])

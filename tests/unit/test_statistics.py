@@ -1,10 +1,7 @@
 """Metrics, tests of differences, correlations and distances, against other libraries and values worked out by hand."""
 
 import itertools
-import json
 import math
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -446,12 +443,3 @@ def test_equal_vectors_and_bad_input():
     for wrong in (good[:, 0], good[:, :1], good[:0], good.astype(int)):
         with pytest.raises(UserError, match="related: pairs x 2 x neurons of floating-point numbers expected, found"):
             measure(wrong, good)
-
-
-def test_program(root, tmp_path):
-    np.save(tmp_path / "r.npy", pairs(8, spread=0.1))
-    np.save(tmp_path / "u.npy", pairs(9))
-    command = [sys.executable, root / "scripts" / "measure_distances.py", "--related", tmp_path / "r.npy"]
-    command += ["--unrelated", tmp_path / "u.npy", "--out", tmp_path / "fr.csv", "--summary", tmp_path / "fr.json"]
-    subprocess.run(command, check=True)
-    assert json.loads((tmp_path / "fr.json").read_text())["auc"] == 1.0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from crossalign.papers.all_claims import judge_run
 from tests.unit.figure_check import overlaps
 from tests.unit.study_results import MODELS, make_study, study_config
 
@@ -14,7 +15,6 @@ from crossalign.catalog.config import check
 from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.studied import known_models, layer_sets, model_folder, shape_of, wrong_models
 from crossalign.papers import all_of, make
-from crossalign.papers.all_claims import judge_run
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.draw import draw

@@ -79,19 +79,6 @@ def test_read(tmp_path):
         get_task("nli").read(path)
 
 
-def test_pairs_of_another_kind_have_their_own_labels(tmp_path):
-    path = tmp_path / "paraphrases.jsonl"
-    pairs = [PAIR | {"id": label, "label": label} for label in ("same", "other")]
-    path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
-    task = get_task("nli")
-    task = task.with_labels_of(task.read(path))
-    assert task.labels == ("other", "same")
-    assert [example["label"] for example in task.examples(task.read(path), bert_tokenizer(), 32)] == [1, 0]
-    assert get_task("nli").with_labels_of([PAIR]).labels == ("entailment", "neutral", "contradiction")
-    with pytest.raises(UserError, match="line 1: label 'same' is none of entailment, neutral, contradiction"):
-        get_task("nli", ["entailment", "neutral", "contradiction"]).read(path)
-
-
 def test_tokenizer_without_special_tokens():
     tokenizer = Tokenizer(models.WordPiece({"[CLS]": 0, "a": 1, "[UNK]": 2}, unk_token="[UNK]"))
     with pytest.raises(UserError, match=r"the tokenizer has no token that ends a text; one of \[SEP\], </s>"):

@@ -81,14 +81,14 @@ def test_pre_norm_weights_under_the_names_of_post_norm(tmp_path):
     refused(tmp_path, r"nothing uses LayerNorm\.bias, LayerNorm\.weight$")
 
 
-@pytest.mark.parametrize(("family", "other"), [("bert", "xlm-roberta"), ("xlm-roberta", "bert"), ("bert", "roberta")])
+@pytest.mark.parametrize(("family", "other"), [("bert", "xlm-roberta"), ("xlm-roberta", "bert")])
 def test_another_family(family, other, tmp_path):
     published(family, tmp_path)
     change(tmp_path, model_type=other)
     refused(tmp_path, "architectures names (Bert|XLMRoberta)Model, but model_type", other)
 
 
-@pytest.mark.parametrize("kind", [torch.int8, torch.uint8, torch.float8_e4m3fn])
+@pytest.mark.parametrize("kind", [torch.int8, torch.float8_e4m3fn])
 def test_quantised_weights(folder, kind):
     name = "bert.encoder.layer.1.output.dense.weight"
     change(folder, lambda tensors: tensors | {name: tensors[name].to(kind)})
@@ -121,7 +121,7 @@ def test_another_number_of_heads(tmp_path):
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("-inf")])
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
 def test_numbers_that_are_not_finite(folder, number, kind):
     """Large ones are no damage, though their sum overflows."""
     change(folder, lambda tensors: tensors | {"bert.embeddings.LayerNorm.bias": torch.full((16,), 3e38)})

@@ -2,33 +2,15 @@
 
 import gzip
 import hashlib
-import io
 import json
-import lzma
-import tarfile
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from world_for_tests import small_settings
 
-from crossalign.engine.trees import are_trees
 from crossalign.runtime.errors import UserError
-from demo_world.files import XNLI_COLUMNS
 from demo_world.write import write_world
-
-PUD = ["ar", "cs", "de", "en", "es", "fi", "fr", "hi", "id", "it", "ja", "pl", "pt", "ru", "sv", "tr", "zh"]
-TREEBANKS = [
-    "en_ewt", "ru_gsd", "ar_padt", "en_partut", "fr_partut", "fr_gsd", "de_gsd", "tr_imst", "id_gsd", "sl_ssj",
-    "en_lines", "en_lexnorm", "fo_oft", "pcm_nsc", "gsw_uzh", "bm_crb", "wo_wtb", "qaf_arabizi", "mt_mudt", "bxr_bdt",
-    "myv_jr", "olo_kkpp", "ug_udt", *(f"{code}_pud" for code in PUD),
-]  # fmt: skip
-WIKIANN = [
-    "en", "ru", "ar", "zh", "cs", "fi", "fr", "id", "it", "ja", "de", "hi", "pl", "pt", "sl", "sv", "es", "tr", "vi",
-    "fo", "xmf", "mt", "mhr", "ug", "sd", "ckb",
-]  # fmt: skip
-TAGS = {"NOUN", "VERB", "ADJ", "ADV", "PRON", "PROPN", "DET", "ADP", "NUM", "AUX", "CCONJ", "SCONJ", "PART", "PUNCT"}
 
 
 @pytest.fixture(scope="module")
@@ -64,154 +46,7 @@ def test_same_bytes_with_other_processes_and_others_with_another_seed(made: Path
     assert (tmp_path / "ud/en_ewt/dev.conllu").read_bytes() != (made / "ud/en_ewt/dev.conllu").read_bytes()
 
 
-def test_every_treebank_holds_trees_of_its_text(made: Path) -> None:
-    assert {path.name for path in (made / "ud").iterdir()} == set(TREEBANKS)
-    for path in made.glob("ud/*/*.conllu"):
-        for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
-            lines = block.split("\n")
-            written = next(line[9:] for line in lines if line.startswith("# text = "))
-            assert any(line.startswith("# sent_id = ") for line in lines)
-            rows = [line.split("\t") for line in lines if not line.startswith("#")]
-            assert all(len(row) == 10 and all(row) for row in rows)
-            words = [row for row in rows if "-" not in row[0]]
-            heads = np.array([int(row[6]) for row in words])
-            assert [int(row[0]) for row in words] == list(range(1, len(words) + 1))
-            assert [row[7] for row in words if row[6] == "0"] == ["root"]
-            assert are_trees(heads[None])[0], f"{path}: cycle in {block}"
-            assert _text(rows) == written
-
-
-def _text(rows: list[list[str]]) -> str:
-    out, inside = "", 0
-    for row in rows:
-        if "-" in row[0]:
-            inside = int(row[0].split("-")[1])
-        elif int(row[0]) <= inside:
-            continue
-        out += row[1] + ("" if "SpaceAfter=No" in row[9] else " ")
-    return out.strip()
-
-
-def test_treebanks_have_the_details_of_real_ones(made: Path) -> None:
-    def rows(code: str) -> list[list[str]]:
-        lines = [line for path in sorted(made.glob(f"ud/{code}_*/*.conllu")) for line in path.read_text().splitlines()]
-        return [line.split("\t") for line in lines if line and not line.startswith("#")]
-
-    for code in ("ar", "fr", "de", "it", "mt"):
-        assert any("-" in row[0] for row in rows(code)), f"no multiword token in {code}"
-    relations = {row[7] for row in rows("en") if "-" not in row[0]}
-    assert {"nsubj", "obj", "iobj", "obl", "amod", "det", "case", "nummod", "advmod", "aux", "cop", "mark"} <= relations
-    assert {"cc", "conj", "nmod", "nmod:poss", "root", "punct", "flat", "compound", "ccomp", "xcomp"} <= relations
-    tags = {row[3] for row in rows("en") if "-" not in row[0]}
-    assert tags >= TAGS
-
-
-def test_parallel_treebanks_have_the_same_sentences(made: Path) -> None:
-    numbers = []
-    for path in sorted(made.glob("ud/*_pud/test.conllu")):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        numbers.append([line for line in lines if line.startswith("# sent_id")])
-    assert len(numbers) == 17
-    assert all(ids == numbers[0] for ids in numbers)
-    assert numbers[0][:2] == ["# sent_id = n01001011", "# sent_id = n01001013"]
-
-
-def test_wikiann(made: Path) -> None:
-    with zipfile.ZipFile(made / "ner/wikiann/panx_dataset.zip") as archive:
-        assert sorted(archive.namelist()) == sorted(f"{code}.tar.gz" for code in WIKIANN)
-        for code in WIKIANN:
-            with tarfile.open(fileobj=io.BytesIO(archive.read(f"{code}.tar.gz"))) as inner:
-                assert inner.getnames() == ["train", "dev", "test", "extra"]
-                content = inner.extractfile("train").read().decode()
-            blocks = content.strip().split("\n\n")
-            assert len(blocks) == 6
-            for block in blocks:
-                before = "O"
-                for line in block.split("\n"):
-                    form, tag = line.split("\t")
-                    assert form.startswith(f"{code}:") and len(form) > len(code) + 1
-                    assert tag == "O" or tag[2:] in ("PER", "ORG", "LOC")
-                    assert not tag.startswith("I-") or before[2:] == tag[2:]
-                    before = tag
-
-
-def test_conll2003(made: Path) -> None:
-    lines = (made / "ner/conll2003/test.txt").read_text().splitlines()
-    assert lines[0] == "-DOCSTART- -X- O O" and lines[1] == ""
-    tags = {line.split(" ")[3] for line in lines if line}
-    assert all(len(line.split(" ")) == 4 for line in lines if line)
-    assert "I-PER" in tags and "B-PER" not in tags
-
-
-def test_inference_files(made: Path) -> None:
-    with zipfile.ZipFile(made / "nli/multinli_1.0.zip") as archive:
-        rows = [
-            json.loads(line) for line in archive.read("multinli_1.0/multinli_1.0_train.jsonl").decode().splitlines()
-        ]
-    assert len(rows) == 60 and {"gold_label", "sentence1", "sentence2", "pairID", "genre"} <= set(rows[0])
-    with zipfile.ZipFile(made / "nli/XNLI-1.0.zip") as archive:
-        table = [line.split("\t") for line in archive.read("XNLI-1.0/xnli.test.tsv").decode().splitlines()]
-    assert table[0] == XNLI_COLUMNS and all(len(row) == len(XNLI_COLUMNS) for row in table)
-    by_language: dict[str, list[tuple[str, str]]] = {}
-    for row in table[1:]:
-        by_language.setdefault(row[0], []).append((row[1], row[9]))
-    assert len(by_language) == 11 and all(rows == by_language["en"] for rows in by_language.values())
-    labels = []
-    for path in sorted((made / "nli/xnli_extension").glob("*.tsv")):
-        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-        assert rows[0] == ["premise", "hypo", "label"]
-        labels.append([row[2] for row in rows[1:]])
-    assert len(labels) == 9 and all(column == labels[0] for column in labels)
-    assert set(labels[0]) <= {"entailment", "neutral", "contradictory"}
-    with zipfile.ZipFile(made / "nli/XNLI-15way.zip") as archive:
-        table = [line.split("\t") for line in archive.read("XNLI-15way/xnli.15way.orig.tsv").decode().splitlines()]
-    assert len(table) == 6 and {len(row) for row in table} == {11}
-
-
-def _questions(made: Path) -> dict[str, dict]:
-    found = {str(path.relative_to(made)): json.loads(path.read_text()) for path in made.glob("qa/*/*.json")}
-    with zipfile.ZipFile(made / "qa/mlqa/MLQA_V1.zip") as archive:
-        found |= {name: json.loads(archive.read(name)) for name in archive.namelist()}
-    for name in ("mlqa/mlqa-translate-train.tar.gz", "tydiqa/tydiqa-goldp-v1.1-dev.tgz"):
-        with tarfile.open(made / "qa" / name) as archive:
-            found |= {member.name: json.load(archive.extractfile(member)) for member in archive}
-    return found
-
-
-def test_answers_stand_where_their_offsets_say(made: Path) -> None:
-    files = _questions(made)
-    assert "MLQA_V1/test/test-context-en-question-hi.json" in files
-    assert "mlqa-translate-train/vi_squad-translate-train-train-v1.1.json" in files
-    assert "tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-russian.json" in files
-    ids = {}
-    for name, content in files.items():
-        ids[name] = []
-        for paragraph in (p for article in content["data"] for p in article["paragraphs"]):
-            for question in paragraph["qas"]:
-                ids[name].append(question["id"])
-                assert question["question"]
-                for answer in question["answers"]:
-                    start = answer["answer_start"]
-                    assert answer["text"].strip() == answer["text"] != ""
-                    assert paragraph["context"][start : start + len(answer["text"])] == answer["text"]
-        assert len(set(ids[name])) == len(ids[name])
-    assert len({tuple(ids[f"qa/xquad/xquad.{code}.json"]) for code in ("en", "es", "ru", "vi", "hi")}) == 1
-    assert len(ids["qa/squad/train-v1.1.json"]) == 11
-
-
-def test_text_files(made: Path) -> None:
-    import pyarrow.parquet
-
-    for code in [*small_settings()["seen"], *small_settings()["unseen"]]:
-        table = pyarrow.parquet.read_table(made / f"text/wikipedia/{code}.parquet").to_pydict()
-        assert list(table) == ["id", "url", "title", "text"] and all(table["text"])
-    with lzma.open(made / "text/cc100/et.txt.xz", "rt", encoding="utf-8") as stream:
-        lines = stream.read().splitlines()
-    assert len([line for line in lines if line]) == 15 and "" in lines
-    assert len((made / "text/narabizi/narabizi.txt").read_text().splitlines()) == 6
-
-
-@pytest.mark.parametrize("code", ["es", "ru", "vi", "hi"])
+@pytest.mark.parametrize("code", ["es", "hi"])
 def test_bitext_goes_line_by_line_with_the_tokens_of_moses(made: Path, code: str) -> None:
     sacremoses = pytest.importorskip("sacremoses")
     packed = (made / f"bitext/wikimatrix/WikiMatrix.en-{code}.tsv.gz").read_bytes()

@@ -49,9 +49,7 @@ from crossalign.tasks import file_of
 ROOT = Path(__file__).resolve().parents[3]
 PAPERS = ROOT / "resources" / "papers"
 PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
-TARGETS = ("all", *PAPER_TARGETS, "grid", "pretrained", "data", "download")
-# The search over batch sizes and learning rates.
-GRID = "align-predict/table3"
+TARGETS = ("all", *PAPER_TARGETS, "pretrained", "data", "download")
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
 # The item of unseen languages, beside which the page shows how well they are covered.
@@ -131,7 +129,12 @@ class Sheets:
         """Every row, by address."""
         rows = self._sets() | self._trainings() | self._vectors() | self._comparisons() | self._items()
         rows |= {"coverage": self._coverage()} if self.covers(self.catalog.items) else {}
-        return rows | {"gathered": self._gathered(), "verdicts": self._verdicts(), "report": self._report()}
+        return rows | {
+            "gathered": self._gathered(),
+            "verdicts": self._verdicts(),
+            "findings": self._findings(),
+            "report": self._report(),
+        }
 
     def _sets(self) -> dict[str, Row]:
         found: dict[str, Row] = {}
@@ -278,6 +281,8 @@ class Sheets:
     def _backend(self, run: Run) -> dict[str, str]:
         """What computes a model, where that is not left to the programs; a fine-tuned model remembers it."""
         chosen = "auto" if isinstance(run, Tuned) else backend_of(self.config, run.name)
+        if chosen == "bidirectional" and isinstance(run, Base):
+            chosen = self.config["backend"]  # it was pretrained as a decoder
         return {} if chosen == "auto" else {"backend": chosen}
 
     def _comparisons(self) -> dict[str, Row]:
@@ -421,27 +426,28 @@ class Sheets:
         return {"texts": texts, "model": model, "program": "audit_coverage.py"}
 
     def _gathered(self) -> Row:
-        """All scores and similarities as tidy files."""
-        similarity = self.at("similarity/")
-        files = [file for file in self.all_results if file.startswith(similarity) or file.endswith("/scores.json")]
+        """All scores, similarities and distances as tidy files."""
+        folders = (self.at("similarity/"), self.at("distances/"))
+        files = [file for file in self.all_results if file.startswith(folders) or file.endswith("/scores.json")]
         return {"results": files, "config": self.config_file}
 
     def _verdicts(self) -> Row:
-        """Verdicts on numbers and claims. Some claims are about the data, and some about single distances."""
-        sets = sorted(self.catalog.sets())
-        distances = self.at("distances/")
-        claims = [f"resources/papers/{name}/claims.csv" for name in self.config["papers"]]
+        """Verdicts on printed numbers."""
         return {
             "made": [item_files(self.results, item)["csv"] for item in self.catalog.items],
-            "reports": [self.set_report(data) for data in sets],
-            "texts": [self.set(data) for data in sets if data.kind == "text"],
-            "distances": [file for file in self.all_results if file.startswith(distances)],
-            "tolerances": tracked("resources/papers/tolerances.yaml"),
-            "claims": [tracked(name) for name in claims if (ROOT / name).is_file()],
             "config": self.config_file,
-            "code": [module for paper in papers() for module in self._module(paper, "claims")],
-            # Claims about stand-ins are not judged.
-            "settings": {"reasons": self.config.get("reasons") or {}, "stand_ins": sorted(stand_ins(self.config))},
+        }
+
+    def _findings(self) -> Row:
+        """Verdicts on the papers' findings, and the printed numbers that stand beside them."""
+        tables = sorted(file.relative_to(ROOT).as_posix() for file in PAPERS.glob("*/*.csv"))
+        return {
+            "frames": [self.at(f"{name}.parquet") for name in ("scores", "similarity", "distances")],
+            "printed": [tracked(name) for name in tables],
+            "config": self.config_file,
+            "code": [module for paper in papers() for module in self._module(paper, "findings")],
+            # What findings read of the config beside the models, all of which the frames hold.
+            "settings": {name: self.config.get(name) for name in ("papers", "reasons", "skip", *papers())},
         }
 
     def _report(self) -> Row:
@@ -449,7 +455,7 @@ class Sheets:
         made = (run for run in self.catalog.runs() if not isinstance(run, Base) or self.catalog.made_here(run.name))
         assets = sorted(file.name for file in (ROOT / "resources" / "report").iterdir() if file.is_file())
         return {
-            "verdicts": [self.at(name) for name in ("verdicts.csv", "claims.csv", "claims.json")],
+            "verdicts": [self.at(name) for name in ("verdicts.csv", "findings.json")],
             "made": [file for item in self.catalog.items for file in item_files(self.results, item).values()],
             "results": self.all_results,
             "training": sorted(self.at(run.path(), "training.json") for run in made),
@@ -523,8 +529,6 @@ class Sheets:
             return items
         if target in PAPER_TARGETS:
             return [item for item in items if item.startswith(f"{PAPER_TARGETS[target]}/")]
-        if target == "grid":
-            return [item for item in items if item == GRID]
         if target in items:
             return [target]
         if row := self.row_of(target):

@@ -1,7 +1,7 @@
 """One folder per paper: its items, tables, figures and claims.
 
 A folder has the name of its paper, with `_` for `-`, and holds items.py (ITEMS), tables.py (TABLES), figures.py
-(FIGURES) and claims.py (CLAIMS), as far as it has such; `catalog.papers` finds it.
+(FIGURES) and findings.py (by a decorator), as far as it has such; `catalog.papers` finds it.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ PAPERS = tuple(papers())
 
 
 def declared(paper: str, part: str) -> Any:
-    """What a paper declares in one of its modules: its ITEMS, TABLES, FIGURES or CLAIMS; nothing without a module."""
+    """What a paper declares in one of its modules: its ITEMS, TABLES or FIGURES; nothing without a module."""
     name = f"crossalign.papers.{paper.replace('-', '_')}.{part}"
     return getattr(import_module(name), part.upper()) if find_spec(name) else {}
 

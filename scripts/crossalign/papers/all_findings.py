@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from crossalign.catalog.config import ROOT
+from crossalign.catalog.stand_in import REHEARSAL
 from crossalign.papers import PAPERS
 from crossalign.papers.all_items import catalog_of
 from crossalign.results.comparable import papers_config
 from crossalign.results.findings.files import with_reasons
-from crossalign.results.findings.finding import FINDINGS, Finding
-from crossalign.results.findings.judge import Judged, judge_all
+from crossalign.results.findings.finding import FINDINGS, FRAMES, Finding
+from crossalign.results.findings.judge import Judged, judge_all, not_run
+from crossalign.runtime.errors import UserError
 
 Printed = Callable[[], tuple[Mapping[str, pd.DataFrame], dict]]
 
@@ -43,11 +44,15 @@ def judge_run(config: dict, frames: Mapping[str, pd.DataFrame]) -> list[Judged]:
     chosen = [one for one in findings() if one.paper in config["papers"]]
     catalog = catalog_of(config | {"papers": list(PAPERS), "items": "all"})
     theirs = {paper: lambda paper=paper: (printed(paper), papers_config()) for paper in config["papers"]}
+    if config.get("rehearsal"):
+        return [not_run(one, REHEARSAL.reason) for one in chosen]
     judged = judge_all(chosen, frames, config, theirs, catalog.left_out)
-    reasons = config.get("reasons_file")
-    return with_reasons(judged, ROOT / reasons if reasons else None)
+    return with_reasons(judged, config.get("reasons") or {})
 
 
 def read_frames(folder: Path) -> dict[str, pd.DataFrame]:
     """The frames that gather_results.py wrote."""
-    return {name: pd.read_parquet(folder / f"{name}.parquet") for name in ("scores", "similarity", "distances")}
+    try:
+        return {name: pd.read_parquet(folder / f"{name}.parquet") for name in FRAMES}
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder}: {error}; scripts/gather_results.py writes the frames") from None

@@ -106,14 +106,14 @@ def read_csv(path: Path, columns: Sequence[str]) -> list[dict[str, str]] | None:
         raise UserError(f"{path}: no CSV that can be read ({error}); delete it and make it again") from None
 
 
-def read_json(path: Path, expected: str = "an object with named values", kind: type = dict) -> Any:
-    """The object in a JSON file, or what else of that `kind`; None where there is no file."""
+def read_json(path: Path, expected: str = "an object with named values") -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is no file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: no JSON that can be read ({error}); delete it and make it again") from None
-    if not isinstance(found, kind):
+    if not isinstance(found, dict):
         raise UserError(f"{path}: expected {expected}; delete it and make it again")
     return found

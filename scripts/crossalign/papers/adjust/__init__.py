@@ -1,4 +1,4 @@
-"""The paper `adjust`: items, tables, figures, claims."""
+"""The paper `adjust`: items, tables, figures, findings."""
 
 PLACE = 3
 TITLE = "The Impact of Cross-Lingual Adjustment of Contextual Word Representations on Zero-Shot Transfer"

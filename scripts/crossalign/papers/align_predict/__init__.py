@@ -1,4 +1,4 @@
-"""The paper `align-predict`: items, tables, figures, claims."""
+"""The paper `align-predict`: items, tables, figures, findings."""
 
 PLACE = 1
 TITLE = "First Align, then Predict: Understanding the Cross-Lingual Ability of Multilingual BERT"

@@ -1,6 +1,7 @@
 """The findings of `align-predict`: what re-initialised layers do at home and elsewhere, where languages are alike, and
 how that goes with transfer."""
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -57,14 +58,13 @@ def scored(
         & (scores["metric"] == METRICS[task])
         & scores["set"].isin([set_key(data) for data in sets])
     ]
-    return chosen.pivot_table(index=["seed", "target", "set"], columns="init", values="value")
+    table = chosen.pivot_table(index=["seed", "target", "set"], columns="init", values="value")
+    return table if "ref" in table else table.assign(ref=math.nan)
 
 
 def change(table: pd.DataFrame, init: str) -> pd.Series:
     """What an initialisation changes, each seed and set against its own REF."""
-    if not {"ref", init} <= set(table):
-        return pd.Series(dtype=float, index=table.index[:0])
-    return table[init] - table["ref"]
+    return table[init] - table["ref"] if init in table else table["ref"] * math.nan
 
 
 def home_and_elsewhere(change: pd.Series, ref: pd.Series, home: pd.Series) -> pd.DataFrame:
@@ -78,7 +78,7 @@ def losses(scores: pd.DataFrame, config: dict, task: str, source: str, init: str
     languages = [source, *others(config, task, source)]
     table = scored(scores, config, task, source, [tested_on(config, task, lang) for lang in languages])
     at_home = pd.Series(table.index.get_level_values("target") == source, table.index)
-    return home_and_elsewhere(change(table, init), table.get("ref", pd.Series(dtype=float)), at_home)
+    return home_and_elsewhere(change(table, init), table["ref"], at_home)
 
 
 def drop(task: str, init: str):
@@ -173,7 +173,7 @@ def domain_losses(scores: pd.DataFrame, config: dict, task: str) -> pd.DataFrame
     names, train = (domains["ner"], None) if task == "ner" else (domains["test"], domains["train"])
     table = scored(scores, config, task, "en", [DataSet(KINDS[task], name, "test") for name in names], train)
     english = pd.Series(table.index.get_level_values("target") == "en", table.index)
-    return home_and_elsewhere(change(table, "random-1-2"), table.get("ref", pd.Series(dtype=float)), english)
+    return home_and_elsewhere(change(table, "random-1-2"), table["ref"], english)
 
 
 finding(
@@ -216,7 +216,7 @@ def other_lower_sets(scores, config):
         table = scored(scores, config, task, "en", sets)
         english = pd.Series(table.index.get_level_values("target") == "en", table.index)
         for layers in known:
-            ref = table.get("ref", pd.Series(dtype=float))
+            ref = table["ref"]
             tables[task, layers] = home_and_elsewhere(change(table, f"random-{layers}"), ref, english)
     return stacked(tables, ["task", "layers"])
 
@@ -308,14 +308,9 @@ def transfer(scores: pd.DataFrame, similarity: pd.DataFrame, config: dict, task:
     """Minus the gap to English of every language, and its mean similarity with English over the layers."""
     languages = others(config, task, "en")
     table = scored(scores, config, task, "en", [tested_on(config, task, lang) for lang in ["en", *languages]])
-    if "ref" not in table:
-        table["ref"] = pd.Series(dtype=float)
-    score = table["ref"].droplevel("set").rename_axis(["seed", "language"])
-    english = score.xs("en", level="language")
-    gap = (
-        score.drop("en", level="language")
-        - english.reindex(score.drop("en", level="language").index.get_level_values(0)).to_numpy()
-    )
+    by_language = table["ref"].unstack("target").groupby(level="seed").mean().reindex(columns=["en", *languages])
+    score = by_language[languages].stack().rename_axis(["seed", "language"])
+    gap = by_language[languages].sub(by_language["en"], axis=0).stack().rename_axis(["seed", "language"])
     tuned = alike(similarity, config, languages="languages")[1]
     near = level(tuned[tuned["task"] == task], 1, 1000, ["language"])
     found = pd.DataFrame({"transfer": gap, "similarity": near}).dropna()

@@ -1,4 +1,4 @@
-"""The paper `anc`: items, tables, figures, claims."""
+"""The paper `anc`: items, tables, figures, findings."""
 
 PLACE = 2
 TITLE = "Cross-lingual Similarity of Multilingual Representations Revisited"

@@ -1,4 +1,4 @@
-"""The paper `talk`: items, tables, figures, claims."""
+"""The paper `talk`: items, tables, figures, findings."""
 
 PLACE = 4
 TITLE = "Cross Lingual Transfer with Multilingual Language Models"

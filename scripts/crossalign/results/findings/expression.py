@@ -46,6 +46,8 @@ def _comparison(node: ast.expr, text: str) -> Comparison:
     left, right, below = node.left, node.comparators[0], isinstance(node.ops[0], ast.Lt)
     for side in (left, right):
         evaluate(side, lambda _: 1.0, lambda *_: 1.0)
+    if any(map(is_rank, (left, right))) and not (isinstance(left, ast.Call) and not names_in(right)):
+        raise UserError(f"'{text}': rho(a, b) stands alone, to the left of a number")
     if not names_in(right):
         return Comparison(left, below, float(evaluate(right, lambda _: 0.0, lambda *_: 0.0)))
     return Comparison(ast.BinOp(left, ast.Sub(), right), below, 0.0)

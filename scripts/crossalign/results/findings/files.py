@@ -3,11 +3,9 @@
 import csv
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-
-import yaml
 
 from crossalign.results.findings.finding import FAILS, FINDINGS, UNLEARNT, UNSURE, VERDICTS
 from crossalign.results.findings.judge import Estimate, Judged
@@ -18,11 +16,10 @@ NUMBERS = tuple(one.name for one in fields(Estimate))
 COLUMNS = ("paper", "id", "statement", "finding_verdict", "controlled", *NUMBERS, "reason", "why")
 
 
-def with_reasons(judged: Iterable[Judged], path: Path | None) -> list[Judged]:
-    """The findings that do not come out with what was found out about why: a YAML file by finding."""
-    known = yaml.safe_load(path.read_text(encoding="utf-8")) or {} if path else {}
+def with_reasons(judged: Iterable[Judged], known: Mapping[str, str]) -> list[Judged]:
+    """The findings that do not come out with what was found out about why."""
     if unknown := [name for name in known if name not in FINDINGS]:
-        raise UserError(f"{path}: '{unknown[0]}' is no finding; they are {', '.join(FINDINGS)}")
+        raise UserError(f"config: reasons: '{unknown[0]}' is no finding; they are {', '.join(FINDINGS)}")
     told = (FAILS, UNSURE, UNLEARNT)
     return [replace(one, why=known.get(one.id, "") if one.verdict in told else "") for one in judged]
 
@@ -38,19 +35,22 @@ def write_findings(judged: Iterable[Judged], table: Path) -> Counter[str]:
             told |= {"controlled": one.controlled, "reason": one.reason, "why": one.why}
             for number in one.estimates or [None]:
                 writer.writerow(told | {name: _shown(getattr(number, name, "")) for name in NUMBERS})
-    write_json(table.with_suffix(".json"), [_plain(one) for one in judged])
+    write_json(table.with_suffix(".json"), {"findings": [_plain(one) for one in judged]})
     return Counter({verdict: sum(one.verdict == verdict for one in judged) for verdict in VERDICTS})
 
 
 def read_findings(path: Path) -> list[Judged] | None:
     """The findings of a run's findings.json; None where there is none."""
-    found = read_json(path, "a list of findings, as in findings.json of a run", list)
+    found = read_json(path, "findings, as findings.json of a run has them")
     if found is None:
         return None
     try:
-        return [Judged(**one | {"estimates": [_estimate(number) for number in one["estimates"]]}) for one in found]
-    except (TypeError, KeyError, AttributeError) as error:
-        raise UserError(f"{path}: not a list of findings ({error}); make it again") from None
+        return [
+            Judged(**one | {"estimates": [_estimate(number) for number in one["estimates"]]})
+            for one in found["findings"]
+        ]
+    except (TypeError, KeyError) as error:
+        raise UserError(f"{path}: no findings ({error}); make it again") from None
 
 
 def _plain(one: Judged) -> dict:

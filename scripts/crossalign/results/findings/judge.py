@@ -20,10 +20,10 @@ import pandas as pd
 from crossalign.analysis.correlations import spearman, spearman_interval
 from crossalign.results.findings.expression import Comparison, evaluate, is_rank, names_in
 from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, Finding, NotRun
-from crossalign.results.findings.views import HALF, drawn, views
+from crossalign.results.findings.views import HALF, Frames, views
 from crossalign.runtime.errors import UserError
 
-DRAWS, RESAMPLES = 200, 1000
+RESAMPLES = 1000
 # A bootstrap over fewer languages would know too little of their spread.
 FEW = 5
 # Floors of competence: what guessing reaches on nine in ten public test sets at most (docs/understand/verdicts.md).
@@ -87,7 +87,9 @@ def judge_all(
     for one in findings:
         found = judge(one, view(one.paper, "none"), config, left_out)
         if "similarity" in one.reads and found.verdict in (HOLDS, FAILS, UNSURE):
-            found = replace(found, controlled=judge(one, view(one.paper, LENGTH), config, left_out).verdict)
+            # Not every measure is made with length taken out.
+            second = judge(one, view(one.paper, LENGTH), config, left_out).verdict
+            found = replace(found, controlled="" if second == NOT_RUN else second)
         judged.append(_beside(found, one, printed.get(one.paper)))
     return judged
 
@@ -99,7 +101,6 @@ def judge(
     left_out: Callable[[str], str] = lambda item: "",
 ) -> Judged:
     """One finding on the frames of its paper."""
-    told = {name: getattr(finding, name) for name in ("id", "paper", "says", "sentence", "where")}
     try:
         table = finding.quantities(frames, config).dropna(how="all")
         needed = [name for one in finding.comparisons for name in names_in(one.value)]
@@ -107,8 +108,8 @@ def judge(
             skipped = [why for item in finding.items if (why := left_out(item))]
             raise NotRun(skipped[0] if skipped else f"no results yet for {finding.where}")
     except NotRun as why:
-        return Judged(**told, verdict=NOT_RUN, reason=str(why))
-    draws = _Draws(finding, frames, config)
+        return not_run(finding, str(why))
+    draws = _Draws(finding, frames if isinstance(frames, Frames) else Frames(frames), config)
     estimates, verdicts, reasons = [], [], []
     for group, rows in _groups(table, finding.each):
         if why := not_learnt(finding, rows):
@@ -121,13 +122,19 @@ def judge(
         verdicts.append(_all([one.verdict for one in found]))
         estimates += found + _others(finding, group, rows)
     if not verdicts:
-        return Judged(**told, verdict=NOT_RUN, reason="no seed has all that is compared")
+        return not_run(finding, "no seed has all that is compared")
     verdict = _most(verdicts) if finding.most else _all(verdicts)
     reason = "; ".join(dict.fromkeys(reasons)) if UNLEARNT in verdicts else ""
     if finding.each:
         count = sum(one == HOLDS for one in verdicts)
         reason = "; ".join(filter(None, (f"holds for {count} of {len(verdicts)}", reason)))
-    return Judged(**told, verdict=verdict, reason=reason, estimates=estimates)
+    return replace(not_run(finding, reason), verdict=verdict, estimates=estimates)
+
+
+def not_run(finding: Finding, reason: str) -> Judged:
+    """A finding that a run does not judge, and why."""
+    told = {name: getattr(finding, name) for name in ("id", "paper", "says", "sentence", "where")}
+    return Judged(**told, verdict=NOT_RUN, reason=reason)
 
 
 def _groups(table: pd.DataFrame, each: tuple[str, ...]) -> Iterable[tuple[str, pd.DataFrame]]:
@@ -139,11 +146,12 @@ def _groups(table: pd.DataFrame, each: tuple[str, ...]) -> Iterable[tuple[str, p
 def not_learnt(finding: Finding, rows: pd.DataFrame) -> str:
     """Which scores do not lie above what guessing reaches; empty where all do."""
     tasks = rows.index.get_level_values("task") if "task" in rows.index.names else [finding.task] * len(rows)
-    for task, part in rows.groupby(list(tasks), sort=False):
+    for task, part in rows.groupby(np.asarray(tasks), sort=False):
         for name in [name for name in part if name.startswith("score")]:
             score = part[name].mean()
             if score <= FLOORS[task]:
-                return f"{task} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
+                what = task + name.removeprefix("score").replace("_", " ")
+                return f"{what} reaches {score:.1f}, and guessing may reach {FLOORS[task]:g}"
     return ""
 
 
@@ -260,17 +268,20 @@ def _no_rank(first: str, second: str) -> float:
 class _Draws:
     """The quantities of a finding on numbers drawn again within their errors; made once, when asked."""
 
-    def __init__(self, finding: Finding, frames: Mapping[str, pd.DataFrame], config: dict) -> None:
+    def __init__(self, finding: Finding, frames: Frames, config: dict) -> None:
         self.finding, self.frames, self.config = finding, frames, config
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The means over languages in every draw, by group."""
-        table = self.finding.quantities(drawn(self.frames, DRAWS), self.config)
+        table = self.finding.quantities(self.frames.drawn, self.config)
         return {name: rows.groupby(level="seed").mean() for name, rows in _groups(table, self.finding.each)}
 
     def spread(self, one: Comparison, group: str) -> float:
         """The standard deviation of a comparison's value over the draws; NaN where a number has no error."""
+        # Without errors nothing can be drawn, and a group has no draws.
+        if group not in self.tables:
+            return math.nan
         values = evaluate(one.value, self.tables[group].__getitem__, _no_rank)
         return float(np.std(values)) if np.isfinite(values).all() else math.nan
 

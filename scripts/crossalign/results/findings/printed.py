@@ -10,7 +10,7 @@ from crossalign.results.published import published, readings
 MODELS = {printed: name for name, printed in PRINTED_MODELS.items()}
 
 TEXT = ("base", "model", "adapted", "language", "pairs", "aggregation", "tokens", "task", "source", "target", "set")
-TEXT += ("family", "init", "metric", "train")
+TEXT += ("family", "init", "metric", "preset", "train")
 SCORES = ("seed", *TEXT, "value", "error")
 SIMILARITY = ("seed", "base", "model", "adapted", "task", "source", "init", "corpus", "pair", "language")
 SIMILARITY += ("layer", "measure", "value", "error", "lead")
@@ -59,6 +59,7 @@ def frames(scores: Iterable[dict] = (), similarity: Iterable[dict] = (), distanc
 
 
 def _frame(rows: Iterable[dict], columns: tuple[str, ...]) -> pd.DataFrame:
-    found = pd.DataFrame(list(rows), columns=list(columns))
+    found = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
     numbers = {name: float for name in NUMBERS if name in found} | {"seed": int}
+    numbers |= {"layer": int} if "layer" in found else {}
     return found.fillna({"seed": 1} | dict.fromkeys(TEXT, "")).astype(numbers)

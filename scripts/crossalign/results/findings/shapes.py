@@ -1,5 +1,6 @@
 """What findings say of similarity over layers."""
 
+import numpy as np
 import pandas as pd
 
 # The numbering of layers begins with the embeddings, layer 0.
@@ -11,19 +12,16 @@ def peak(similarity: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     The peak is the highest layer between the second and the last but two, of the mean over seeds; `layer` says which.
     One row per seed and curve, which the columns `by` name.
     """
-    tables = []
-    for key, curve in similarity.groupby(by, sort=False):
-        layers = curve.pivot_table(index="seed", columns="layer", values="value")
-        middle = layers.loc[:, 2 : layers.columns.max() - 2]
-        if middle.empty:
-            continue
-        top = middle.mean().idxmax()
-        found = pd.DataFrame({"rise": layers[top] - layers.iloc[:, 0], "fall": layers[top] - layers.iloc[:, -1]})
-        found["layer"] = float(top)
-        tables.append(pd.concat({key: found}, names=by).reorder_levels(["seed", *by]))
-    columns = pd.DataFrame(columns=["rise", "fall", "layer"], dtype=float)
-    empty = columns.set_index(pd.MultiIndex.from_arrays([[] for _ in ("seed", *by)], names=["seed", *by]))
-    return pd.concat(tables) if tables else empty
+    found = similarity.pivot_table(index=["seed", *by], columns="layer", values="value")
+    found = found.reindex(columns=range(max(similarity["layer"], default=0) + 1))
+    values, means = found.to_numpy(), found.groupby(level=by).transform("mean").to_numpy()
+    known, rows, layers = ~np.isnan(means), np.arange(len(found)), np.arange(found.shape[1])
+    first, last = known.argmax(axis=1), layers[-1] - known[:, ::-1].argmax(axis=1)
+    middle = known & (layers >= 2) & (layers <= last[:, None] - 2)
+    top = np.where(middle, means, -np.inf).argmax(axis=1)
+    height = values[rows, top]
+    shape = {"rise": height - values[rows, first], "fall": height - values[rows, last], "layer": top}
+    return pd.DataFrame(shape, index=found.index)[middle.any(axis=1)]
 
 
 def level(similarity: pd.DataFrame, first: int, last: int, by: list[str]) -> pd.Series:

@@ -1,7 +1,7 @@
 """The tidy frames of a run in the words of one paper, as its findings read them.
 
 scores       seed, base, model, adapted, language, pairs, aggregation, tokens, task, source, target, set, family, init,
-             metric, value, error
+             metric, preset, train, value, error
 similarity   seed, base, model, adapted, task, source, init, corpus, pair, language, layer, measure, value, error, lead
 distances    seed, base, model, adapted, task, init, language, related, unrelated, separation
 
@@ -11,6 +11,7 @@ test sentences, `lead` that of the distance to the highest layer. Text that does
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -27,9 +28,7 @@ MEASURES = ("anc", "matching")
 PARTS = ("model", "adapted", "language", "pairs", "aggregation", "tokens")
 
 
-def views(
-    frames: Mapping[str, pd.DataFrame], paper: str, config: dict, control: str = AS_MEASURED
-) -> dict[str, pd.DataFrame]:
+def views(frames: Mapping[str, pd.DataFrame], paper: str, config: dict, control: str = AS_MEASURED) -> "Frames":
     """The frames of one paper; `control` chooses the similarities."""
     own = {name: frame[frame["paper"] == paper] for name, frame in frames.items()}
     studied = bases(config, paper) if "base" in config.get(paper, {}) else []
@@ -47,7 +46,7 @@ def views(
     distances = own["distances"]
     described = _described(distances, studied)
     described["language"] = distances["language"]
-    return {"scores": scores, "similarity": similarity, "distances": described}
+    return Frames(scores=scores, similarity=similarity, distances=described)
 
 
 def _described(frame: pd.DataFrame, studied: list[str]) -> pd.DataFrame:
@@ -71,6 +70,15 @@ def _parts(name: str) -> tuple[str, str, str, str, str, str]:
     return base, "mlm", made.text, "", "", ""
 
 
+class Frames(dict[str, pd.DataFrame]):
+    """The frames of a paper, and many draws of them, which are made once."""
+
+    @cached_property
+    def drawn(self) -> dict[str, pd.DataFrame]:
+        """200 draws: their spread is known to a twentieth."""
+        return drawn(self, 200)
+
+
 def drawn(frames: Mapping[str, pd.DataFrame], times: int) -> dict[str, pd.DataFrame]:
     """Every number drawn again within its error, as other test sentences would have it; a draw passes for a seed.
 
@@ -89,4 +97,5 @@ def drawn(frames: Mapping[str, pd.DataFrame], times: int) -> dict[str, pd.DataFr
 
 
 def _repeated(frame: pd.DataFrame, times: int) -> pd.DataFrame:
-    return pd.concat([frame.assign(seed=frame["seed"] * times + draw) for draw in range(times)], ignore_index=True)
+    found = frame.iloc[np.repeat(np.arange(len(frame)), times)].reset_index(drop=True)
+    return found.assign(seed=found["seed"] * times + np.tile(np.arange(times), len(frame)))

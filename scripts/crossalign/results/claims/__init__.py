@@ -1,1 +1,0 @@
-"""The vocabulary of claims: quantities, predicates and their noise."""
