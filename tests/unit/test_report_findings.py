@@ -90,7 +90,7 @@ def two(root, tmp_path_factory):
         write_json(folder / run / "config.json", config | more)
         write_findings(other, folder / run / "findings.csv")
     # The same run, published before: the local one is shown.
-    write_json(folder / "docs/results/demo/findings.json", [])
+    write_json(folder / "docs/results/demo/findings.json", {"findings": []})
     return folder
 
 
@@ -131,7 +131,7 @@ def test_the_program_writes_the_overview_and_names_a_broken_file(root, two, tmp_
     )
     assert (done.returncode, done.stdout) == (0, f"overview: {out}\n"), done.stderr
     assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    for text, message in (("{}", "expected a list of findings"), ('[{"id": 1}]', "not a list of findings")):
+    for text, message in (("[]", "expected findings"), ('{"findings": [{"id": 1}]}', "no findings .*; make it again")):
         broken = tmp_path / "results/demo/findings.json"
         broken.parent.mkdir(parents=True, exist_ok=True)
         broken.write_text(text, encoding="utf-8")
