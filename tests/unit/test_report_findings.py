@@ -60,10 +60,12 @@ def test_one_line_says_number_interval_bounds_and_the_paper_s_own():
     (line,) = one.lines
     assert line == (
         *("score home minus rank correlation of CKA with Russian", "0.01", "−0.03 to 0.05", "3 seeds"),
-        *("above −0.05 and below 0.04", "−0.50", UNSURE),
+        *("between −0.05 and 0.04", "−0.50", UNSURE),
     )
     assert [line.ours for line in one.groups[""]] == ["0.01", "7.0"]
-    assert one.agreement == ""
+    assert (one.agreement, one.decides) == ("", None)
+    other = judged(lower, replace(lower, quantity="ru", rule="ru > 2", estimate=1, verdict=FAILS), verdict=FAILS)
+    assert (other.decides.words, other.decides.ours, other.decides.bound) == ("Russian", "1.00", "above 2")
 
 
 def test_groups_are_told_by_their_mean_and_the_paper_s_only_where_it_has_all():
