@@ -131,7 +131,7 @@ def test_the_program_writes_the_overview_and_names_a_broken_file(root, two, tmp_
     )
     assert (done.returncode, done.stdout) == (0, f"overview: {out}\n"), done.stderr
     assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    for text, message in (("{}", "expected a list of findings"), ('[{"id": 1}]', "not a list of findings")):
+    for text, message in (("{}", "no findings"), ('{"findings": [{"id": 1}]}', "no findings")):
         broken = tmp_path / "results/demo/findings.json"
         broken.parent.mkdir(parents=True, exist_ok=True)
         broken.write_text(text, encoding="utf-8")
