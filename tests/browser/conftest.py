@@ -1,5 +1,6 @@
 """What the tests in a browser share: the browser, a page at paper scale, and one of a run in its middle."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tests.browser.devtools import Browser, Page, find_browser
 from tests.made_report import make_run
 
 from crossalign.report.gather import gather
+from crossalign.report.overview import overview as overview_of
 from crossalign.report.page import page as page_of
 from crossalign.report.page import write_page
 
@@ -43,6 +45,16 @@ def partial(root, tmp_path_factory):
     """A demo run in its middle."""
     items = ["align-predict/table1", "anc/table1", "anc/figure1", "talk/figure2"]
     return make_page(root, tmp_path_factory.mktemp("partial"), items=items)
+
+
+@pytest.fixture(scope="session")
+def overview(partial):
+    """The overview of that run and of the same one again."""
+    results = partial.parents[2]
+    shutil.copytree(results / "demo", results / "other")
+    out = results / "overview.html"
+    write_page(overview_of([results], out), out)
+    return out
 
 
 @pytest.fixture

@@ -84,3 +84,18 @@ def test_what_a_screen_reader_meets_has_a_name(page):
     assert page.run("new Set($$('[id]').map((node) => node.id)).size") == page.count("[id]")
     levels = page.run("$$('h1, h2, h3, h4').map((head) => Number(head.tagName[1]))")
     assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1400, "dark")])
+def test_the_overview_scrolls_inside_its_table_alone_and_keeps_the_findings_in_sight(browser, overview, width, scheme):
+    tab = browser.page(overview, width, 780, scheme=scheme)
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    at = "document.querySelector('tbody th[scope=row]').getBoundingClientRect().left"
+    before = tab.run(at)
+    scrolled = tab.run("(document.querySelector('.grid').scrollLeft = 150, document.querySelector('.grid').scrollLeft)")
+    assert (scrolled > 0) == (width == 400)
+    assert tab.run(at) == before
+    found = tab.run(CONTRAST)
+    assert (found["poor"], tab.problems()) == ([], []) and found["seen"] > 80
+    assert tab.run("new Set([...document.querySelectorAll('use')].map((use) => use.getAttribute('href'))).size") == 5
+    tab.call("Page.close")

@@ -60,10 +60,12 @@ def test_one_line_says_number_interval_bounds_and_the_paper_s_own():
     (line,) = one.lines
     assert line == (
         *("score home minus rank correlation of CKA with Russian", "0.01", "−0.03 to 0.05", "3 seeds"),
-        *("above −0.05 and below 0.04", "−0.50", UNSURE),
+        *("between −0.05 and 0.04", "−0.50", UNSURE),
     )
     assert [line.ours for line in one.groups[""]] == ["0.01", "7.0"]
-    assert one.agreement == ""
+    assert (one.agreement, one.decides) == ("", None)
+    other = judged(lower, replace(lower, quantity="ru", rule="ru > 2", estimate=1, verdict=FAILS), verdict=FAILS)
+    assert (other.decides.words, other.decides.ours, other.decides.bound) == ("Russian", "1.00", "above 2")
 
 
 def test_groups_are_told_by_their_mean_and_the_paper_s_only_where_it_has_all():
@@ -90,7 +92,7 @@ def two(root, tmp_path_factory):
         write_json(folder / run / "config.json", config | more)
         write_findings(other, folder / run / "findings.csv")
     # The same run, published before: the local one is shown.
-    write_json(folder / "docs/results/demo/findings.json", [])
+    write_json(folder / "docs/results/demo/findings.json", {"findings": []})
     return folder
 
 
@@ -131,7 +133,7 @@ def test_the_program_writes_the_overview_and_names_a_broken_file(root, two, tmp_
     )
     assert (done.returncode, done.stdout) == (0, f"overview: {out}\n"), done.stderr
     assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    for text, message in (("{}", "no findings"), ('{"findings": [{"id": 1}]}', "no findings")):
+    for text, message in (("[]", "expected findings"), ('{"findings": [{"id": 1}]}', "no findings .*; make it again")):
         broken = tmp_path / "results/demo/findings.json"
         broken.parent.mkdir(parents=True, exist_ok=True)
         broken.write_text(text, encoding="utf-8")

@@ -63,7 +63,8 @@ class Told(Judged):
         """In how many groups it holds: `in 4 of 6 languages`; empty where it is judged as one."""
         found = GROUPED.match(self.reason)
         each = {one.id: one.each for one in findings()}.get(self.id, ())
-        return f"in {found['count']} {f'{each[0]}s' if len(each) == 1 else 'cases'}" if found else ""
+        what = f"{each[0].replace('pair', 'language')}s" if len(each) == 1 else "cases"
+        return f"in {found['count']} {what}" if found else ""
 
     @property
     def because(self) -> str:
@@ -74,6 +75,12 @@ class Told(Judged):
     def lines(self) -> list[Line]:
         """What is compared, one line each; of several groups the means."""
         return lines_of([one for one in self.estimates if one.rule])
+
+    @property
+    def decides(self) -> Line | None:
+        """The line that decides, where it is not the first."""
+        others = [one for one in self.lines if one.verdict == self.verdict]
+        return others[0] if others and others[0] is not self.lines[0] else None
 
     @property
     def groups(self) -> dict[str, list[Line]]:
@@ -123,7 +130,7 @@ def line(ones: list[Estimate]) -> Line:
         ours=ours,
         ends=f"{low} to {high}" if low and high else "",
         over="" if len(same) > 1 else f"{same[0].n} {same[0].over}" if same[0].n > 1 else same[0].over,
-        bound=" and ".join(filter(None, map(bound, rules))),
+        bound=bounds(rules),
         printed=theirs,
         verdict=next((verdict for verdict in (FAILS, UNSURE, HOLDS) if verdict in verdicts), ""),
     )
@@ -144,13 +151,14 @@ def in_words(quantity: str) -> str:
     return re.sub(r"\w+", lambda word: named(word[0]), text).replace(" - ", " minus ").replace("_", " ")
 
 
-def bound(rule: str) -> str:
-    """What a comparison asks for: `below −2`."""
-    found = re.search(r"([<>]) (\S+)$", rule)
-    return f"{'below' if found[1] == '<' else 'above'} {found[2].replace('-', '−')}" if found else ""
+def bounds(rules: Iterable[str]) -> str:
+    """What comparisons ask of a quantity: `below −2`, `between −1 and 1`."""
+    found = [one for rule in rules for one in re.findall(r"([<>]) (\S+)$", rule.replace("-", "−"))]
+    text = " and ".join(f"{'below' if sign == '<' else 'above'} {number}" for sign, number in found)
+    return re.sub(r"^above (.+) and below", r"between \1 and", text)
 
 
 def named(words: str) -> str:
     """Tasks, models, indexes and languages by their names: `POS, Russian`."""
-    known = names.TASKS | names.MODELS | LABELS
+    known = names.systems("mbert") | names.TASKS | names.MODELS | LABELS
     return ", ".join(known.get(word) or names.language(word.removeprefix("en-")) for word in words.split())

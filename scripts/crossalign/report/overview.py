@@ -1,33 +1,23 @@
 """The overview: the findings of the papers by runs, one self-contained page for all of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from crossalign.catalog.papers import papers
 from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.targets import bases
 from crossalign.catalog.trained_models import stand_ins
 from crossalign.papers.common.table_html import render
-from crossalign.report.findings import Line, Told, tell
+from crossalign.report.findings import Told, tell
 from crossalign.report.gather import link
 from crossalign.report.page import duration, sealed
 from crossalign.results import names
-from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_csv, read_json
 
-MEANINGS = {
-    HOLDS: "whole intervals lie where the paper says",
-    FAILS: "one lies wholly elsewhere",
-    UNSURE: "an interval reaches across the bound",
-    UNLEARNT: "the models guess at the task",
-    NOT_RUN: "the run lacks what it needs",
-}
 
-
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A run: its name, its models in words, the address of its page, and its findings by paper and id."""
 
     run: str
@@ -37,8 +27,7 @@ class Column:
     apart: bool
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A finding in all runs; `unit` says what the numbers are, and what of it the paper expects."""
 
     says: str
@@ -71,36 +60,27 @@ def about(config: dict, results: Path) -> str:
     if name not in stand_ins(config):
         return names.model(name)
     rows = read_csv(results / "models.csv", ("model", "seconds", "device")) or []
-    made = next((row for row in rows if row["model"] == name), None) or read_json(
-        results / "models" / name / "training.json"
-    )
-    took = f", {duration(float(made['seconds']))} on {made['device']}" if made else ""
+    rows += [{"model": name} | (read_json(results / "models" / name / "training.json") or {})]
+    made = next(row for row in rows if row["model"] == name)
+    took = f", {duration(float(made['seconds']))} on {made['device']}" if "device" in made else ""
     return f"in {names.model(name)}’s place a model pretrained here{took}"
 
 
 def rows(columns: list[Column]) -> dict[str, list[Row]]:
     """Every finding of any run, by paper."""
-    known = {key: one for column in reversed(columns) for key, one in column.found.items()}
-    return {
-        paper: made
-        for paper in papers()
-        if (
-            made := [
-                row(known[key], [(column, column.found.get(key)) for column in columns])
-                for key in known
-                if key[0] == paper
-            ]
-        )
-    }
+    found: dict[str, list[Row]] = {paper: [] for paper in papers()}
+    most_first = sorted(columns, key=lambda column: -len(column.found))
+    for paper, name in dict.fromkeys(key for column in most_first for key in column.found):
+        found[paper].append(row([(column, column.found.get((paper, name))) for column in columns]))
+    return {paper: made for paper, made in found.items() if made}
 
 
-def row(one: Told, cells: list[tuple[Column, Told | None]]) -> Row:
+def row(cells: list[tuple[Column, Told | None]]) -> Row:
     """One finding; the printed number is that beside the most groups, as a run may have fewer than the paper."""
-    lines: list[tuple[int, Line]] = [(len(told.groups), told.lines[0]) for _, told in cells if told and told.lines]
-    best = max(lines, key=lambda each: (bool(each[1].printed), each[0]), default=None)
-    if best is None:
-        return Row(one.says, "", "", cells)
-    return Row(one.says, f"{best[1].words}, expected {best[1].bound}", best[1].printed, cells)
+    there = [one for _, one in cells if one]
+    best = max(there, key=lambda one: (bool(one.lines and one.lines[0].printed), len(one.groups)))
+    line = best.lines[0] if best.lines else None
+    return Row(best.says, f"{line.words}, expected {line.bound}" if line else "", line.printed if line else "", cells)
 
 
 def overview(folders: list[Path], out: Path) -> str:
@@ -109,5 +89,5 @@ def overview(folders: list[Path], out: Path) -> str:
     if not columns:
         looked = " and ".join(map(str, folders))
         raise UserError(f"no findings.json in the runs of {looked}; make a run first, such as make demo")
-    context = {"columns": columns, "rows": rows(columns), "papers": papers(), "meanings": MEANINGS}
+    context = {"columns": columns, "rows": rows(columns), "papers": papers()}
     return render("overview.html", **context, **sealed(("base.css", "layout.css", "findings.css", "overview.css")))

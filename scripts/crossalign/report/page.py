@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crossalign.catalog.addresses import parse, trial_of
-from crossalign.catalog.papers import STUDY, papers
+from crossalign.catalog.papers import papers
 from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.studied import studied
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
@@ -53,7 +53,14 @@ def kind(verdict: str) -> str:
     return KINDS.get(verdict.partition(" (")[0], "none")
 
 
-environment().filters |= {"kind": kind, "counted": counted}
+def duration(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+environment().filters |= {"kind": kind, "counted": counted, "duration": duration}
 environment().globals["marks"] = MARKS
 
 
@@ -63,38 +70,6 @@ def asset(name: str) -> str:
         return (TEMPLATES / name).read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{TEMPLATES / name}: a part of the page cannot be read ({error.strerror})") from None
-
-
-def head(report: Report) -> tuple[str, str]:
-    """The title of the page, and a sentence below."""
-    if STUDY in report.by_paper:
-        told = ", ".join(map(names.model, studied(report.config)))
-        return papers()[STUDY].title, f"The questions of four papers, asked of {told}."
-    return (
-        "Why do multilingual models transfer? Four studies, run again",
-        "What four studies of cross-lingual transfer found and what of it this run finds again, with every table and "
-        "figure, ours beside what was printed.",
-    )
-
-
-def devices(report: Report) -> str:
-    """The kinds of device that trained, with the number of runs and their hours."""
-    seconds: dict[str, list[float]] = {}
-    for facts in report.made.values():
-        if "device" in facts:
-            seconds.setdefault(facts["device"], []).append(facts.get("seconds", 0.0))
-    told = (
-        f"{'CPU' if device == 'cpu' else device} ({len(times)} runs, {duration(sum(times))})"
-        for device, times in sorted(seconds.items())
-    )
-    return "; ".join(told) or "no training run is there yet"
-
-
-def duration(seconds: float) -> str:
-    """A time for people."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def data(report: Report) -> dict:
@@ -181,12 +156,11 @@ def page(report: Report) -> str:
         "page.html",
         report=report,
         studies={paper: papers()[paper] for paper in report.by_paper},
-        head=head(report),
+        studied=[names.model(name) for name in studied(report.config)],
         tasks=names.TASKS,
         **sealed(STYLES, SCRIPTS),
         banner=banner(report),
         scale=SCALES.get(scale, "settings of its own"),
-        devices=devices(report),
         languages={code: row["name"] for code, row in languages().items()},
         verdicts=VERDICTS,
         differences=differences(DIFFERENCES),
