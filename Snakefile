@@ -39,7 +39,7 @@ rule all:
         SHEETS.target("all"),
 
 
-# One for each folder of papers (align_predict, anc, adjust, talk, study), so that a new paper has its own; and of all:
+# One for each folder of papers (align_predict, anc, adjust, talk), so that a new paper has its own; and of all:
 # the grid search, models pretrained here, prepared data, downloads.
 for target in (*PAPER_TARGETS, "grid", "pretrained", "data", "download"):
 

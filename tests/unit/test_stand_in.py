@@ -7,7 +7,7 @@ from tests.unit.made_results import load, make_results
 from tests.unit.test_claims import render
 
 from crossalign.catalog.addresses import parse
-from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
+from crossalign.catalog.stand_in import ARTIFICIAL, OTHER_MODEL, base_name, stand_in
 from crossalign.papers import make
 from crossalign.papers.all_claims import evidence_of, judge_run
 from crossalign.papers.all_items import catalog_of
@@ -19,7 +19,7 @@ from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, OTHER
 from crossalign.runtime.files import write_json
 
-OWN = "not judged (model pretrained here)"
+OWN = "not judged (another model)"
 TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
 
 
@@ -46,7 +46,7 @@ def test_the_base_of_every_kind_of_run():
     assert {path: base_name(parse(path)) for path in paths} == paths
     own = {"pretrain": {"models": {"defaults": {}, "small": {}, "papers": {"as_published": True}}}}
     found = {path: stand_in(own, [parse(path)]) for path in paths}
-    assert set(found.values()) == {OWN_MODEL, None} and found["tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"] is None
+    assert set(found.values()) == {OTHER_MODEL, None} and found["tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"] is None
     assert stand_in(own, []) is None
     assert stand_in(own | {"world": "world.yaml"}, []) == ARTIFICIAL
     assert stand_in(own, [parse("models/defaults"), parse("models/papers")]) is None

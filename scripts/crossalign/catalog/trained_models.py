@@ -24,10 +24,11 @@ NEEDED = {
 
 def trained_models(config: dict) -> dict[str, dict]:
     """name -> shape, texts and training of every model that is pretrained here, but for those of one language."""
-    anc = config.get("anc") or {}
-    fetched = {*anc["schemes"], anc["second_normformer"]} if anc.get("norm_models") == "public" else set()
+    public = (config.get("anc") or {}).get("norm_models") == "public"
     entries = _entries(config, "models").items()
-    return {name: entry for name, entry in entries if name not in fetched and not name.startswith(MONO)}
+    return {
+        name: entry for name, entry in entries if not (name.startswith(MONO) or public and entry.get("as_published"))
+    }
 
 
 def trained_model(config: dict, name: str) -> dict | None:
@@ -48,8 +49,9 @@ def trained_vocabulary(config: dict, name: str) -> dict | None:
 
 
 def stand_ins(config: dict) -> set[str]:
-    """The trained models that are not those of a paper."""
-    return {name for name, entry in trained_models(config).items() if not entry.get("as_published")}
+    """The models that are not those of a paper: trained here, or the base model of a study."""
+    trained = {name for name, entry in trained_models(config).items() if not entry.get("as_published")}
+    return trained | ((config.get("study") or {}).get("models") or {}).keys() - {"mbert"}
 
 
 def _entries(config: dict, kind: str) -> dict[str, dict]:

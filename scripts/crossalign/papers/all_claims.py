@@ -1,9 +1,9 @@
 """The claims of all papers, and their verdicts in a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from crossalign.catalog.papers import shown_papers
+from crossalign.catalog.papers import papers
 from crossalign.papers import declared
 from crossalign.papers.all_items import PAPERS, catalog_of
 from crossalign.results.claims.claim import Claim, Judged, judge_rows, write_claims
@@ -11,12 +11,7 @@ from crossalign.results.claims.claim import declared as with_rows
 from crossalign.results.claims.evidence import Evidence
 from crossalign.results.verdict import write_verdicts
 
-_DECLARED = {paper: claims for paper in PAPERS if (claims := declared(paper, "claims"))}
-CLAIMS: dict[str, dict[str, Claim]] = {paper: each for paper, each in _DECLARED.items() if isinstance(each, dict)}
-# Of a study: the models that it speaks of stand in the config.
-BY_CONFIG: dict[str, Callable[[dict], list[tuple[dict[str, str], Claim]]]] = {
-    paper: each for paper, each in _DECLARED.items() if callable(each)
-}
+CLAIMS: dict[str, dict[str, Claim]] = {paper: claims for paper in PAPERS if (claims := declared(paper, "claims"))}
 
 
 def evidence_of(config: dict, folder: str | Path) -> Evidence:
@@ -26,10 +21,7 @@ def evidence_of(config: dict, folder: str | Path) -> Evidence:
 
 def judge_run(config: dict, folder: str | Path) -> list[Judged]:
     """A verdict on every claim of the papers that the run's page shows."""
-    rows = []
-    for paper in shown_papers(config):
-        pairs = with_rows(paper, CLAIMS[paper]) if paper in CLAIMS else BY_CONFIG.get(paper, lambda _: [])(config)
-        rows += [(paper, *pair) for pair in pairs]
+    rows = [(paper, *pair) for paper in papers() if paper in CLAIMS for pair in with_rows(paper, CLAIMS[paper])]
     return judge_rows(rows, evidence_of(config, folder))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crossalign.catalog.addresses import parse, trial_of
-from crossalign.catalog.papers import STUDY, papers
+from crossalign.catalog.papers import papers
 from crossalign.catalog.stand_in import artificial
 from crossalign.catalog.studied import studied
 from crossalign.papers.common.table_html import TEMPLATES, environment, render
@@ -102,15 +102,15 @@ def bars(report: Report) -> list[Bar]:
     made = (report.states["made"], f"of {len(report.entries)} made")
     found = (("Claims", claims, held), ("Numbers", numbers, told), ("Tables and figures", report.states, made))
     every = [Bar(title, {label: n for label, n in counts.items() if n}, *told) for title, counts, told in found]
-    # A study has no printed numbers.
-    return [bar for bar in every if bar.parts or STUDY not in report.by_paper]
+    return every
 
 
 def head(report: Report) -> tuple[str, str]:
     """The title of the page, and a sentence below."""
-    if STUDY in report.by_paper:
-        told = ", ".join(map(names.model, studied(report.config)))
-        return papers()[STUDY].title, f"The questions of four papers, asked of {told}."
+    if told := studied(report.config):
+        model = names.model(*told)
+        asked = f"Every table and figure of four studies that open data allow, with {model} in the place of mBERT."
+        return f"Why do multilingual models transfer? Four studies of {model}", asked
     return (
         "Why do multilingual models transfer? Four studies, run again",
         "Every table and figure of four studies of cross-lingual transfer, ours beside what was printed, and for each "
