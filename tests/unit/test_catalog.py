@@ -126,9 +126,9 @@ def test_evaluation_sets_of_the_main_models(config):
     }
 
 
-@pytest.mark.parametrize("further", [[], ["config/demo.yaml"], ["config/small.yaml"], ["config/rehearsal.yaml"]])
+@pytest.mark.parametrize("further", [[], ["config/demo.yaml"], ["config/study.yaml"], ["config/rehearsal.yaml"]])
 def test_models_are_tested_on_sets_of_their_task(root, further):
-    """Also where two tasks learn from sources of one name, such as the mixtures of the small run."""
+    """Also where two tasks learn from sources of one name, such as the mixtures of a study."""
     config = load(root, "config.yaml", *further)
     tuned = [run for run in catalog_of(config).runs() if isinstance(run, Tuned)]
     assert tuned

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from tests.unit.made_results import load, make_results
+from tests.unit.pretrained import pretrained_run
 from tests.unit.test_claims import render
 
 from crossalign.catalog.addresses import parse
@@ -20,14 +21,14 @@ from crossalign.results.verdict import ABSENT, JUDGED, OTHER
 from crossalign.runtime.files import write_json
 
 OWN = "not judged (another model)"
-TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
+TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "cc100", "languages": ["en"]}}}}
 
 
 @pytest.fixture(scope="module")
 def small(root, tmp_path_factory):
     """A finished small run with made-up numbers."""
     folder = tmp_path_factory.mktemp("small") / "results" / "small"
-    config = load(root, "config.yaml", "config/small.yaml")
+    config = pretrained_run(root)
     make_results(folder, config)
     return config, folder
 

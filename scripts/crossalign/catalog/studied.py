@@ -81,7 +81,7 @@ def read_shape(folder: str | Path) -> dict[str, int]:
 def shape_of(config: dict, name: str) -> dict[str, int]:
     """`layers` and `neurons` of a model, as far as they are known before it is fetched or made."""
     if made := trained_model(config, name):
-        return {"layers": made["layers"], "neurons": made["hidden"]}
+        return {kind: made[key] for kind, key in (("layers", "layers"), ("neurons", "hidden")) if key in made}
     entry = studied(config).get(name, {})
     found = {kind: entry[kind] for kind in ("layers", "neurons") if entry.get(kind)}
     if len(found) < 2 and place_of(config, name) != HUB:

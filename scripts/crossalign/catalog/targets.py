@@ -14,7 +14,7 @@ from crossalign.tasks.declared import TASKS
 KINDS = {name: task.data for name, task in TASKS.items()}
 
 # Sets of `anc` and `adjust` that are trained on alone, and what their models are developed on.
-_DEV = {("nli", "multinli_en"): "xnli_en", ("nli", "mix_en"): "xnli_en", ("qa", "mix_en"): "squad_en"}
+_DEV = {("nli", "multinli_en"): "xnli_en", ("nli", "mix_en"): "xnli_en"}
 
 
 def training_sets(config: dict, run: Tuned) -> dict[str, DataSet]:
