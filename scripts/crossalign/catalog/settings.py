@@ -472,14 +472,17 @@ class Config(Section):
         default={},
     )
     world: Text = key("settings of the demo world that serves as mirror", default=None)
-    models: Annotated[Text, Field(title="`hub`, or a folder with one folder per model")] = key(
+    models: Annotated[Text, Field(title="`hub`, `package`, or a folder with one folder per model")] = key(
         "where the models come from"
     )
     backend: Literal["auto", "own", "library"] = key(
         "what computes the models: our encoder, the library, or auto: ours where it knows the shape", default="auto"
     )
-    backends: dict[Name, Literal["auto", "own", "library"]] = key(
-        "what computes single models, where that is another", title="for each model auto, own or library", default={}
+    backends: dict[Name, Literal["auto", "own", "library", "bidirectional"]] = key(
+        "what computes single models, where that is another; bidirectional: the library, and the decoder that is "
+        "trained sees both sides",
+        title="for each model auto, own, library or bidirectional",
+        default={},
     )
     keep_models: Literal["all", "ref", "none"] = key("which fine-tuned models stay on disk after their last use")
     align_predict: AlignPredict = Field(alias="align-predict")

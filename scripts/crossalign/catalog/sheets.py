@@ -278,6 +278,8 @@ class Sheets:
     def _backend(self, run: Run) -> dict[str, str]:
         """What computes a model, where that is not left to the programs; a fine-tuned model remembers it."""
         chosen = "auto" if isinstance(run, Tuned) else backend_of(self.config, run.name)
+        if chosen == "bidirectional" and isinstance(run, Base):
+            chosen = self.config["backend"]  # it was pretrained as a decoder
         return {} if chosen == "auto" else {"backend": chosen}
 
     def _comparisons(self) -> dict[str, Row]:

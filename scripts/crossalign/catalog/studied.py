@@ -7,14 +7,17 @@ resources/models.tsv or in `pretrain.models`.
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from crossalign.catalog.trained_models import trained_model, trained_models
-from crossalign.fetch.register import Model, read_models
+from crossalign.fetch.register import Model, read_models, read_packages
 
 ROOT = Path(__file__).resolve().parents[3]
 HUB = "hub"
+# Where `models` of the config says so, what is in a package comes from there, and all else from the hub.
+PACKAGE = "package"
 # Of the names that model families give to the same thing.
 LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 NEURONS = ("hidden_size", "d_model", "n_embd", "dim")
@@ -30,7 +33,7 @@ def place_of(config: dict, name: str) -> str:
     entry = studied(config).get(name, {})
     if entry.get("folder"):
         return entry["folder"]
-    return HUB if entry.get("hub") or config["models"] == HUB else f"{config['models']}/{name}"
+    return HUB if entry.get("hub") or config["models"] in (HUB, PACKAGE) else f"{config['models']}/{name}"
 
 
 def model_folder(config: dict, name: str) -> Path:
@@ -48,8 +51,23 @@ def backend_of(config: dict, name: str) -> str:
 
 @cache
 def registered() -> dict[str, Model]:
-    """The register of models."""
-    return read_models(ROOT / "resources" / "models.tsv")
+    """The register of models, with the packages that hold some of them."""
+    files = read_packages(ROOT / "resources" / "packages.tsv")
+    rows = read_models(ROOT / "resources" / "models.tsv")
+    return {
+        name: replace(row, packages=tuple(file.address for file in files.get(name, ()))) for name, row in rows.items()
+    }
+
+
+@cache
+def _from_packages() -> dict[str, Model]:
+    """The models that packages hold, as if there were no other place; `bytes` is what pip fetches."""
+    files = read_packages(ROOT / "resources" / "packages.tsv")
+    wheels = {name: {each.wheel: each.bytes or 0 for each in group} for name, group in files.items()}
+    return {
+        name: replace(registered()[name], hub="", revision="", bytes=sum(sizes.values()))
+        for name, sizes in wheels.items()
+    }
 
 
 def known_models(config: dict) -> dict[str, Model]:
@@ -60,7 +78,7 @@ def known_models(config: dict) -> dict[str, Model]:
         for name, entry in studied(config).items()
         if entry.get("hub")
     }  # fmt: skip
-    return registered() | rows
+    return registered() | (_from_packages() if config["models"] == PACKAGE else {}) | rows
 
 
 def read_shape(folder: str | Path) -> dict[str, int]:

@@ -126,7 +126,7 @@ def _wrong_choices(config: dict, models: dict[str, dict], published: set[str]) -
             if lang not in models[name]["languages"]:
                 yield f"anc.norm_languages: '{lang}' is not among pretrain.models.{name}.languages"
     for name in trained_models(config):
-        if name in published and name not in schemes and config["models"] != "hub":
+        if name in published and name not in schemes and config["models"] not in ("hub", "package"):
             yield f"pretrain.models.{name}: a model of this name lies in the folder of `models` already"
 
 

@@ -101,7 +101,9 @@ def library_names(encoder: Encoder) -> dict[str, tuple[str, ...]]:
 
 
 def choose_backend(folder: str | Path, backend: str = "auto") -> str:
-    """Who computes the model of a folder, `own` or `library`; `auto` is our encoder where it knows the shape."""
+    """Who computes the model of a folder: `own`, `library`, or `bidirectional`, the library with a decoder that sees
+    both sides; `auto` is our encoder where it knows the shape.
+    """
     return backend if backend != "auto" else "own" if knows_shape(read_config(folder)) else "library"
 
 
@@ -113,15 +115,15 @@ def load_encoder(folder: str | Path, backend: str = "auto") -> tuple[BaseEncoder
 
 def load_config(folder: str | Path, backend: str = "auto") -> EncoderConfig | LibraryConfig:
     """The shape of the encoder in a folder."""
-    if choose_backend(folder, backend) == "library":
-        return empty_library_encoder(folder).config
+    if (chosen := choose_backend(folder, backend)) != "own":
+        return empty_library_encoder(folder, chosen).config
     return EncoderConfig.from_huggingface(read_config(folder), str(Path(folder) / "config.json"))
 
 
 def load_empty(folder: str | Path, backend: str = "auto") -> BaseEncoder:
     """The modules of the encoder in a folder, without memory and without weights."""
-    if choose_backend(folder, backend) == "library":
-        return empty_library_encoder(folder)
+    if (chosen := choose_backend(folder, backend)) != "own":
+        return empty_library_encoder(folder, chosen)
     return empty_encoder(load_config(folder, "own"))
 
 
@@ -131,8 +133,8 @@ def load_weights(
     backend: str = "auto",
 ) -> BaseEncoder:
     """The encoder of a folder. `place` gives each parameter's device and precision: the host's memory and fp32."""
-    if choose_backend(folder, backend) == "library":
-        return load_library_encoder(folder, place)
+    if (chosen := choose_backend(folder, backend)) != "own":
+        return load_library_encoder(folder, place, chosen)
     config = load_config(folder, "own")
     tensors = Shards(folder)
     encoder = empty_encoder(config)

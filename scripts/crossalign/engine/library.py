@@ -34,6 +34,8 @@ _DROPOUT = 0.1
 _LONGEST = 2048
 # Decoders that tell sequences in one row apart by positions that start again.
 PACKED = ("gemma", "gemma2", "gemma3_text", "gpt2", "granite", "llama", "olmo2", "qwen2", "qwen3", "smollm3")
+# The library's name for a decoder, such as Gemma 3, that sees what is behind a token, too.
+BOTH_SIDES = "use_bidirectional_attention"
 POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
 
@@ -71,8 +73,9 @@ class LibraryEncoder(BaseEncoder):
     # Rotary tables, masks and norms of the library take the type of the embeddings: all weights have one type.
     low_precision = ("",)
 
-    def __init__(self, model: PreTrainedModel, config: LibraryConfig) -> None:
+    def __init__(self, model: PreTrainedModel, config: LibraryConfig, backend: str = "library") -> None:
         super().__init__(config)
+        self.backend = backend
         # Before the model: parameters of layers are then called `layers.<i>.`, as in our own encoder.
         self.layers = find_layers(model)
         self.model = model
@@ -225,11 +228,11 @@ def find_layers(model: PreTrainedModel) -> nn.ModuleList:
     raise UserError(f"models of type '{model.config.model_type}' have no row of {depth} layers of their own")
 
 
-def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
+def empty_library_encoder(folder: str | Path, backend: str = "library") -> LibraryEncoder:
     """The modules of the model in a folder, without memory and without weights."""
     from transformers import initialization
 
-    config, raw = read_library_config(Path(folder))
+    config, raw = read_library_config(Path(folder), backend)
     kind = model_class(config, folder)
     try:
         with torch.device("meta"), initialization.no_init_weights():
@@ -238,14 +241,14 @@ def empty_library_encoder(folder: str | Path) -> LibraryEncoder:
         path = Path(folder) / "config.json"
         raise UserError(f"{path}: no model of type '{config.model_type}' can be made of these sizes: {error}") from None
     model.tie_weights()
-    return LibraryEncoder(model, shape_of(model, raw))
+    return LibraryEncoder(model, shape_of(model, raw), backend)
 
 
 def load_library_encoder(
-    folder: str | Path, place: Callable[[str], tuple[torch.device, torch.dtype]]
+    folder: str | Path, place: Callable[[str], tuple[torch.device, torch.dtype]], backend: str = "library"
 ) -> LibraryEncoder:
     """The model of a folder. `place` gives each parameter's device and precision; all have one precision."""
-    encoder = _load(Path(folder), place("layers.0")[1])
+    encoder = _load(Path(folder), place("layers.0")[1], backend)
     for name, parameter in encoder.named_parameters():
         parameter.data = parameter.data.to(*place(name))
     for name, buffer in encoder.named_buffers():
@@ -255,12 +258,12 @@ def load_library_encoder(
 
 def spread_library_encoder(folder: str | Path, dtype: torch.dtype, **where: Any) -> LibraryEncoder:
     """The model of a folder over all GPUs and the host's memory, for evaluation only."""
-    return _load(Path(folder), dtype, **{"device_map": "auto"} | where)
+    return _load(Path(folder), dtype, "library", **{"device_map": "auto"} | where)
 
 
-def _load(folder: Path, dtype: torch.dtype, **where: Any) -> LibraryEncoder:
+def _load(folder: Path, dtype: torch.dtype, backend: str, **where: Any) -> LibraryEncoder:
     """The model of a folder with all its weights and none left over."""
-    config, raw = read_library_config(folder)
+    config, raw = read_library_config(folder, backend)
     kind = model_class(config, folder)
     prefix = f"{kind.base_model_prefix}."
     tensors = Shards(folder, (prefix,))
@@ -285,12 +288,12 @@ def _load(folder: Path, dtype: torch.dtype, **where: Any) -> LibraryEncoder:
             check_finite(folder, name, parameter.data)
     # Keys and values of earlier tokens are for writing text.
     model.config.use_cache = False
-    encoder = LibraryEncoder(model, shape_of(model, raw))
+    encoder = LibraryEncoder(model, shape_of(model, raw), backend)
     encoder.pretrained = {name: tensors.read(name) for name in POOLER if name in tensors.places}
     return encoder
 
 
-def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]:
+def read_library_config(folder: Path, backend: str = "library") -> tuple[PreTrainedConfig, dict[str, Any]]:
     """The library's configuration, and config.json; a UserError for what this backend does not serve."""
     from transformers import AutoConfig
     from transformers.utils import logging
@@ -306,6 +309,12 @@ def read_library_config(folder: Path) -> tuple[PreTrainedConfig, dict[str, Any]]
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # the library's own checks of values have several types
         raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    if backend == "bidirectional":
+        if not hasattr(config, BOTH_SIDES):
+            raise UserError(f"{path}: models of type '{config.model_type}' have no {BOTH_SIDES}; use another backend")
+        raw = raw | {BOTH_SIDES: True}
+        # Made anew: the window of a layer depends on it.
+        config = type(config).from_dict(raw)
     if config.get_text_config() is not config:
         raise UserError(f"{path}: '{config.model_type}' is more than a text model; give a model of its text part alone")
     return config, raw

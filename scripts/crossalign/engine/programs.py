@@ -44,8 +44,9 @@ def positive(text: str) -> int:
 def add_backend(parser: argparse.ArgumentParser) -> None:
     """The flag of programs that load a model."""
     parser.add_argument(
-        "--backend", default="auto", choices=["auto", "own", "library"],
-        help="what computes the model: our encoder or the library's; auto: ours where it knows the shape",
+        "--backend", default="auto", choices=["auto", "own", "library", "bidirectional"],
+        help="what computes the model: our encoder or the library's; auto: ours where it knows the shape; "
+        "bidirectional: the library's, a decoder that sees both sides",
     )  # fmt: skip
 
 

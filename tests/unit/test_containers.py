@@ -1,11 +1,10 @@
-"""tools/gguf_model.py: GGUF files of Gemma 3 and Qwen 2.5 become folders with the same weights, shape and tokens."""
+"""GGUF files of Gemma 3 and Qwen 2.5 become folders with the same weights, shape and tokens."""
 
 import io
 import json
 import random
-import subprocess
-import sys
 
+import gguf
 import numpy as np
 import pytest
 import torch
@@ -13,8 +12,10 @@ from tests.unit.tokenizers_for_tests import family_tokenizer
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from crossalign.engine.folders import load_encoder
+from crossalign.fetch.containers import read_container, write_container
+from crossalign.runtime.errors import UserError
+from crossalign.runtime.files import write_json
 
-gguf = pytest.importorskip("gguf")
 spm = pytest.importorskip("sentencepiece")
 
 SHAPE = {"block_count": 6, "embedding_length": 32, "feed_forward_length": 64, "attention.head_count": 2,
@@ -90,8 +91,8 @@ def add_qwen_tokens(writer, tokenizer):
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def made(request, root, pieces, tmp_path_factory):
-    """The family, a GGUF file of a small model, its matrices in Q8_0, and the folder made from two parts of it."""
+def made(request, pieces, tmp_path_factory):
+    """The family, a GGUF file of a small model, its matrices in Q8_0, and the folder made from it."""
     family = request.param
     own, norms, biases, _ = FAMILIES[family]
     place = tmp_path_factory.mktemp(family)
@@ -124,17 +125,13 @@ def made(request, root, pieces, tmp_path_factory):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    whole = (place / "small.gguf").read_bytes()
-    (place / "a").write_bytes(whole[:5000])
-    (place / "b").write_bytes(whole[5000:])
-    done = convert(root, place / "a", place / "b", "--out", place / "model")
-    assert done.returncode == 0, done.stderr
+    (place / "model").mkdir()
+    container = read_container(place / "small.gguf")
+    with (place / "model/model.safetensors").open("wb") as stream:
+        write_container(container, stream)
+    write_json(place / "model/config.json", container.config)
+    (place / "model/tokenizer.json").write_text(container.tokenizer, encoding="utf-8")
     return family, place / "small.gguf", place / "model"
-
-
-def convert(root, *arguments):
-    command = [sys.executable, str(root / "tools" / "gguf_model.py"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
 
 
 def test_weights_and_shape_are_those_of_the_file(made):
@@ -179,11 +176,10 @@ def test_tokens_are_those_of_the_original(made, pieces, root):
     assert tokenizer.encode("a").ids == [*first, *original("a")]
 
 
-def test_other_files_are_refused(root, made, tmp_path):
+def test_other_files_are_refused(made, tmp_path):
     whole = made[1].read_bytes()
     (tmp_path / "half.gguf").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "other.gguf").write_bytes(whole.replace(made[0].encode(), b"nosuch"[: len(made[0])]))
-    for name, told in (("nothing", "no such file"), ("half.gguf", "no whole GGUF"), ("other.gguf", "no whole GGUF")):
-        done = convert(root, tmp_path / name, "--out", tmp_path / "out")
-        assert done.returncode == 1 and told in done.stderr and "Traceback" not in done.stderr, done.stderr
-    assert not (tmp_path / "out").exists()
+    for name in ("half.gguf", "other.gguf"):
+        with pytest.raises(UserError, match=f"{name} is no whole GGUF file of a known model"):
+            read_container(tmp_path / name)
