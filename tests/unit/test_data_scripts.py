@@ -241,7 +241,7 @@ def test_mixtures(run, put, tmp_path):
     bible = put("bible/eng.txt", "".join(f"This is verse number {word}\n" for word in "abcdefgh" * 5))
     ntrex = put("ntrex/eng.txt", "".join(f"News of the day {word}\n" for word in "abcdefghijklmnop"))
     parts = f"--out-train {tmp_path}/train.txt --out-dev {tmp_path}/dev.txt"
-    run("text", f"{parts} --format mix --lang en --dev-share 0.3", [bible, ntrex])
+    run("text", f"{parts} --format open --lang en --dev-share 0.3", [bible, ntrex])
     report = report_of(tmp_path / "train.txt")
     assert (report["from bible"], report["from ntrex"], report["dropped"]["duplicate"]) == (40, 16, 32)
     tatoeba = put("tatoeba/eng-hin.test.txt", "eng\thin\tYes, sir.\tहाँ।\neng\thin\tNo.\tनहीं।\n")

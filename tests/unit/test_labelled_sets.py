@@ -322,25 +322,6 @@ def test_an_item_tests_on_a_set_by_its_name(root, tmp_path):
     assert set(catalog.files()) < set(data)
 
 
-def test_a_study_takes_its_entities_from_an_entry(root):
-    from crossalign.catalog.config import load as merged
-
-    config = merged([root / "config/study.yaml"])
-    run = Tuned("mbert", "study-ner", "mine_en", "ref", 1)
-    config["datasets"] = {"mine": ENTRY | ON_HUB | {"languages": {"en": "eng", "de": "deu", "wo": "wol"}}}
-    config["study"]["ner"] = "mine"
-    check(config)
-    assert [data.name for data in evaluation_sets(config, run)] == ["mine_de", "mine_en", "mine_wo"]
-    assert labelled(config, DataSet("ner", "mine_wo", "test")).files == "wol/test*"
-    for entries, sentence in (
-        ({"mine": ENTRY | ON_HUB | {"languages": ["de", "wo"]}}, "'mine' of `datasets` lacks the language 'en'"),
-        ({}, "'mine' is neither wikiann nor an entry of `datasets`"),
-        ({"mine": config["datasets"]["mine"] | {"task": "pos"}}, "'mine' of `datasets` has the task pos"),
-    ):
-        with pytest.raises(UserError, match=f"study.ner: {sentence}"):
-            check(config | {"datasets": entries})
-
-
 def test_the_entries_of_the_documents_are_right(root):
     page = (root / "docs" / "extend" / "data-set.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)

@@ -20,8 +20,7 @@ from crossalign.papers.talk.figures import category
 from crossalign.results.reading import Results
 from crossalign.results.values import Value
 
-# A study has tests of its own.
-FIGURES = [name for name in all_of("figures") if not name.startswith("study/")]
+FIGURES = all_of("figures")
 WITH_CONTROLS = [
     *(f"align-predict/figure{place}" for place in (1, 2, 4, 5, 6, 7, 8)),
     *(f"anc/figure{place}" for place in (1, 3, 4, 5, 6, 7, 8)),

@@ -100,7 +100,7 @@ NO_FILES = {
 }
 
 
-@pytest.mark.parametrize("files", [[], ["config/demo.yaml"], ["config/small.yaml"], ["config/rehearsal.yaml"]])
+@pytest.mark.parametrize("files", [[], ["config/demo.yaml"], ["config/study.yaml"], ["config/rehearsal.yaml"]])
 def test_whatever_a_row_reads_is_made_by_another_or_fetched_or_tracked(root, files, monkeypatch):
     monkeypatch.chdir(root)
     sheets = Sheets(catalog_of(load([root / name for name in files])))

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crossalign.catalog.addresses import Base, Run, Tuned
+from crossalign.catalog.addresses import Run, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.results import frames
 from crossalign.results.frames import AS_MEASURED, set_key
 from crossalign.results.values import Sample, Value, deviation, known, mean
-from crossalign.runtime.files import read_csv, read_json
+from crossalign.runtime.files import read_json
 
 if TYPE_CHECKING:
     from crossalign.analysis.distances import Panel
@@ -126,12 +126,6 @@ class Results:
             for layer, values in sorted(found.items())
         }
         return Curve(points, tuple(missing), len(runs))
-
-    def tokenizer(self, model: str) -> dict[str, dict[str, float]]:
-        """The audit of a model's vocabulary: language -> field -> number; nothing when it was not made."""
-        self.asked.add(Base(model))
-        rows = read_csv(self.folder / "tokenizers" / f"{model}.csv", ("language",)) or []
-        return {row["language"]: {name: float(row[name]) for name in row if name != "language"} for row in rows}
 
     def distances(self, run: Run, lang: str) -> "Panel | None":
         """Distances of related and unrelated words in a model; None when they were not computed."""
