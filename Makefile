@@ -1,16 +1,12 @@
 # make demo              the default: everything on artificial languages, ends with the page; no download, no GPU
 # make plan              what the papers need: jobs, time, disk, downloads, licences; PLAN_ARGS=--help lists its options
-# make study             your models: MODEL="folder owner/name"; also RUN, LANGUAGES, SEEDS, MIRROR (docs/use/study.md)
-# make small             real languages, small models pretrained here, one GPU; MIRROR=folder reads data from a mirror
+# make study             another model in mBERT's place: MODEL=e5-small, a folder or owner/name (docs/use/study.md)
 # make rehearsal         the papers at full size with invented data and models and cut trainings: what the real run takes
 # make paper             the papers at full scale on this machine; TARGETS=anc for one study
-# make slurm             the same on a cluster
+# make slurm             the same on a cluster; RUN=e5-small: the study of that model
 # make report            the page of a run as far as it has come, and the overview of all runs: RUN=paper
-# make publish           page, tables, figures and verdicts in one small folder: RUN=small TO=folder
-# make small-send        what the small run still needs for TARGETS, to be carried to another machine: TO=folder
-# make small-receive     there and back again: FROM=folder
-# make small-return      what that machine has made since: TO=folder
-# make small-mirror      a mirror for make small from a folder of samples: FROM=folder
+# make publish           page, tables, figures and verdicts in one small folder: RUN=e5-small TO=folder
+# make mirror            a mirror for make study from a folder of samples: FROM=folder TO=folder
 # make test              linters and all tests
 # make docs              the documents as a site, offline: site/index.html
 # make lint              linters only
@@ -24,9 +20,10 @@ VENV := .venv
 PIP_ARGS ?=
 TARGETS ?= all
 RUN ?= demo
+MODEL ?= e5-small
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: demo plan study small rehearsal paper slurm report publish small-mirror small-send small-receive small-return docs test \
+.PHONY: demo plan study rehearsal paper slurm report publish mirror docs test \
 	lint bench clean help environment dev-environment
 .DEFAULT_GOAL := demo
 
@@ -37,7 +34,7 @@ help:
 # Snakemake with a progress line (docs/use/run.md): it finds the logger on the path. WARM: jobs are forks of one process.
 RUNNER := snakemake --logger crossalign
 WARM := python tools/warm.py --
-demo study small rehearsal paper slurm: export PYTHONPATH := $(CURDIR)/scripts/logger$(addprefix :,$(PYTHONPATH))
+demo study rehearsal paper slurm: export PYTHONPATH := $(CURDIR)/scripts/logger$(addprefix :,$(PYTHONPATH))
 
 # make demo TARGETS=anc DEMO_ARGS="--cores 1"
 demo: environment
@@ -67,35 +64,23 @@ rehearsal: environment
 paper: environment
 	@$(RUNNER) --profile profiles/gpu -- $(TARGETS)
 
-# make small TARGETS=data needs no GPU at all. CONFIGS=file changes the run, here and where it is carried.
-small: environment
-	@mkdir -p results/small
-	@$(if $(MIRROR),printf 'downloads:\n  mirror: "file://%s"\n  mirror_checksums: mirror\n' "$(abspath $(MIRROR))",echo '{}') > results/small/mirror.yaml
-	@$(WARM) $(RUNNER) --profile profiles/small --configfile config/small.yaml results/small/mirror.yaml $(CONFIGS) $(SMALL_ARGS) -- $(TARGETS)
-
-# The file that it prints names the models: results/<run>/models.yaml
-RESOLVE = python scripts/resolve_models.py $(or $(MODEL),$(error MODEL="folder or owner/name" is needed)) --configs config/study.yaml \
-	$(CONFIGS) $(if $(filter file,$(origin RUN)),,--run $(RUN)) $(if $(LANGUAGES),--languages $(LANGUAGES)) \
-	$(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
+# It prints the files that have all settings of the runs: results/<model>/models.yaml
+RUN_NAMED := $(filter-out file,$(origin RUN))
+RESOLVE = python scripts/resolve_models.py $(MODEL) $(if $(CONFIGS),--configs $(CONFIGS)) $(if $(RUN_NAMED),--run $(RUN)) \
+	$(if $(LANGUAGES),--languages $(LANGUAGES)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MIRROR),--mirror $(MIRROR))
 
 study: environment
-	@models=$$($(RESOLVE)) && $(WARM) $(RUNNER) --profile profiles/study --configfile config/study.yaml $(CONFIGS) "$$models" $(STUDY_ARGS) -- $(TARGETS)
+	@files=$$($(RESOLVE)) && for file in $$files; do \
+		$(WARM) $(RUNNER) --profile profiles/study --configfile "$$file" $(STUDY_ARGS) -- $(TARGETS) || exit; done
 
-small-mirror: environment
-	python tools/make_mirror.py $(FROM) --out results/small/mirror --config config/small.yaml
+mirror: environment
+	python tools/make_mirror.py $(or $(FROM),$(error FROM=samples is needed)) --out $(or $(TO),results/mirror) --config config/study.yaml $(CONFIGS)
 
-# CARRY_ARGS="--part 16" for smaller parts, CARRY_ARGS="--after folder" for what was not in an earlier folder.
-small-send: environment
-	@python tools/carry_run.py send --configs config/small.yaml $(CONFIGS) --targets $(TARGETS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
-
-small-receive: environment
-	@python tools/carry_run.py receive --from $(or $(FROM),$(error FROM=folder is needed))
-
-small-return: environment
-	@python tools/carry_run.py return --configs config/small.yaml $(CONFIGS) --to $(or $(TO),$(error TO=folder is needed)) $(CARRY_ARGS)
-
+# make slurm RUN=e5-small: the study of that model, with the options of make study; else the papers
+STUDIED := $(or $(if $(filter-out file,$(origin MODEL)),$(MODEL)),$(if $(RUN_NAMED),$(filter-out paper,$(RUN))))
+slurm: MODEL := $(STUDIED)
 slurm: environment
-	@$(RUNNER) --profile profiles/slurm -- $(TARGETS)
+	@file=$(if $(STUDIED),$$($(RESOLVE))) && $(RUNNER) --profile profiles/slurm $${file:+--configfile "$$file"} -- $(TARGETS)
 
 OF_RUN = --config results/$(RUN)/config.json --results results/$(RUN)
 

@@ -59,11 +59,6 @@ rule talk:
         SHEETS.target("talk"),
 
 
-rule study:
-    input:
-        SHEETS.target("study"),
-
-
 rule pretrained:
     input:
         SHEETS.target("pretrained"),

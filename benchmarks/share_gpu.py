@@ -2,7 +2,7 @@
 
 Calls scripts/finetune.py as the workflow does, each with a seed of its own, so start-up is in the numbers. All work on
 one GPU, through MPS where it is installed; on a CPU they share its cores. Data and weights are made up (sentences as
-long as those of an English treebank, weights of mBERT's shape or the small run's): what a step costs does not depend on
+long as those of an English treebank, weights of mBERT's shape): what a step costs does not depend on
 them.
 
 Prints one Markdown row per way. The ratio is the time per fine-tuning of one after another over that of this way: above
@@ -29,8 +29,8 @@ from crossalign.runtime.gpus import share_by_mps
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TAGS = ["O", "O", "O", "O", "B-PER", "B-LOC", "B-ORG"]
-# Shape, words, sentences, epochs, batch: mBERT and a treebank, the base model of config/small.yaml with about as many
-# steps as its fine-tunings have, or what a laptop does in seconds.
+# Shape, words, sentences, epochs, batch: mBERT and a treebank, the models of docs/results/pretrained-here with about
+# as many steps as its fine-tunings have, or what a laptop does in seconds.
 SIZES = {
     "mbert": ({}, 30_000, 10_000, 2, 16),
     "small": ({"hidden": 384, "heads": 6, "intermediate": 1536}, 30_000, 12_500, 4, 32),

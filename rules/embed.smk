@@ -65,7 +65,7 @@ rule embed_words:
         " --unrelated {output.unrelated:q} > {log:q} 2>&1"
 
 
-rule audit_tokenizer:
+rule audit_coverage:
     input:
         model=of("model"),
         texts=of("texts"),
@@ -74,17 +74,11 @@ rule audit_tokenizer:
     log:
         f"{LOGS}/{{address}}.log",
     wildcard_constraints:
-        address="tokenizers/[^/]+",
+        address="coverage",
     conda:
         "../envs/torch.yaml"
     params:
-        program=of("program"),
         model=folder("model"),
-        code=code(),
+        code=code("audit_coverage.py"),
     shell:
-        'python "$SCRIPTS"/{params.program} --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1'
-
-
-use rule audit_tokenizer as audit_coverage with:
-    wildcard_constraints:
-        address="coverage",
+        'python "$SCRIPTS"/audit_coverage.py --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1'

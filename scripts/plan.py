@@ -3,7 +3,7 @@
 `python scripts/plan.py [FILE …]` merges further config files over config.yaml, as Snakemake's --configfile does.
 
 Example:
-    python scripts/plan.py config/small.yaml --targets adjust --hardware v100 --gpus 4
+    python scripts/plan.py --targets adjust --hardware v100 --gpus 4
 """
 
 import argparse

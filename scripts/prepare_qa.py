@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from crossalign.data.command import only_source, parser, prepared
 from crossalign.data.lines import Source, write_rows
-from crossalign.data.qa import TYDI_NAMES, cross_questions, load_questions, mixed_questions, prepare_questions
+from crossalign.data.qa import TYDI_NAMES, cross_questions, load_questions, prepare_questions
 from crossalign.data.report import Report
 from crossalign.runtime.command import read_args
 from crossalign.runtime.errors import UserError, run_main
@@ -27,7 +27,7 @@ MEMBERS = {
 
 def parse_args() -> Namespace:
     """The command line."""
-    args = parser(__doc__, ("squad", "mix", "xquad-cross", *MEMBERS))
+    args = parser(__doc__, ("squad", "xquad-cross", *MEMBERS))
     args.add_argument("--question-lang", required=True)
     args.add_argument("--context-lang", help="default: that of the question")
     args.add_argument("--split", choices=("train", "dev", "test"))
@@ -50,8 +50,6 @@ def questions_of(args: Namespace) -> Iterator[dict]:
         return cross_questions(load_questions(question), load_questions(context), question.name, context.name)
     if args.format != "mlqa" and args.question_lang != args.context_lang:
         raise UserError(f"--format {args.format} has question and context in one language")
-    if args.format == "mix":
-        return mixed_questions(args.source)
     if args.format == "squad":
         return load_questions(Source(only_source(args)))
     if args.split is None:

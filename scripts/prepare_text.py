@@ -39,11 +39,10 @@ def share(text: str) -> float:
 
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    formats = ("wikipedia", "cc100", "lines", "mix", "open")
+    formats = ("wikipedia", "cc100", "lines", "open")
     args = parser(__doc__, formats, lang="", transliterate="write Latin letters", out=False)
     args.add_argument("--out-train", required=True, type=Path)
     args.add_argument("--out-dev", required=True, type=Path)
-    args.add_argument("--skip-rows", type=int, default=0, help="of a translated NLI set, which others compare")
     args.add_argument("--dev-share", type=share, default=0.05, help="share of the sentences held out")
     args.add_argument("--max-sentences", type=int, default=0, help="stop after so many were kept (0: never)")
     args.add_argument("--apart", type=Path, nargs="*", default=[], help="prepared evaluation sets of the language")
@@ -52,9 +51,9 @@ def parse_args() -> argparse.Namespace:
 
 
 def read(path: Path, args: argparse.Namespace, report: Report) -> Iterator[str]:
-    """The raw sentences of one source; `mix` goes by the folder that each lies in, and counts by it."""
-    if args.format in ("mix", "open"):
-        for sentence in read_text(path, args.lang, args.skip_rows):
+    """The raw sentences of one source; `open` goes by the folder that each lies in, and counts by it."""
+    if args.format == "open":
+        for sentence in read_text(path, args.lang):
             report.counts[f"from {path.parent.name}"] += 1
             yield sentence
     elif args.format == "wikipedia":

@@ -4,7 +4,8 @@ In: a folder that tools/publish_run.py wrote, and scores.parquet of further seed
 scores.json of each model, and config.json. Tables made again have no marks of significance, as those need predictions.
 
 Example:
-    python tools/restore_run.py docs/notes/small-run/outcome --configs config/small.yaml --out results/again
+    python tools/restore_run.py docs/results/pretrained-here --configs docs/results/pretrained-here/config.yaml \
+        --out results/again
 """
 
 import shutil
@@ -17,7 +18,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from crossalign.catalog.addresses import parse
-from crossalign.catalog.config import load
+from crossalign.catalog.config import merged
 from crossalign.results.frames import score_files
 from crossalign.runtime.errors import UserError, run_main
 from crossalign.runtime.files import write_json
@@ -65,7 +66,8 @@ def main() -> None:
     args = parse_args()
     if args.out.exists():
         raise UserError(f"--out {args.out}: there is such a folder already; name another")
-    config = load(args.configs)
+    # Not checked: an earlier version may have had other keys.
+    config = merged(args.configs)
     scores = score_files(read_scores([args.published / SCORES, *args.more]))
     args.out.mkdir(parents=True)
     for name in ("tables", "figures"):

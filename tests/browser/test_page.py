@@ -8,7 +8,7 @@ from tests.browser.conftest import ROWS
 from crossalign.papers.all_items import ITEMS
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8").partition("\n")[2]
-TABLES = [item for item in ITEMS if "/table" in item and not item.startswith("study/")]
+TABLES = [item for item in ITEMS if "/table" in item]
 
 
 def test_48_items_and_5000_numbers_load_in_two_seconds_from_the_disk_alone(browser, full):

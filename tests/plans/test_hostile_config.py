@@ -32,7 +32,7 @@ def project(root, tmp_path):
         (folder / name).symlink_to(root / name)
     # Both Snakemake and the library take the folder of the real files for that of the workflow.
     (folder / "config").mkdir()
-    for name in ("Snakefile", "config.yaml", "config/study.yaml"):
+    for name in ("Snakefile", "config.yaml"):
         (folder / name).write_bytes((root / name).read_bytes())
     shutil.copytree(root / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
@@ -96,14 +96,8 @@ def studied(project):
     (folder / "config.json").write_text('{"model_type": "bert", "num_hidden_layers": 4, "hidden_size": 8}')
     for name in ("model.safetensors", "tokenizer.json"):
         (folder / name).touch()
-    whole = yaml.safe_load((project / "config/study.yaml").read_text())
     entry = {"folder": folder.name, "layers": 4, "neurons": 8}
-    return {
-        "papers": ["align-predict", "anc", "adjust", "talk", "study"],
-        "items": [*ITEMS, "study/table5"],
-        "study": whole["study"] | {"models": {"mine": entry}},
-        "finetune": whole["finetune"],
-    }
+    return {"study": {"models": {"mine": entry}}, "talk": {"base": "mine"}}
 
 
 @pytest.mark.parametrize("models", ["hub", "folder"])

@@ -107,19 +107,19 @@ def test_norm_schemes_can_be_pretrained(root, tmp_path):
 def test_another_order_of_a_mixture_prepares_it_again(root, tmp_path):
     """Trainings may read its first examples only, and Snakemake sees that other files are read, not their order."""
     folder = project(root, tmp_path / "project", {})
-    sets = ["results/small/data/qa/mix_en/train.jsonl", "results/small/data/qa/xquad_es/test.jsonl"]
+    sets = ["results/study/data/nli/mix_en/train.jsonl", "results/study/data/nli/xnli_es/test.jsonl"]
 
     def run(*arguments):
-        settings = ["--cores", "1", "--quiet", "rules", "--configfile", str(folder / "config/small.yaml")]
+        settings = ["--cores", "1", "--quiet", "rules", "--configfile", str(folder / "config/study.yaml")]
         return snakemake(folder, folder, *settings, *arguments, "--", *sets)
 
-    assert planned(run("--touch"))["prepare_qa"] == 2
+    assert planned(run("--touch"))["prepare_nli"] == 2
     make_outputs(folder)
     assert planned(run("--dry-run")) == {}
     register = folder / "resources/mixtures.tsv"
     lines = register.read_text(encoding="utf-8").splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("qa/mix_en\t"))
-    assert lines[first + 1].startswith("qa/mix_en\t")
+    first = next(number for number, line in enumerate(lines) if line.startswith("nli/mix_en\t"))
+    assert lines[first + 1].startswith("nli/mix_en\t")
     lines[first : first + 2] = reversed(lines[first : first + 2])
     register.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert planned(run("--dry-run")) == {"prepare_qa": 1}
+    assert planned(run("--dry-run")) == {"prepare_nli": 1}

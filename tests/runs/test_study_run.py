@@ -1,4 +1,4 @@
-"""docs/use/study.md, done to a copy of the repository: a study of two of the demo's models from nothing to its page."""
+"""docs/use/study.md, done to a copy of the repository: a study of one of the demo's models from nothing to its page."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ import yaml
 from tests.recipes import apply, commands, copy_repository, plan, recipes, run
 from tests.workflow import planned
 
-MODELS = ("mbert", "xglm-564m")
+MODEL = "xlmr-base"
 
 
 @pytest.fixture(scope="module")
@@ -36,34 +36,35 @@ def studied(root, page, tmp_path_factory):
     return folder
 
 
-def test_every_item_of_two_models_is_on_the_page(studied):
-    results = studied / "results" / "try"
-    made = sorted(file.stem for kind in ("tables", "figures") for file in results.glob(f"{kind}/study/*.csv"))
-    assert made == [*(f"figure{place}" for place in range(1, 8)), *(f"table{place}" for place in range(1, 6))]
-    for kind in ("tables", "figures"):
-        for file in results.glob(f"{kind}/study/*.csv"):
-            with file.open(encoding="utf-8", newline="") as stream:
-                assert not [row for row in csv.DictReader(stream) if row["missing"]], file
+def test_every_chosen_item_is_made_of_the_model_in_mberts_place(studied, root):
+    results = studied / "results" / MODEL
+    made = sorted(
+        f"{file.parent.name}/{file.stem}" for kind in ("tables", "figures") for file in results.glob(f"{kind}/*/*.csv")
+    )
+    chosen = yaml.safe_load((root / "resources/demo/study.yaml").read_text(encoding="utf-8"))["items"]
+    assert made == sorted(chosen) and {item.partition("/")[0] for item in made} == {
+        "adjust",
+        "align-predict",
+        "anc",
+        "talk",
+    }
+    for item in ("align-predict/table7", "anc/figure3"):
+        (file,) = results.glob(f"*/{item}.csv")
+        with file.open(encoding="utf-8", newline="") as stream:
+            assert [row for row in csv.DictReader(stream) if row["ours"] or not row["missing"]], file
+    bases = {folder.name.partition("+")[0] for folder in (results / "tuned").iterdir()}
+    assert bases - {"bilstm", "mono-wo"} == {MODEL}
     shown = (results / "report" / "index.html").read_text(encoding="utf-8")
-    assert "Where do languages meet in a model" in shown and "asked of mBERT, XGLM 564M" in shown
-    assert "align-predict/table1" not in shown
-    claims = json.loads((results / "claims.json").read_text(encoding="utf-8"))
-    assert {claim["id"].removesuffix("-upper") for claim in claims if claim["id"].endswith("-upper")} == set(MODELS)
-    # Both models have learnt both tasks, and more: the length of sentences is taken out of similarities.
-    assert {claim["verdict"] for claim in claims} <= {"holds", "does not hold", "unclear"}
-    assert all(claim["controlled"] for claim in claims if "-middle-" in claim["id"])
-    models = yaml.safe_load((results / "models.yaml").read_text(encoding="utf-8"))["study"]["models"]
-    assert models["xglm-564m"] == {"folder": "resources/demo/models/xglm-564m", "layers": 12, "neurons": 64}
+    assert "Four studies of XLM-R base" in shown
+    model = yaml.safe_load((results / "models.yaml").read_text(encoding="utf-8"))["study"]["models"][MODEL]
+    assert model == {"folder": f"resources/demo/models/{MODEL}", "layers": 12, "neurons": 64}
 
 
-def test_layers_start_at_random_in_encoders_and_decoders(studied):
-    """RANDOM-INIT of different layers gives different models of both kinds."""
-    for model in MODELS:
-        scores = [
-            file.read_text(encoding="utf-8")
-            for file in studied.glob(f"results/try/tuned/{model}/study-pos-en_ewt/*/seed1/scores.json")
-        ]
-        assert len(scores) == 5 and len(set(scores)) == 5
+def test_layers_start_at_random(studied):
+    """RANDOM-INIT of different layers gives different models."""
+    files = studied.glob(f"results/{MODEL}/tuned/{MODEL}/pos-en_ewt/*/seed1/scores.json")
+    scores = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    assert len(scores) == 3 and len(set(map(str, scores))) == 3
 
 
 def test_the_plan_of_the_page(page, studied, tmp_path):
@@ -73,8 +74,20 @@ def test_the_plan_of_the_page(page, studied, tmp_path):
     assert planned(make(command, folder)) == plan(page["Your model"])
 
 
-def test_a_model_must_be_named(studied):
-    done = make("make study", studied)
-    assert done.returncode and 'MODEL="folder or owner/name" is needed' in done.stderr
+def test_a_study_through_slurm_is_the_same_run(studied, tmp_path):
+    """A dry run with the profile of the cluster plans what make study plans; what is made stays made."""
+    folder = shutil.copytree(studied, tmp_path / "copy", symlinks=True)
+    results = folder / "results" / MODEL
+    shutil.rmtree(results / f"tuned/{MODEL}/pos-en_ewt/random-1-2")
+    (results / "tables/align-predict/table7.html").unlink()
+    arguments = f"MODEL=resources/demo/models/{MODEL} CONFIGS=resources/demo/study.yaml"
+    dry = 'RUNNER="snakemake --dry-run --quiet rules"'
+    by_slurm = make(f"make slurm {arguments} {dry}", folder)
+    assert by_slurm.returncode == 0, by_slurm.stdout + by_slurm.stderr
+    here = planned(make(f"make study {arguments} {dry}", folder))
+    assert planned(by_slurm) == here and sum(here[rule] for rule in here if rule.startswith("finetune")) == 1
+
+
+def test_a_model_that_is_not_there(studied):
     done = make("make study MODEL=no/such/model/at/all", studied)
     assert done.returncode and "no/such/model/at/all: no such folder" in done.stderr

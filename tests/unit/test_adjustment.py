@@ -153,7 +153,7 @@ def test_mixed_precision_follows_full_precision(sample, tokenizer):
     np.testing.assert_allclose(mixed.engine.losses, full.engine.losses, rtol=0.03)
 
 
-@pytest.mark.parametrize("change", [{"tokens": "words"}])
+@pytest.mark.parametrize("change", [{"code_hash": "other"}, {"tokens": "words"}])
 def test_another_adjustment_does_not_continue(sample, tokenizer, tmp_path, caplog, change):
     first = adjusting(sample, tokenizer, tmp_path, Saving(steps=29))
     first.run()

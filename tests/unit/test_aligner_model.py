@@ -209,19 +209,6 @@ def test_equals_the_plain_implementation(pairs, method):
     ]
 
 
-def test_any_number_of_threads_gives_the_same(monkeypatch):
-    monkeypatch.setattr("crossalign.alignment.links._TASK_LINKS", 40)
-    forward = [[(k % 5, k % 3), (k % 4, 6)] for k in range(200)]
-    reverse = [[(k % 5, k % 3), (k % 7, 5)] for k in range(200)]
-    results = []
-    for threads in (1, 3):
-        with Workers(threads) as workers:
-            made = symmetrise(link_set(forward), link_set(reverse), "grow-diag-final", workers)
-        results.append(b"".join(print_links(made)))
-    assert results[0] == results[1]
-    assert results[0].count(b"\n") == 200
-
-
 def test_different_line_counts_are_refused():
     with pytest.raises(UserError, match="forward links have 2 lines, the reverse links 1"):
         symmetrise(link_set([[], []]), link_set([[]]), "union")

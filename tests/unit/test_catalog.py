@@ -37,7 +37,7 @@ def test_there_are_48_items(config):
     counts = {"align-predict": 16, "anc": 11, "adjust": 11, "talk": 10}
     assert sum(counts.values()) == 48
     assert all(len(PAPERS[paper]) >= count for paper, count in counts.items())
-    assert list(catalog_of(config).items) == [name for name in ITEMS if not name.startswith("study/")]
+    assert list(catalog_of(config).items) == list(ITEMS)
 
 
 @pytest.mark.parametrize(("changes", "finetunings", "mlm"), [({}, 115, 12), (WHOLE_TALK, 515, 43)])
@@ -126,9 +126,9 @@ def test_evaluation_sets_of_the_main_models(config):
     }
 
 
-@pytest.mark.parametrize("further", [[], ["config/demo.yaml"], ["config/small.yaml"], ["config/rehearsal.yaml"]])
+@pytest.mark.parametrize("further", [[], ["config/demo.yaml"], ["config/study.yaml"], ["config/rehearsal.yaml"]])
 def test_models_are_tested_on_sets_of_their_task(root, further):
-    """Also where two tasks learn from sources of one name, such as the mixtures of the small run."""
+    """Also where two tasks learn from sources of one name, such as the mixtures of a study."""
     config = load(root, "config.yaml", *further)
     tuned = [run for run in catalog_of(config).runs() if isinstance(run, Tuned)]
     assert tuned

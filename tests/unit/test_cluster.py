@@ -85,14 +85,6 @@ def test_what_the_executor_is_told_of_jobs(pretend, sacct, squeue, expected):
     assert status() == (int(not expected), expected)
 
 
-def test_only_jobs_of_the_run_are_asked_for(pretend):
-    pretend(sacct="exit 1", squeue='echo "$@" > asked; echo "3|RUNNING"')
-    status()
-    asked = Path("asked").read_text()
-    assert "--name crossalign_1" in asked
-    assert "--states=all" in asked
-
-
 def test_other_questions_go_straight_through(pretend):
     pretend(sacct='echo "asked $@"', squeue="echo wrong")
     assert subprocess.check_output(["sacct", "-j", "3", "-o", "a b"], text=True) == "asked -j 3 -o a b\n"

@@ -98,7 +98,7 @@ def test_all_errors_are_told_at_once(config):
         check(changed(changed(config, "seeds", []), "talk.ner", "none"))
 
 
-@pytest.mark.parametrize("name", ["config/demo.yaml", "config/small.yaml"])
+@pytest.mark.parametrize("name", ["config/demo.yaml", "config/study.yaml"])
 def test_the_other_configs_are_good_merged_over_it(config, root, name):
     assert load([root / name])["run"] != config["run"]
 

@@ -124,13 +124,6 @@ def test_ner_from_the_nested_archive(run, put, tmp_path):
     run("ner", "--format wikiann --split dev --lang de", source, out, refused="de.tar.gz")
 
 
-def test_the_first_sentences_of_an_ner_set(run, put, tmp_path):
-    sentences = "".join(f"de:w{number}\tO\n\n" for number in range(5))
-    source, out = put("panx_dataset.zip", {"de.tar.gz": tar({"test": sentences})}), tmp_path / "test.jsonl"
-    run("ner", "--format wikiann --split test --lang de --max-sentences 2", source, out)
-    assert [row["id"] for row in rows_of(out)] == ["de-test-1", "de-test-2"] and report_of(out)["kept"] == 2
-
-
 def test_nli_from_archives(run, put, tmp_path):
     out = tmp_path / "out.jsonl"
     row = {"gold_label": "entailment", "sentence1": "a", "sentence2": "b", "pairID": "1e"}
@@ -248,7 +241,7 @@ def test_mixtures(run, put, tmp_path):
     bible = put("bible/eng.txt", "".join(f"This is verse number {word}\n" for word in "abcdefgh" * 5))
     ntrex = put("ntrex/eng.txt", "".join(f"News of the day {word}\n" for word in "abcdefghijklmnop"))
     parts = f"--out-train {tmp_path}/train.txt --out-dev {tmp_path}/dev.txt"
-    run("text", f"{parts} --format mix --lang en --dev-share 0.3", [bible, ntrex])
+    run("text", f"{parts} --format open --lang en --dev-share 0.3", [bible, ntrex])
     report = report_of(tmp_path / "train.txt")
     assert (report["from bible"], report["from ntrex"], report["dropped"]["duplicate"]) == (40, 16, 32)
     tatoeba = put("tatoeba/eng-hin.test.txt", "eng\thin\tYes, sir.\tहाँ।\neng\thin\tNo.\tनहीं।\n")

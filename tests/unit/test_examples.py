@@ -1,6 +1,5 @@
 """Examples as arrays, and the folder in which those of a set wait for the next job."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from tokenizers_for_tests import bert_tokenizer
 from crossalign.engine.batches import Store
 from crossalign.engine.examples import Encoded, FlatExamples
 from crossalign.tasks import get_task
-from crossalign.tasks.evaluation import evaluate_sets
 
 TOKENIZER = bert_tokenizer()
 
@@ -50,28 +48,6 @@ def test_kept_examples_are_those_of_the_task(folder, name, training):
             now = (other | other["values"])[key]
             assert np.array_equal(value, now) and getattr(value, "dtype", None) == getattr(now, "dtype", None)
     assert len(list((folder / "tokens").iterdir())) == 1
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_scores_of_kept_examples_are_the_same(folder, name):
-    """Examples of all sets together, made at once or put together from those of each set."""
-    files, task = files_of(folder, name), get_task(name, LABELS.get(name))
-    sets = {split: task.read(file) for split, file in files.items()}
-    encode = Encoded(folder / "tokens", "code", folder / "model", files)
-
-    def predict(examples):
-        generator = np.random.default_rng(1)
-        store, outputs = Store(examples, task.fields), []
-        for length, words in zip(store.lengths, store.words, strict=True):
-            scores = {"start": generator.random(length), "end": generator.random(length), "label": 1}
-            shape, words_ = (words, words + 1), generator.integers(0, 2, words)
-            tree = {"weights": generator.random(shape), "labels": generator.integers(0, 2, shape)}
-            outputs.append(tree if name == "parsing" else scores | {"labels": words_})
-        return outputs
-
-    expected = json.dumps(evaluate_sets(task, sets, TOKENIZER, 24, predict))
-    for _ in range(2):
-        assert json.dumps(evaluate_sets(task, sets, TOKENIZER, 24, predict, encode=encode)) == expected
 
 
 def test_another_set_code_vocabulary_task_or_length_is_another_file(folder):

@@ -11,7 +11,7 @@ import pytest
 from crossalign.fetch.listing import missing, missing_message
 from crossalign.fetch.lock import read_lock
 from crossalign.fetch.register import Dataset, check_url
-from crossalign.fetch.sources import Mirror, obtain
+from crossalign.fetch.sources import obtain
 from crossalign.fetch.texts import parse_texts
 from crossalign.runtime.errors import UserError
 
@@ -86,22 +86,6 @@ def test_a_share_of_the_files_and_the_first_words_of_each(web, place):
     assert "Its second line." in lines and "Its third line." not in lines
     more = obtain(row(f"text:{archive}#lines?share=0.5&words=1", "de"), place).read_text().splitlines()
     assert set(drawn) < set(more)
-
-
-def test_a_mirror_has_the_set_ready_made_or_the_archive(web, place, archive, tmp_path):
-    ready = tmp_path / "mirror" / "text" / "open" / "x_en.txt"
-    ready.parent.mkdir(parents=True)
-    ready.write_text("From the mirror.\n")
-    settings = replace(place, mirror=Mirror(f"file:{tmp_path}/mirror"))
-    obtain(english(archive), settings)
-    assert (place.downloads / "text/open/x_en.txt").read_text() == "From the mirror.\n"
-    assert web.asked == []
-    kept = tmp_path / "mirror" / f"archives{archive.removeprefix('http:/')}"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(gzip.compress(tar(FILES)))
-    german = row(f"text:{archive}#lines?files=*/data/de/*", "de")
-    assert obtain(german, replace(settings, offline=True)).read_text() == "Erste Datei.\n"
-    assert web.asked == []
 
 
 def test_without_a_network_an_archive_in_place_is_enough(web, place, archive):

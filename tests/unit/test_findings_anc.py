@@ -163,3 +163,7 @@ def test_without_its_models_a_finding_is_not_run(name, schemes):
     lists = {key: ["other"] for key in ("known_models", "xlmr", "xglm")} | {"schemes": schemes}
     found = judged(name, planted(), papers_config() | {PAPER: study | lists})
     assert found.verdict == NOT_RUN and found.reason.startswith("no results yet for ")
+
+
+def test_every_known_model_is_judged():
+    assert judged("anc-known", planted()).reason == "holds for 6 of 6"

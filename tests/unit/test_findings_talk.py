@@ -89,6 +89,10 @@ def test_scores_near_guessing_tell_no_kind(name):
     assert verdict(name, frames) == UNLEARNT
 
 
+def test_a_language_is_learnt_that_is_learnt_in_one_script():
+    assert verdict("translit-effect", planted(ug=(10, 9, 8))) == HOLDS
+
+
 def study(**changed):
     return papers_config() | {PAPER: papers_config()[PAPER] | changed}
 

@@ -28,7 +28,6 @@ from crossalign.data.nli import read_multinli, read_pairs
 from crossalign.data.report import Report
 from crossalign.fetch.labelled import HubSplit, obtain_split
 from crossalign.fetch.lock import Locked, read_lock, record
-from crossalign.fetch.sources import Mirror
 from crossalign.runtime.errors import UserError
 
 pytest_plugins = ("tests.http_server",)
@@ -184,12 +183,9 @@ QUESTION = {"question": "q", "context": "c", "answers": {"text": ["c"]}}
         (ENTITY_COLUMNS, "pos", {}, "a.parquet: no column 'upos' for the tags; the columns are tokens, ner_tags"),
         (ENTITY_COLUMNS, "ner", {"columns": {"label": "x"}}, "'label' is nothing that ner reads; it reads tokens, t"),
         ([PAIR, PAIR | {"label": "odd"}], "nli", {"labels": ["b", "same"]}, "row 2: label 'odd' is none of b, same"),
-        ([PAIR], "nli", {"labels": {"x": "same"}}, "a.jsonl, row 1: label 'same' is none of x"),
-        (ENTITY_COLUMNS | {"ner_tags": [[9] * 5, [0] * 2]}, "ner", {"labels": NAMES}, "row 1: label '9' is none of O"),
         (ENTITY_COLUMNS, "ner", {"labels": ["B-PER", "O", "B-LOC", "I-LOC"]}, "row 2: label 'B-ORG' is none of B-LOC"),
         (ENTITY_COLUMNS | {"ner_tags": ZEROS}, "ner", {}, "row 1: column 'ner_tags' has numbers without names; list"),
         ([{"tokens": ["a"], "ner_tags": ["PER"]}], "ner", {}, "row 1: 'PER' is no tag of entities .*under `labels`"),
-        ([{"tokens": ["a"], "upos": ["NN"]}], "pos", {}, "row 1: 'NN' is none of the 17 universal tags"),
         ([{"tokens": ["a", "b"], "ner_tags": ["O"]}], "ner", {}, "row 1: 2 tokens, but 1 tags"),
         ([{"tokens": [1], "ner_tags": ["O"]}], "ner", {}, "row 1: a token in column 'tokens' that is no text"),
         ([{"tokens": 3, "ner_tags": ["O"]}], "ner", {}, "row 1: '3' in column 'tokens', where a list should stand"),
@@ -197,7 +193,6 @@ QUESTION = {"question": "q", "context": "c", "answers": {"text": ["c"]}}
         ([QUESTION], "qa", {}, "row 1: .* in column 'answers', where text and answer_start should stand"),
         ([QUESTION], "qa", {"labels": ["x"]}, "labels: qa has no labels"),
         ({"tokens": [], "ner_tags": []}, "ner", {}, "a.parquet: nothing to keep .no rows in it"),
-        ([], "ner", {}, "a.jsonl: nothing to keep .no rows in it."),
     ],
 )  # fmt: skip
 def test_one_sentence_for_each_fault(tmp_path, content, task, more, sentence):
@@ -205,21 +200,6 @@ def test_one_sentence_for_each_fault(tmp_path, content, task, more, sentence):
     with pytest.raises(UserError, match=sentence) as caught:
         prepared(write(tmp_path / name, content), task, **more)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("a.parquet", "PAR1 and no more", "a.parquet: cannot be read: "),
-        ("a.parquet", None, "a.parquet: no such file"),
-        ("a.py", "raise SystemExit('ran')", "files of one kind: parquet, JSON lines, CSV or TSV"),
-    ],
-)
-def test_files_that_are_no_tables(tmp_path, name, content, sentence):
-    if content is not None:
-        (tmp_path / name).write_text(content)
-    with pytest.raises(UserError, match=sentence):
-        prepared(tmp_path / name, "ner")
 
 
 def test_real_pairs_are_read_as_by_their_own_readers(shared, tmp_path):
@@ -268,27 +248,6 @@ def test_only_the_files_of_the_split_are_fetched_and_locked(web, place):
     assert {asked.path for asked in web.gets() if "/resolve/" in asked.path} == fetched
 
 
-def test_a_changed_file_is_refused(web, place):
-    web.publish("datasets", HUB, ONE, FILES)
-    mark = obtain_split(ASKED, place)
-    listed_files(mark)[1].unlink()
-    web.publish("datasets", HUB, ONE, FILES | {"wo/train-00001-of-00002.parquet": b"other"})
-    with pytest.raises(UserError, match="wrong checksum.*If the new file is right, delete the row"):
-        obtain_split(ASKED, place)
-
-
-def test_a_mirror_comes_first(web, place, tmp_path):
-    folder = tmp_path / "mirror"
-    file = folder / "datasets" / "mine_wo" / "train" / "wo" / "train-0.parquet"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"from the mirror")
-    sums = hashlib.sha256(b"from the mirror").hexdigest()
-    (folder / "SHA256SUMS").write_text(f"{sums}  {file.relative_to(folder)}\n")
-    mark = obtain_split(ASKED, replace(place, mirror=Mirror(f"file://{folder}"), offline=True))
-    assert [file.read_bytes() for file in listed_files(mark)] == [b"from the mirror"]
-    assert web.asked == []
-
-
 @pytest.mark.parametrize(
     ("files", "asked", "sentence"),
     [
@@ -304,12 +263,6 @@ def test_what_the_hub_lacks_is_told(web, place, files, asked, sentence):
     with pytest.raises(UserError, match=sentence):
         obtain_split(replace(ASKED, **asked), place)
     assert not list(place.downloads.rglob("complete.json"))
-
-
-def test_a_list_that_is_none_is_told(tmp_path):
-    (tmp_path / "complete.json").write_text("[]")
-    with pytest.raises(UserError, match="complete.json: not the list of a finished download .*delete it"):
-        listed_files(tmp_path / "complete.json")
 
 
 # The catalog knows them
@@ -369,25 +322,6 @@ def test_an_item_tests_on_a_set_by_its_name(root, tmp_path):
     assert set(catalog.files()) < set(data)
 
 
-def test_a_study_takes_its_entities_from_an_entry(root):
-    from crossalign.catalog.config import load as merged
-
-    config = merged([root / "config/study.yaml"])
-    run = Tuned("mbert", "study-ner", "mine_en", "ref", 1)
-    config["datasets"] = {"mine": ENTRY | ON_HUB | {"languages": {"en": "eng", "de": "deu", "wo": "wol"}}}
-    config["study"]["ner"] = "mine"
-    check(config)
-    assert [data.name for data in evaluation_sets(config, run)] == ["mine_de", "mine_en", "mine_wo"]
-    assert labelled(config, DataSet("ner", "mine_wo", "test")).files == "wol/test*"
-    for entries, sentence in (
-        ({"mine": ENTRY | ON_HUB | {"languages": ["de", "wo"]}}, "'mine' of `datasets` lacks the language 'en'"),
-        ({}, "'mine' is neither wikiann nor an entry of `datasets`"),
-        ({"mine": config["datasets"]["mine"] | {"task": "pos"}}, "'mine' of `datasets` has the task pos"),
-    ):
-        with pytest.raises(UserError, match=f"study.ner: {sentence}"):
-            check(config | {"datasets": entries})
-
-
 def test_the_entries_of_the_documents_are_right(root):
     page = (root / "docs" / "extend" / "data-set.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
@@ -425,29 +359,14 @@ def test_a_folder_is_read_where_it_lies(root, tmp_path):
         ({"folder": "x"}, ": give either 'hub' and 'revision', or 'folder'"),
         ({"languages": ["wo", "xx"]}, ".languages: 'xx' is not in resources/languages.tsv"),
         ({"task": "parsing"}, ".task: 'parsing' is not allowed; expected one of ner, pos, nli, qa"),
-        ({"columns": {"premise": "a"}}, ".columns: 'premise' is nothing that ner reads"),
         ({"columns": {"word": "a"}}, ".columns: 'word' is not allowed as a key"),
         ({"splits": {"train": "train*"}}, ".splits.train: 'train*' is the same for all languages"),
-        ({"splits": {"valid": "{lang}*"}}, ".splits: 'valid' is not allowed as a key"),
         ({"splits": {"train": "{language}*"}}, ".splits.train: '{language}*' is not allowed"),
-        ({"task": "qa", "labels": ["a"]}, ".labels: qa has no labels"),
     ],
 )
 def test_a_wrong_entry_is_told(root, change, sentence):
     with pytest.raises(UserError, match=re.escape(f"datasets.mine{sentence}")):
         check(config_with(root, mine=ENTRY | ON_HUB | change))
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("wikiann", "datasets.wikiann: this is the name of a set that the workflow has already"),
-        ("my_set", "datasets: 'my_set' is not a name of small letters and digits"),
-    ],
-)
-def test_a_wrong_name_is_told(root, name, sentence):
-    with pytest.raises(UserError, match=sentence):
-        check(config_with(root, **{name: ENTRY | ON_HUB}))
 
 
 def test_a_set_that_nobody_describes_is_told(root):

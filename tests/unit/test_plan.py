@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from tests.unit.pretrained import pretrained_run
 from tests.workflow import graph_of
 
 from crossalign.catalog.addresses import Base, Tuned
@@ -82,7 +83,7 @@ def test_targets_are_rules_items_or_files(root):
     for target in (*wrong, "results/paper/models/mbert/model.safetensors", "results/paper/models/mono-xx/absent"):
         with pytest.raises(UserError, match=f"unknown target '{target}'.*align_predict"):
             sheets.target(target)
-    pretrained = Sheets(catalog_of(load([root / "config/small.yaml"]))).target("pretrained")
+    pretrained = Sheets(catalog_of(pretrained_run(root))).target("pretrained")
     assert "results/small/models/small-2/model.safetensors" in pretrained
     assert not any(".stage" in file for file in pretrained)
 

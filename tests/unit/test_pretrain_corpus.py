@@ -135,15 +135,6 @@ def test_hidden_tokens_by_the_rules(blocks):
     assert 0 not in hidden and max(hidden.values()) < 1.25 * min(hidden.values())
 
 
-def test_masking_depends_on_seed_and_step_only(blocks, two):
-    again = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 1, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000)
-    blocks.rows(blocks.members(3))
-    for one, other in zip(blocks.rows(blocks.members(9)), again.rows(again.members(9)), strict=True):
-        assert np.array_equal(one, other)
-    third = MaskedBlocks(Corpus(two, 31, 0.7, 1), 64, 2, 3, 4, {0, 1, 2, 3, 4, 5007}, 6000)
-    assert not np.array_equal(blocks.rows(blocks.members(9))[1], third.rows(third.members(9))[1])
-
-
 def test_a_piece_of_a_batch_is_a_piece_of_its_rows(blocks):
     members = blocks.members(2)
     whole = blocks.rows(members)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from crossalign.progress.handler import last_line
-from crossalign.progress.line import Screen, Tally, duration
+from crossalign.progress.line import Screen, Tally
 
 TEXT = "312 of 890 jobs, about 4 minutes left: embed_sentences, evaluate, finetune"
 
@@ -63,11 +63,6 @@ def test_rules_count_by_their_own_seconds_and_unseen_ones_by_the_mean():
     jobs = tally(finetune=10, evaluate=10)
     run(jobs, "finetune", (1,), 0.0, 7.0)
     assert jobs.left(7.0) == pytest.approx((9 + 10) * 7.0)
-
-
-def test_times_are_for_people_and_never_exact():
-    times = {1: "1 second", 62: "62 seconds", 240: "4 minutes", 5380: "90 minutes", 5400: "2 hours", 2.6e5: "3 days"}
-    assert {seconds: duration(seconds) for seconds in times} == times
 
 
 def test_without_a_terminal_a_line_each_minute_and_at_each_tenth():

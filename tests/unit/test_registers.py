@@ -82,7 +82,7 @@ def test_running_text_is_pinned(datasets: list[Dataset]) -> None:
         r"https://(?:github.com/[\w.-]+/[\w.-]+/archive|raw.githubusercontent.com/[\w.-]+/[\w.-]+)/([0-9a-f]{40})[./].+"
     )
     rows = [row for row in datasets if row.texts()]
-    assert len(rows) > 100
+    assert len(rows) >= 20
     for row in rows:
         assert row.path.startswith("text/open/"), row.path
         named = [re.fullmatch(at, text.url) for text in row.texts()]
@@ -106,7 +106,7 @@ def test_non_commercial_data_say_so(datasets: list[Dataset]) -> None:
 def test_manual_rows_explain_themselves(datasets: list[Dataset]) -> None:
     manual = {row.path: row for row in datasets if row.url.startswith("manual:")}
     folders = {PurePosixPath(path).parent.name for path in manual}
-    assert folders == {"bible", "conll2003", "en_lexnorm", "narabizi", "open", "wikipedia"}
+    assert folders == {"bible", "conll2003", "en_lexnorm", "narabizi"}
     for row in manual.values():
         assert not row.mirror
         assert ";" in row.use, f"{row.path}: says what it is for, but not what to do"

@@ -1,7 +1,6 @@
 """Every figure renders, can be read, and is the same every time."""
 
 import shutil
-from statistics import stdev
 
 import pandas as pd
 import pytest
@@ -10,9 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.figure_check import overlaps
 from tests.unit.made_results import load
 
-from crossalign.analysis.correlations import bootstrap_spearman
 from crossalign.papers import all_of, make
-from crossalign.papers.align_predict.correlation import correlations, spearman
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common import colours
 from crossalign.papers.common.context import Context
@@ -23,8 +20,7 @@ from crossalign.papers.talk.figures import category
 from crossalign.results.reading import Results
 from crossalign.results.values import Value
 
-# A study has tests of its own.
-FIGURES = [name for name in all_of("figures") if not name.startswith("study/")]
+FIGURES = all_of("figures")
 WITH_CONTROLS = [
     *(f"align-predict/figure{place}" for place in (1, 2, 4, 5, 6, 7, 8)),
     *(f"anc/figure{place}" for place in (1, 3, 4, 5, 6, 7, 8)),
@@ -109,7 +105,6 @@ def test_the_data_of_a_figure_stand_beside_it(made, tmp_path):
     mean = frame["value"].mean()
     assert list(rows["y"]) == pytest.approx([mean, 0.3 * mean, 0.7 * mean], abs=2e-6)
     assert (rows[["n", "wanted"]] == 2).all(axis=None) and rows["printed"].isna().all()
-    assert set(rows["sampling"]) == {0.01} and set(rows["lead_sampling"]) == {0.005} and (rows["lead_std"] >= 0).all()
 
 
 def test_a_curve_that_was_not_run_has_a_line_in_the_data(made, tmp_path):
@@ -121,22 +116,6 @@ def test_a_curve_that_was_not_run_has_a_line_in_the_data(made, tmp_path):
     named = {"panel": "English-Russian", "series": "pretrained", "control": "none"}
     assert rows == [named | {"wanted": "1", "missing": "models/mbert"}]
     assert overlaps(draw(figure)) == []
-
-
-@pytest.mark.parametrize("item", ["align-predict/figure3", "talk/figure5"])
-def test_correlations_by_layer_have_errors_by_a_bootstrap_over_languages(item, made):
-    rows = [row for row in make(item, made).tidy() if row["series"] == "NER, fine-tuned"]
-    found = correlations(made, "ner", pretrained=False)
-    transfer = [side for side, _ in found.means([0])]
-    drawn = bootstrap_spearman(transfer, [[alike for _, alike in found.means([layer])] for layer in range(13)])
-    rhos = [float(row["y"]) for row in rows]
-    peak = rhos.index(max(rhos))
-    for layer, row in enumerate(rows):
-        assert float(row["sampling"]) == pytest.approx(stdev(drawn[layer]), abs=1e-6)
-        assert float(row["lead_sampling"]) == pytest.approx(stdev(drawn[layer] - drawn[peak]), abs=1e-6)
-        leads = [spearman(found.points(seed, [layer]))[0] - spearman(found.points(seed, [peak]))[0] for seed in (1, 2)]
-        assert float(row["lead_std"]) == pytest.approx(stdev(leads), abs=1e-6)
-    assert (rows[peak]["lead_sampling"], rows[peak]["lead_std"]) == ("0", "0")
 
 
 def test_the_authors_indexes_have_panels_where_they_were_computed(made, tmp_path):

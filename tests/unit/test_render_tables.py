@@ -29,8 +29,7 @@ from crossalign.results.values import Value
 from crossalign.results.verdict import JUDGED, LABELS
 from crossalign.tasks.predictions import write_predictions
 
-# A study has tests of its own.
-TABLES = [name for name in all_of("tables") if not name.startswith("study/")]
+TABLES = all_of("tables")
 NASTY = "<script>alert('x')</script> & \"q\" \\ $_{}#%~^"
 
 

@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 from tests.made_report import NASTY, NASTY_ATTRIBUTE, Elements, make_run
 
 from crossalign.papers.all_findings import findings
-from crossalign.papers.all_items import ITEMS as ALL_ITEMS
+from crossalign.papers.all_items import ITEMS
 from crossalign.papers.common.table_html import environment, render
 from crossalign.report.gather import content_of, gather, read_table
 from crossalign.report.page import page
 from crossalign.runtime.errors import UserError
 
-# A study has a page of its own.
-ITEMS = [name for name in ALL_ITEMS if not name.startswith("study/")]
 KNOWN = {*("div", "table", "caption", "thead", "tbody", "tr", "th", "td"), *("span", "sup", "ul", "li")}
 KNOWN |= {"details", "summary", "code"}
 MADE = ["align-predict/table1", "align-predict/figure1", "anc/figure1"]

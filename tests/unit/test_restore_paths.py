@@ -16,7 +16,7 @@ def test_what_is_no_address_is_refused_before_anything_is_written(root, tmp_path
     file = tmp_path / "published" / "scores.parquet"
     pd.DataFrame([good | numbers, good | numbers | {"address": address}]).to_parquet(file)
     out = tmp_path / "a" / "b" / "c" / "out"
-    command = [sys.executable, "tools/restore_run.py", tmp_path / "published", "--configs", "config/small.yaml"]
+    command = [sys.executable, "tools/restore_run.py", tmp_path / "published", "--configs", "config/study.yaml"]
     done = subprocess.run([*command, "--out", out], cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stderr.partition(";")[0]) == (1, f"error: {file}: '{address}' is no run address")
     assert sorted(tmp_path.rglob("*")) == [tmp_path / "published", file]

@@ -100,11 +100,13 @@ NO_FILES = {
 }
 
 
-@pytest.mark.parametrize("files", [[], ["config/demo.yaml"], ["config/small.yaml"], ["config/rehearsal.yaml"]])
+@pytest.mark.parametrize("files", [[], ["config/demo.yaml"], ["config/study.yaml"], ["config/rehearsal.yaml"]])
 def test_whatever_a_row_reads_is_made_by_another_or_fetched_or_tracked(root, files, monkeypatch):
     monkeypatch.chdir(root)
     sheets = Sheets(catalog_of(load([root / name for name in files])))
-    fetched, made_together = set(sheets.fetched()), {sheets.at("findings.json")}
+    fetched = set(sheets.fetched())
+    frames = [f"{name}.parquet" for name in ("scores", "similarity", "distances")]
+    made_together = {sheets.at(name) for name in ("findings.json", *frames)}
 
     def there(file):
         if not file.startswith(f"{sheets.results}/") or file.startswith(f"{sheets.downloads}/"):

@@ -77,12 +77,5 @@ def test_make_help_lists_every_target_once():
     assert all(len(line) <= 120 for line in done.stdout.splitlines())
 
 
-@pytest.mark.parametrize("target", ["small", "small-send", "small-return"])
-def test_a_config_changes_the_small_run_wherever_it_is_carried(target):
-    command = ["make", "--dry-run", target, "CONFIGS=mine.yaml", "TO=there"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert re.search(r"--config(file|s) config/small\.yaml [^-]*\bmine\.yaml ", done.stdout)
-
-
 def test_make_without_a_target_is_the_demo():
     assert ".DEFAULT_GOAL := demo\n" in (ROOT / "Makefile").read_text(encoding="utf-8")

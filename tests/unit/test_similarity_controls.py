@@ -1,6 +1,5 @@
 """Controls for the length of sentences and the bootstrap over sentences, against plain computations."""
 
-import math
 from itertools import permutations
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from crossalign.analysis import bootstrap
 from crossalign.analysis.indexes import ALL
-from crossalign.analysis.matrices import Lengths, functions_of, strangers
+from crossalign.analysis.matrices import Lengths, strangers
 from crossalign.analysis.similarity import Options, compare, similarity
 from crossalign.runtime.errors import UserError
 
@@ -50,29 +49,6 @@ def test_controls_equal_their_definitions():
             left = similarity(name, residuals(vectors[0], lengths[0]), residuals(other, own))
             assert pair.controlled["length"][name] == pytest.approx(left, abs=1e-10)
             assert abs(left - plain) > 0.02
-
-
-def test_only_what_is_asked_for_has_controls():
-    vectors, lengths = sentences(2)
-    control = [Lengths(own) for own in lengths]
-    [pair, _] = compare(vectors[0], vectors[1:], Options(("anc", "anc-signed", "svcca")), lengths=control)
-    assert {name: list(values) for name, values in pair.controlled.items()} == {"strangers": ["anc"], "length": ["anc"]}
-    assert compare(vectors[0], vectors[1:], Options(("matching",)), lengths=control)[0].controlled == {}
-    assert compare(vectors[0], vectors[1:], BOTH)[0].controlled == {}
-
-
-def test_with_few_lengths_each_loses_its_own_mean():
-    """Two lengths: any function of the length is two numbers, and the best are the two means."""
-    rng = np.random.default_rng(3)
-    lengths = np.repeat([7, 12], 20)
-    assert functions_of(lengths).shape == (40, 2)
-    x, y = (rng.normal(size=(40, 5)) + np.repeat([[0.0], [3.0]], 20, 0) for _ in range(2))
-    means = [np.repeat([matrix[:20].mean(0), matrix[20:].mean(0)], 20, 0) for matrix in (x, y)]
-    [pair] = compare(x, [y], BOTH, lengths=[Lengths(lengths)] * 2)
-    assert pair.controlled["length"]["cka"] == pytest.approx(similarity("cka", x - means[0], y - means[1]), abs=1e-12)
-    # One length: nothing but the mean goes, which both indexes take out anyway.
-    [pair] = compare(x, [y], BOTH, lengths=[Lengths(np.full(40, 9))] * 2)
-    assert pair.controlled["length"] == pytest.approx(pair.values, abs=1e-12)
 
 
 def test_a_neuron_that_tells_the_length_and_nothing_else_counts_as_constant():
@@ -165,15 +141,6 @@ def test_the_same_number_of_parts_is_resampled_alike():
     assert bootstrap.resamples(9) is None
     (x, y, _), _ = sentences(6, 9)
     assert compare(x, [y], ASKED)[0].draws == {}
-
-
-def test_hand_computed_standard_errors():
-    draws = [np.array([0.1, 0.3]), None, np.array([0.5, 0.9]), np.array([0.4, 0.6])]
-    found = bootstrap.standard_errors([0.2, 0.9, 0.5, math.nan], draws)
-    assert found[1] is None and found[3] is None
-    # The distances from the highest layer that has a value are -0.4 and -0.6.
-    assert found[0] == pytest.approx((0.02**0.5, 0.02**0.5)) and found[2] == (pytest.approx(0.08**0.5), 0.0)
-    assert bootstrap.standard_errors([0.2, math.nan], [None, None]) == [None, None]
 
 
 def test_constant_neurons_count_as_zero_in_resamples():

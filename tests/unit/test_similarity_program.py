@@ -115,16 +115,6 @@ def test_standard_errors(folder, run):
         assert curve[top]["lead_sampling"] == "0" and float(curve[top]["sampling"]) > 0
 
 
-def test_nothing_left_without_the_length_is_told(folder, run):
-    lengths = np.random.default_rng(6).integers(5, 30, 60)
-    for lang in ("en", "fr"):
-        np.save(folder / f"{lang}.npy", np.log(lengths)[None, :, None] * np.ones((1, 60, 3)))
-        np.save(folder / f"{lang}.lengths.npy", lengths)
-    done = run("--languages", "fr", "--indexes", "cka", "--control", "length")
-    assert "en-fr, layer 0: nothing is left without the length: cka\n" in done.stderr
-    assert [row["value"] for row in rows(folder / "out.csv") if row["control"] == "length"] == ["nan"]
-
-
 def test_warnings_name_what_means_nothing(folder, run):
     flat = np.load(folder / "et.npy")
     flat[1] = 0.25

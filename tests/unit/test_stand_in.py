@@ -4,9 +4,10 @@ import re
 
 import pytest
 from tests.unit.made_results import load, make_results
+from tests.unit.pretrained import pretrained_run
 
 from crossalign.catalog.addresses import parse
-from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, base_name, stand_in
+from crossalign.catalog.stand_in import ARTIFICIAL, OTHER_MODEL, base_name, stand_in
 from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
@@ -16,15 +17,15 @@ from crossalign.results.reading import Results
 from crossalign.results.verdict import ABSENT, JUDGED, OTHER
 from crossalign.runtime.files import write_json
 
-OWN = "not judged (model pretrained here)"
-TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "mix", "languages": ["en"]}}}}
+OWN = "not judged (another model)"
+TINY = {"pretrain": {"models": {"tiny": {"vocabulary": "mbert", "text": "cc100", "languages": ["en"]}}}}
 
 
 @pytest.fixture(scope="module")
 def small(root, tmp_path_factory):
     """A finished small run with made-up numbers."""
     folder = tmp_path_factory.mktemp("small") / "results" / "small"
-    config = load(root, "config.yaml", "config/small.yaml")
+    config = pretrained_run(root)
     make_results(folder, config)
     return config, folder
 
@@ -43,7 +44,7 @@ def test_the_base_of_every_kind_of_run():
     assert {path: base_name(parse(path)) for path in paths} == paths
     own = {"pretrain": {"models": {"defaults": {}, "small": {}, "papers": {"as_published": True}}}}
     found = {path: stand_in(own, [parse(path)]) for path in paths}
-    assert set(found.values()) == {OWN_MODEL, None} and found["tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"] is None
+    assert set(found.values()) == {OTHER_MODEL, None} and found["tuned/bilstm/unseen-parsing-wo_wtb/ref/seed1"] is None
     assert stand_in(own, []) is None
     assert stand_in(own | {"world": "world.yaml"}, []) == ARTIFICIAL
     assert stand_in(own, [parse("models/defaults"), parse("models/papers")]) is None

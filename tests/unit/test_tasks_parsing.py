@@ -24,7 +24,7 @@ def weight_of(weights, heads):
     return sum(weights[word, head] for word, head in enumerate(heads))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 14, 30, 60])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 14, 24])
 def test_no_tree_weighs_more(count):
     rng = np.random.default_rng(count)
     # Nested cycles: words prefer near neighbours, so that contractions pile up.
@@ -137,15 +137,6 @@ def test_decode_and_score():
     scores = task.score([TREE], predictions)
     assert scores == {"UAS": 75.0, "LAS": 50.0, "n": 1, "words": 4, "cut_words": 0, "unseen_labels": 0}
     assert task.details([TREE], predictions) == [{"heads": [2, 3, 0, 2], "labels": [0, 0, 3, 2], "right": [3, 2]}]
-
-
-def test_favourite_heads_that_are_no_tree_become_one():
-    task = task_for(TREE)
-    examples = task.examples([TREE], bert_tokenizer(), 32)
-    # Words 1 and 2 want each other, 3 and 4 the root.
-    outputs = outputs_for(task, examples, [[2, 1, 0, 0]], [[0, 1, 3, 2]], noise=0.01)
-    ((heads, _),) = task.decode(examples, [TREE], outputs)
-    assert heads.count(0) == 1 and are_trees(np.array([heads]))[0]
 
 
 def test_words_beyond_the_model_count_as_errors_and_are_reported():

@@ -48,16 +48,6 @@ def test_there_and_back(make, answer, max_length):
     assert task.score([record], predictions) == {"F1": 100.0, "EM": 100.0, "n": 1}
 
 
-def test_bert_input():
-    tokenizer = bert_tokenizer()
-    record = question("Paris", context="John lives in Paris")
-    (example,) = get_task("qa").examples([record], tokenizer, 32)
-    tokens = [tokenizer.id_to_token(number) for number in example["input_ids"]]
-    assert tokens == ["[CLS]", "Where", "does", "John", "live", "?", "[SEP]", "John", "lives", "in", "Paris", "[SEP]"]
-    assert example["token_type_ids"] == [0] * 7 + [1] * 5
-    assert example["start"] == example["end"] == 10
-
-
 def test_an_answer_inside_a_word_takes_the_tokens_that_hold_it():
     context = "John lives in Paris"
     spans = np.array([[0, 4], [5, 10], [11, 13], [14, 19]])

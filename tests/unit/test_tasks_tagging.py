@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers_for_tests import bert_tokenizer, xlmr_tokenizer
 
-from crossalign.engine.tokens import Specials, word_pieces
+from crossalign.engine.tokens import Specials
 from crossalign.runtime.errors import UserError
 from crossalign.tasks import file_of, get_task
 from crossalign.tasks.declared import TASKS
@@ -52,17 +52,6 @@ def test_example(make):
     # I-PER does not occur in training: no loss can count it.
     assert example["labels"] == [2, -100, 0]
     assert "token_type_ids" not in example
-
-
-@pytest.mark.parametrize("make", [bert_tokenizer, xlmr_tokenizer])
-def test_words_are_tokenised_as_in_their_sentence(make):
-    tokenizer = make()
-    sentences = [["the", "cat's", "Xyz", "sat", "."], ["Paris-Berlin", "the", "who?"]]
-    split = word_pieces(tokenizer, sentences, 99)
-    for words in sentences:
-        whole = tokenizer.encode(words, is_pretokenized=True, add_special_tokens=False)
-        assert [piece for pieces in split(words) for piece in pieces] == whole.ids
-        assert [number for number, pieces in enumerate(split(words)) for _ in pieces] == whole.word_ids
 
 
 def test_a_word_of_which_nothing_remains_is_unknown():

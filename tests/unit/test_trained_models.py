@@ -1,8 +1,9 @@
-"""Models and vocabularies that a config describes, items that it leaves out with a reason, and the small run."""
+"""Models and vocabularies that a config describes, items that it leaves out with a reason, and one run of them."""
 
 import copy
 
 import pytest
+from tests.unit.pretrained import pretrained_run
 
 from crossalign.catalog.addresses import Base
 from crossalign.catalog.config import check, load
@@ -17,7 +18,7 @@ from crossalign.runtime.errors import UserError
 
 @pytest.fixture(scope="module")
 def small(root):
-    return load([root / "config/small.yaml"])
+    return pretrained_run(root)
 
 
 def test_entries_take_the_defaults(small):
@@ -58,7 +59,7 @@ def test_nothing_is_fetched_that_is_made_here(small):
     assert catalog.models() == []
     assert catalog.vocabularies() == ["small", "small-causal", "small-roberta"]
     texts = {data.name for data in catalog.sets_of(Base("scale-pre")) if data.split == "dev"}
-    assert texts == {"mix_en", "mix_fr", "mix_et", "mix_ar"}
+    assert texts == {"cc100_en", "cc100_fr", "cc100_et", "cc100_ar"}
 
 
 def test_settings(small):
@@ -73,8 +74,7 @@ def test_settings(small):
     changed["pretrain"]["models"]["small"]["attention_dropout"] = 0.0
     assert pretrain_settings(changed, "small")["attention_dropout"] == 0
     assert vocabulary_settings(small, "small-causal") == {"size": 50000, "style": "xglm", "lines": 60000}
-    # What is compared is not learnt, and pairs have a form of their own.
-    assert prepare_settings(small, DataSet("text", "mix_fr", "train"))["skip_rows"] == 4000
+    # Pairs have a form of their own.
     pairs = prepare_settings(small, DataSet("bitext", "mix_ru", "pool"))
     assert (pairs["format"], pairs["lang"]) == ("mix", "ru")
     tuned = (run for run in catalog_of(small).runs() if getattr(run, "preset", "") == "adjust-nli")
@@ -114,11 +114,7 @@ def test_mistakes_are_told(small, key, value, message):
     assert message in str(told.value)
 
 
-def test_every_item_is_made_or_says_why_not(small, root, tmp_path):
+def test_every_item_is_made_or_says_why_not(small, tmp_path):
     made = set(catalog_of(small).items)
     papers = {item for item in ITEMS if item.partition("/")[0] in small["papers"]}
     assert made | set(small["skip"]) == papers and not made & set(small["skip"]) and len(made) == 43
-    told = (root / "docs" / "use" / "small-run.md").read_text(encoding="utf-8")
-    for item in small["skip"]:
-        paper, _, name = item.partition("/")
-        assert f"`{paper}` {name.replace('table', 'table ').replace('figure', 'figure ')}" in told, item

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL
+from crossalign.catalog.stand_in import ARTIFICIAL, OTHER_MODEL
 from crossalign.results.published import Printed
 from crossalign.results.values import Value
 from crossalign.results.verdict import (
@@ -93,7 +93,7 @@ def test_not_judged():
     assert judge.number(Printed("70", doubt="two copies differ"), ours(70.0)).label == DOUBTFUL
     for what, label in (
         (ARTIFICIAL, "not judged (artificial languages)"),
-        (OWN_MODEL, "not judged (model pretrained here)"),
+        (OTHER_MODEL, "not judged (another model)"),
     ):
         judge = Judge("adjust", stand_in=what)
         assert label in LABELS

@@ -13,7 +13,7 @@ from crossalign.catalog.labelled import labelled, wrong_datasets
 from crossalign.catalog.layers import ROOT, merged
 from crossalign.catalog.papers import papers
 from crossalign.catalog.sets import DataSet, raw_files
-from crossalign.catalog.studied import registered, wrong_models
+from crossalign.catalog.studied import registered, shape_of, studied, wrong_models
 from crossalign.catalog.targets import KINDS, bases
 from crossalign.catalog.trained_models import trained_model, trained_models, wrong_entries
 from crossalign.runtime.checks import key_of, suggestion, wrong_keys
@@ -101,8 +101,7 @@ LANGUAGE_KEYS = (
     ("align-predict", ("similarity_languages",)),
     ("anc", ("norm_languages", "xnli_languages", "known_languages", "scaling_languages")),
     ("adjust", ("languages", "translated")),
-    ("talk", ("profile_languages", "languages", "treebanks", "ner", "text")),
-    ("study", ("languages", "unseen", "adjusted_languages")),
+    ("talk", ("profile_languages", "languages", "treebanks", "ner", "text", "read_languages")),
 )
 
 
@@ -110,8 +109,7 @@ def unknown_languages(config: dict) -> Iterator[str]:
     known = known_languages()
     for paper, keys in LANGUAGE_KEYS:
         for key in keys:
-            # A run that is no study lacks the section.
-            for lang in (config.get(paper) or {}).get(key, ()):
+            for lang in config[paper].get(key, ()):
                 if lang not in known:
                     yield f"{paper}.{key}: unknown language '{lang}'; known are {', '.join(sorted(known))}"
     paper = config["align-predict"]
@@ -129,10 +127,11 @@ def unknown_languages(config: dict) -> Iterator[str]:
 
 
 def unknown_models(config: dict) -> Iterator[str]:
-    known = [*registered(), *trained_models(config)]
+    known = list(dict.fromkeys([*registered(), *trained_models(config), *studied(config)]))
     anc = config["anc"]
     chosen = {f"{paper}.base": bases(config, paper) for paper in ("align-predict", "adjust", "talk")}
     chosen |= {"adjust.extended.base": [config["adjust"]["extended"]["base"]]}
+    chosen |= {"study.beside": (config.get("study") or {}).get("beside", ())}
     chosen |= {f"anc.{key}": anc[key] for key in ("schemes", "known_models", "xlmr", "xglm")}
     chosen |= {"anc.second_normformer": [anc["second_normformer"]]}
     for key, names in chosen.items():
@@ -162,9 +161,7 @@ def unknown_sets(config: dict) -> Iterator[str]:
 def layers_beyond(config: dict) -> Iterator[str]:
     """Layers that the base model does not have."""
     base = bases(config)[0]
-    models = registered()
-    trained = trained_models(config).get(base, {})
-    layers = trained.get("layers") or (models[base].layers if base in models else None)
+    layers = shape_of(config, base).get("layers")
     for key in ("layer_pairs", "layer_sets"):
         for place, name in enumerate(config["align-predict"][key]):
             numbers = [int(number) for number in re.findall(r"\d+", name)]

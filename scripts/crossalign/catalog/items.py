@@ -32,9 +32,9 @@ def no_inputs(config: dict) -> Needs:
 class Item:
     """One table or figure; `needs` turns the config into what it needs.
 
-    `reads` says which files: of each run its `scores`, `predictions`, `training`, `model` or the audit of its
-    `tokenizer`; of each text its `report` or the `text` itself. Parallel sentences and bitexts among the sets stand for
-    similarities and distances in every run of a kind that it `compares`; `indexes` are those that it wants of them.
+    `reads` says which files: of each run its `scores`, `predictions`, `training` or `model`; of each text its `report`
+    or the `text` itself. Parallel sentences and bitexts among the sets stand for similarities and distances in every
+    run of a kind that it `compares`; `indexes` are those that it wants of them.
     `lacks` says what a config that does without the item does not ask for.
     """
 

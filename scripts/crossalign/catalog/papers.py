@@ -29,14 +29,6 @@ def papers() -> dict[str, Paper]:
     return {name: paper for name, (_, paper) in sorted(found.items(), key=lambda each: (each[1][0], each[0]))}
 
 
-STUDY = "study"
-
-
-def shown_papers(config: dict) -> list[str]:
-    """The papers of a page: all that are reproduced, whatever the config chooses of them. A study stands alone."""
-    return [*config["papers"]] if STUDY in config["papers"] else [name for name in papers() if name != STUDY]
-
-
 def constants(file: Path) -> dict:
     """The constants that a module sets."""
     return {

@@ -4,9 +4,6 @@ from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import SEVERAL_ROOTS, DataSet
 from crossalign.catalog.targets import ner_sentences
 
-# Of each Wikipedia that stands for open text: about what the largest open texts have.
-OPEN_SENTENCES = 300_000
-
 
 def prepare_settings(config: dict, data: DataSet) -> dict[str, object]:
     """What the prepare program of the set's kind must know of it."""
@@ -57,13 +54,9 @@ def _text(config: dict, data: DataSet) -> dict[str, object]:
     anc, form = config["anc"], "lines" if data.family == "narabizi" else data.family
     # CC100 is far larger than what is read of it: every language gives the same number of sentences.
     share = anc["pretraining_sentences"] // (1 + len(anc["norm_languages"])) if form == "cc100" else None
-    if form == "wikipedia" and config.get("open_text") == "wikipedia":
-        share = OPEN_SENTENCES
     return {
         "format": form,
         "lang": data.languages[0],
-        # The rows whose similarity is measured are not learnt.
-        "skip_rows": anc["sentences"] if form == "mix" else None,
         "max_sentences": share,
         "overlap": config["pretrain"].get("overlap") or None,
     }

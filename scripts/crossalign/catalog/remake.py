@@ -6,8 +6,7 @@ import shlex
 def base_command(config: dict) -> str:
     """How Snakemake is called for this run; one with settings of its own names its merged config."""
     run = config["run"]
-    profile = "demo" if config.get("world") else "small" if run == "small" else "gpu"
-    # The small run's too: where its data come from, a mirror or the network, stands in no file of the project.
+    profile = "study" if config.get("study") else "demo" if config.get("world") else "gpu"
     own = "" if run in ("demo", "paper") else f" --configfile {shlex.quote(f'results/{run}/config.json')}"
     return f"snakemake --profile profiles/{profile}{own}"
 

@@ -121,11 +121,6 @@ class Catalog:
             ):
                 yield item, sets
 
-    def sets_read(self, what: str, run: Run) -> set[DataSet]:
-        """The sets beside the models of all items that read `what` of a run."""
-        asked = [self.needs(name) for name, item in self.items.items() if what in item.reads]
-        return set().union(*(needs.sets for needs in asked if run in needs.runs))
-
     def files(self, items: Iterable[str] | None = None) -> list[str]:
         """The register's paths of every file to download for the items."""
         plain = (data for data in self.sets(items) if not labelled(self.config, data))

@@ -73,15 +73,10 @@ def pool_set(config: dict, lang: str) -> DataSet:
     return DataSet("bitext", f"{config['adjust']['bitext']}_{lang}", "pool")
 
 
-def text_source(config: dict, source: str) -> str:
-    """The source of a text: Wikipedia may take the place of the open text (`open_text`)."""
-    return config.get("open_text", source) if source == "open" else source
-
-
 def text_set(config: dict, text: str, split: str = "train") -> DataSet:
     """The raw text behind `mlm-<text>` and `mono-<text>` (`talk`)."""
     lang, plus, suffix = text.partition("+")
-    source = text_source(config, config["talk"]["text"].get(lang, "wikipedia"))
+    source = config["talk"]["text"].get(lang, "wikipedia")
     return DataSet("text", f"{source}_{lang}{plus}{suffix}", split)
 
 
@@ -127,7 +122,7 @@ def raw_files(data: DataSet) -> list[str]:
             return [f"text/wikipedia/{languages[0]}.parquet"]
         case "text", "cc100":
             return [f"text/cc100/{languages[0]}.txt.xz"]
-        case "bitext" | "text" | "nli" | "qa", "mix" | "open":
+        case ("bitext" | "nli", "mix") | ("text", "open"):
             return list(mixture(f"{data.kind}/{data.plain}"))
         case "text", "narabizi":
             return ["text/narabizi/narabizi.txt"]
@@ -141,14 +136,14 @@ def raw_files(data: DataSet) -> list[str]:
 
 
 # Sets that are put together from several small sources: one line per set and file, in the order of reading. The set
-# `text/mix_wo` is the running text of one language; `bitext/mix_ru` its sentence pairs with English, where of two files
-# with parallel lines the English one comes first.
+# `text/open_wo` is the running text of one language, `bitext/mix_ru` sentence pairs with English; of two files with
+# parallel lines the English one comes first.
 MIXTURES = Path(__file__).resolve().parents[3] / "resources" / "mixtures.tsv"
 COLUMNS = ["set", "path"]
 
 
 def mixture(name: str) -> tuple[str, ...]:
-    """The register's paths of the files behind a set, `text/mix_wo`."""
+    """The register's paths of the files behind a set, `text/open_wo`."""
     if not (files := mixed_files(name)):
         raise UserError(f"{MIXTURES}: no files are listed for the set '{name}'")
     return files

@@ -51,7 +51,8 @@ Rate = Annotated[float, Field(**engine.RATE)]
 Seeds = Annotated[Some[Positive], Field(title="a list of whole numbers from 1, at least one")]
 Paper = Literal[tuple(papers())]
 LABELLED_COLUMNS = tuple(sorted({"id"}.union(*COLUMNS.values())))
-TextSource = Literal["mix", "open", "cc100", "wikipedia"]
+# `mix` is of a published run (docs/results/pretrained-here); its sources are read no more.
+TextSource = Literal["open", "cc100", "wikipedia", "mix"]
 
 
 class Downloads(Section):
@@ -221,7 +222,7 @@ class TrainedOn(Section):
 
     nli: Literal["multinli_en", "mix_en"] = key("set for NLI")
     ner: Literal["wikiann_en"] = key("set for NER")
-    qa: Literal["squad_en", "mix_en"] = key("set for QA")
+    qa: Literal["squad_en", "mix_en"] = key("set for QA; mix_en: of a published run")
 
 
 class Adjust(Section):
@@ -256,7 +257,8 @@ class Talk(Section):
 
     base: Name | Some[Name] = key("the model under study; of a list, the pretrainings that seeds take in turn")
     profile_languages: Some[Lang] = key("languages whose models are trained: figures 2 and 3, table 4")
-    languages: Some[Lang] = key("languages that mBERT has not seen")
+    languages: Some[Lang] = key("languages that the model has not seen")
+    read_languages: Distinct[Lang] = key("languages left out because the model has read them", default=[])
     treebanks: Treebanks = key("treebank of a language")
     folded: Distinct[Treebank] = key("treebanks without a training set, cut into five folds")
     ner: Distinct[Lang] = key("languages with NER data")
@@ -265,9 +267,9 @@ class Talk(Section):
         title="for some of ug, ckb, xmf, mhr, bxr a list of some of parsing, pos, ner",
     )
     transliterated_seen: Distinct[Literal["ar", "ru", "ja"]] = key("seen languages that are transliterated")
-    text: dict[Lang, Literal["wikipedia", "cc100", "narabizi", "mix", "open"]] = key(
+    text: dict[Lang, Literal["wikipedia", "cc100", "narabizi", "open"]] = key(
         "the source of a language's raw text where it is not Wikipedia",
-        title="for each language code one of wikipedia, cc100, narabizi, mix, open",
+        title="for each language code one of wikipedia, cc100, narabizi, open",
     )
 
 
@@ -279,8 +281,8 @@ class StudiedModel(Section):
         "the repository of the Hugging Face hub", default=None
     )
     revision: Text = key("the commit of the repository", default=None)
-    layers: Positive = key("how many layers it has; `make study` finds out", default=None)
-    neurons: Positive = key("how many neurons a layer has; `make study` finds out", default=None)
+    layers: Positive = key("how many layers it has; `make study` writes it", default=None)
+    neurons: Positive = key("how many neurons a layer has; `make study` writes it", default=None)
     licence: Text = key("its licence", default=None)
 
 
@@ -288,20 +290,15 @@ Studied = like(r"^[a-z0-9][a-z0-9._]*(-[a-z0-9._]+)*$", "a name of the letters a
 
 
 class Study(Section):
-    """The same questions to any models (docs/use/study.md)."""
+    """A run with another base model than the papers' (docs/use/study.md)."""
 
-    models: dict[Studied, StudiedModel] = key("the models, by the names that tables show")
-    languages: Some[Lang] = key("English and languages with a PUD treebank")
-    unseen: Distinct[Lang] = key("languages that the models have not seen, of talk.treebanks")
-    treebank: Treebank = key("the English treebank that taggers and parsers learn from")
-    tasks: Some[Literal["pos", "parsing", "ner"]] = key("tasks to fine-tune on")
-    ner: like("^[a-z0-9]+$", "`wikiann`, or an entry of `datasets`") = key(
-        "the sets of named entities, one per language", default="wikiann"
+    models: dict[Studied, StudiedModel] = key("the base model, by the name that tables show; `make study` writes it")
+    read_languages: dict[Name, Distinct[Lang]] = key(
+        "languages of the talk that models have read, and which are left out for them",
+        title="for some models a list of language codes",
+        default={},
     )
-    layer_sets: Literal["quarters", "pairs"] = key("the sets of layers that RANDOM-INIT draws anew")
-    adjusted_languages: Distinct[Lang] = key(
-        "languages that the models are adjusted to on sentence pairs; none for no adjustment"
-    )
+    beside: Distinct[Name] = key("models that `anc` compares with the base model", default=[])
 
 
 class Aligner(Section):
@@ -448,7 +445,7 @@ class Config(Section):
         title="a config of the project, such as demo, or a path beside the file",
         default=None,
     )
-    run: like("^[A-Za-z0-9][A-Za-z0-9_-]*$", "a folder name below results/") = key(
+    run: like("^[A-Za-z0-9][A-Za-z0-9._-]*$", "a folder name below results/") = key(
         "name of the run and of the folder of its results"
     )
     papers: Some[Paper] = key("the papers to reproduce")
@@ -470,10 +467,6 @@ class Config(Section):
     seeds: Seeds = key("seeds of the runs whose mean is reported")
     ner_sentences: Positive | None = key("sentences of a dev or test set of NER at most; null: all")
     downloads: Downloads
-    open_text: Literal["open", "wikipedia"] = key(
-        "what is read where a text is `open`: the sources of resources/mixtures.tsv, or Wikipedia in their place",
-        default="open",
-    )
     datasets: dict[str, LabelledSet] = key(
         "labelled data sets of your choice: the Wolof set of the entry `mine` is mine_wo (wo_mine for POS tags)",
         default={},

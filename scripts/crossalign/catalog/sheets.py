@@ -294,15 +294,6 @@ class Sheets:
         for (run, lang), items in self._measured.items():
             files = word_files(self.at("embeddings", run.path(), "words", lang))
             found[f"distances/{run.path()}/{lang}"] = {"sheet": "comparisons", "items": items, **files}
-        for item, declared in self.catalog.items.items():
-            for run in self.catalog.needs(item).runs if "tokenizer" in declared.reads else ():
-                sets = sorted(data for data in self.catalog.sets_read("tokenizer", run) if data.kind == "trees")
-                row = {
-                    "texts": self.texts(sets),
-                    "model": self.vocabulary_of(run.name),
-                    "program": "audit_tokenizer.py",
-                }
-                found[f"tokenizers/{run.name}"] = {"sheet": "comparisons", "items": [item], **row}
         return found
 
     def _indexes(self, run: Run, corpus: str) -> Row:
@@ -382,8 +373,6 @@ class Sheets:
         files = [self.at(run.path(), RUN_FILES[name]) for name in reads if name in RUN_FILES for run in tuned]
         if "model" in reads:
             files += [file for run in runs for file in self.model(run)]
-        if "tokenizer" in reads:
-            files += [self.at("tokenizers", f"{run.name}.csv") for run in runs]
         for data in sorted(needs.sets):
             if data.kind == "text":
                 files += [self.set(data)] * ("text" in reads) + [self.set_report(data)] * ("report" in reads)
@@ -423,7 +412,7 @@ class Sheets:
         """How well the vocabulary of the model of `talk` covers the raw text of its languages."""
         texts = self.texts(text_set(self.config, lang) for lang in self.config["talk"]["languages"])
         model = self.vocabulary_of(bases(self.config, "talk")[0])
-        return {"texts": texts, "model": model, "program": "audit_coverage.py"}
+        return {"texts": texts, "model": model}
 
     def _gathered(self) -> Row:
         """All scores, similarities and distances as tidy files."""

@@ -1,8 +1,8 @@
-"""What stands in a run for what a paper measured: artificial languages, models that are trained here, or a rehearsal.
+"""What stands in a run for what a paper measured: artificial languages, another model, or a rehearsal.
 
-Numbers that depend on any of them are shown beside the printed ones and not judged. A model of
-`pretrain.models` is one, unless it is trained as the paper says (`as_published`). It takes nothing from the paper's
-models beside it.
+Numbers that depend on any of them are shown beside the printed ones and not judged. The base model of a study is
+another, and so is a model of `pretrain.models`, unless it is trained as the paper says (`as_published`). It takes
+nothing from the paper's models beside it.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,7 @@ class StandIn:
 
 
 ARTIFICIAL = StandIn("artificial languages", "the languages of this run are artificial")
-OWN_MODEL = StandIn("model pretrained here", "a model pretrained here stands for the paper's")
-
-
+OTHER_MODEL = StandIn("another model", "another model stands for the paper's")
 REHEARSAL = StandIn("rehearsal", "this is a rehearsal: models have random weights and were hardly trained")
 
 
@@ -34,8 +32,8 @@ def artificial(config: dict) -> StandIn | None:
 
 def stand_in(config: dict, runs: Iterable[Run]) -> StandIn | None:
     """For a number that depends on some runs."""
-    trained = stand_ins(config)
-    return artificial(config) or (OWN_MODEL if any(base_name(run) in trained for run in runs) else None)
+    others = stand_ins(config)
+    return artificial(config) or (OTHER_MODEL if any(base_name(run) in others for run in runs) else None)
 
 
 def base_name(run: Run) -> str:

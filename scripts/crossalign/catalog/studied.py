@@ -1,4 +1,4 @@
-"""The models of a study (`study.models` of the config): where they lie, how deep they are, which layers are drawn anew.
+"""The base model of a study (`study.models` of the config), and all others: where they lie, how deep they are.
 
 An entry names a `folder`, or a repository of the `hub` at a `revision`. Without either it is the model of that name in
 resources/models.tsv or in `pretrain.models`.
@@ -6,7 +6,7 @@ resources/models.tsv or in `pretrain.models`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,17 +21,11 @@ PACKAGE = "package"
 # Of the names that model families give to the same thing.
 LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 NEURONS = ("hidden_size", "d_model", "n_embd", "dim")
-QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
-
-
-def study(config: dict) -> dict:
-    """The section of the config; a run that is no study may lack it."""
-    return config.get("study") or {}
 
 
 def studied(config: dict) -> dict[str, dict]:
-    """name -> entry of every model of the study."""
-    return study(config).get("models") or {}
+    """name -> entry of the base model of a study; none of a run that is no study."""
+    return (config.get("study") or {}).get("models") or {}
 
 
 def place_of(config: dict, name: str) -> str:
@@ -77,7 +71,7 @@ def _from_packages() -> dict[str, Model]:
 
 
 def known_models(config: dict) -> dict[str, Model]:
-    """The register's rows, and one for each model of the study that is fetched."""
+    """The register's rows, and one for a model of the study that is fetched."""
     rows = {
         name: Model(name, entry["hub"], entry["revision"], None, entry.get("licence", "not-stated"), "", None,
                     entry.get("layers"), entry.get("neurons"), "", "study")
@@ -105,7 +99,7 @@ def read_shape(folder: str | Path) -> dict[str, int]:
 def shape_of(config: dict, name: str) -> dict[str, int]:
     """`layers` and `neurons` of a model, as far as they are known before it is fetched or made."""
     if made := trained_model(config, name):
-        return {"layers": made["layers"], "neurons": made["hidden"]}
+        return {kind: made[key] for kind, key in (("layers", "layers"), ("neurons", "hidden")) if key in made}
     entry = studied(config).get(name, {})
     found = {kind: entry[kind] for kind in ("layers", "neurons") if entry.get(kind)}
     if len(found) < 2 and place_of(config, name) != HUB:
@@ -113,24 +107,6 @@ def shape_of(config: dict, name: str) -> dict[str, int]:
     elif row := known_models(config).get(name):
         found = {kind: getattr(row, kind) for kind in ("layers", "neurons") if getattr(row, kind)} | found
     return found
-
-
-def layer_sets(config: dict, name: str) -> dict[str, str]:
-    """The sets of layers that are drawn anew in a model, from low to high: what a set is called -> its layers, `1-3`.
-
-    Quarters are as even as can be; a model of fewer than four layers has one set per layer.
-    """
-    depth = shape_of(config, name)["layers"]
-    if study(config)["layer_sets"] == "pairs":
-        sets = [_span(first, min(first + 1, depth)) for first in range(1, depth + 1, 2)]
-        return {f"layers {layers}" if "-" in layers else f"layer {layers}": layers for layers in sets}
-    ends = [round(quarter * depth / 4) for quarter in range(5)]
-    spans = [(low + 1, high) for low, high in zip(ends, ends[1:], strict=False)]
-    return {label: _span(*span) for label, span in zip(QUARTERS, spans, strict=True) if span[0] <= span[1]}
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
 
 
 def model_name(source: str) -> str:
@@ -163,51 +139,3 @@ def wrong_models(config: dict) -> Iterator[str]:
             yield f"{place}.folder: {folder} has no config.json"
         elif "layers" not in shape_of(config, name):
             yield f"{place}: 'layers' is missing, and nothing else tells how deep the model is"
-    yield from _wrong_languages(config)
-
-
-def ner_sets(config: dict) -> tuple[str, list[str] | None]:
-    """The family of the sets of named entities, and its languages where `datasets` describes it."""
-    family = study(config).get("ner", "wikiann")
-    entry = (config.get("datasets") or {}).get(family)
-    return family, list(entry["languages"]) if entry else None
-
-
-def _wrong_ner_sets(config: dict) -> Iterator[str]:
-    family, languages = ner_sets(config)
-    if languages is None and family != "wikiann":
-        yield f"study.ner: '{family}' is neither wikiann nor an entry of `datasets`"
-    elif languages is not None and config["datasets"][family]["task"] != "ner":
-        yield f"study.ner: '{family}' of `datasets` has the task {config['datasets'][family]['task']}"
-    elif languages is not None and (
-        lacking := [la for la in ["en", *study(config)["adjusted_languages"]] if la not in languages]
-    ):
-        yield f"study.ner: '{family}' of `datasets` lacks the language '{lacking[0]}'"
-
-
-def _wrong_languages(config: dict) -> Iterator[str]:
-    section, talk = study(config), config["talk"]
-    if section:
-        yield from _wrong_ner_sets(config)
-    if section and "en" not in section["languages"]:
-        yield "study.languages: 'en' is missing, the language that models are fine-tuned in"
-    for lang in section.get("unseen", ()):
-        if lang in section["languages"]:
-            yield f"study.unseen: '{lang}' stands among study.languages too; one of the two must go"
-        elif lang not in talk["treebanks"]:
-            yield f"study.unseen: '{lang}' has no treebank in talk.treebanks"
-
-
-def targets(config: dict, task: str) -> dict[str, list[str]]:
-    """The languages that a task is tested in: the `source`, the `seen` ones with parallel sentences, the `unseen`."""
-    section = study(config)
-    seen, unseen = [lang for lang in section["languages"] if lang != "en"], section["unseen"]
-    if task == "ner":
-        languages = ner_sets(config)[1]
-        unseen = [lang for lang in unseen if lang in (config["talk"]["ner"] if languages is None else languages)]
-        seen = [lang for lang in seen if languages is None or lang in languages]
-    return {"source": ["en"], "seen": seen, "unseen": unseen}
-
-
-def flat(groups: dict[str, Iterable[str]]) -> list[str]:
-    return [lang for languages in groups.values() for lang in languages]

@@ -8,14 +8,13 @@ from dataclasses import replace
 from crossalign.catalog.addresses import Adjustment, Tuned, parse_adaptation, trial_init
 from crossalign.catalog.labelled import labelled
 from crossalign.catalog.sets import DataSet
-from crossalign.catalog.studied import flat, ner_sets, study, targets
 from crossalign.runtime.errors import UserError
 from crossalign.tasks.declared import TASKS
 
 KINDS = {name: task.data for name, task in TASKS.items()}
 
 # Sets of `anc` and `adjust` that are trained on alone, and what their models are developed on.
-_DEV = {("nli", "multinli_en"): "xnli_en", ("nli", "mix_en"): "xnli_en", ("qa", "mix_en"): "squad_en"}
+_DEV = {("nli", "multinli_en"): "xnli_en", ("nli", "mix_en"): "xnli_en"}
 
 
 def training_sets(config: dict, run: Tuned) -> dict[str, DataSet]:
@@ -46,8 +45,6 @@ def evaluation_sets(config: dict, run: Tuned) -> list[DataSet]:
         chosen = [DataSet("nli", f"xnli_{lang}", "dev") for lang in config["anc"]["xnli_languages"]]
     elif paper == "adjust":
         chosen = _adjust_sets(config, run)
-    elif paper == "study":
-        chosen = _study_sets(config, run)
     elif paper == "":
         chosen = _align_predict_sets(config, run)
     else:
@@ -135,27 +132,6 @@ def _qa_sets(lang: str) -> list[DataSet]:
     forms = (lang, f"{lang}_en", f"en_{lang}")
     sets = [DataSet("qa", f"{family}_{form}", "test") for family in families for form in forms]
     return sets + [DataSet("qa", f"tydiqa_{lang}", "dev")] * (lang in _TYDIQA)
-
-
-def _study_sets(config: dict, run: Tuned) -> list[DataSet]:
-    """A model is tested in all languages of its study, an adjusted one in its own."""
-    _, plus, name = run.model.partition("+")
-    languages = [parse_adaptation(name).lang] if plus else flat(targets(config, run.task))
-    if run.task == "nli":
-        return [
-            DataSet("nli", f"xnli_{lang}", "test")
-            for lang in (languages if plus else study(config)["adjusted_languages"])
-        ]
-    return [tested_on(config, run.task, lang) for lang in languages]
-
-
-def tested_on(config: dict, task: str, lang: str) -> DataSet:
-    """The set that a language of a study is tested on: of `study.ner`, PUD, or the treebank of an unseen language."""
-    if task == "ner":
-        return DataSet("ner", f"{ner_sets(config)[0]}_{lang}", "test")
-    return DataSet(
-        "trees", config["talk"]["treebanks"][lang] if lang in study(config)["unseen"] else f"{lang}_pud", "test"
-    )
 
 
 def trials_of(config: dict, run: Tuned) -> list[Tuned]:

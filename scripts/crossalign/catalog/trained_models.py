@@ -8,7 +8,7 @@ A model with `stages` is trained several times, each time from the weights of th
 
 from collections.abc import Iterator
 
-from crossalign.catalog.sets import DataSet, text_source
+from crossalign.catalog.sets import DataSet
 
 DEFAULTS = "defaults"
 MONO = "mono-*"
@@ -24,10 +24,11 @@ NEEDED = {
 
 def trained_models(config: dict) -> dict[str, dict]:
     """name -> shape, texts and training of every model that is pretrained here, but for those of one language."""
-    anc = config.get("anc") or {}
-    fetched = {*anc["schemes"], anc["second_normformer"]} if anc.get("norm_models") == "public" else set()
+    public = (config.get("anc") or {}).get("norm_models") == "public"
     entries = _entries(config, "models").items()
-    return {name: entry for name, entry in entries if name not in fetched and not name.startswith(MONO)}
+    return {
+        name: entry for name, entry in entries if not (name.startswith(MONO) or public and entry.get("as_published"))
+    }
 
 
 def trained_model(config: dict, name: str) -> dict | None:
@@ -48,8 +49,9 @@ def trained_vocabulary(config: dict, name: str) -> dict | None:
 
 
 def stand_ins(config: dict) -> set[str]:
-    """The trained models that are not those of a paper."""
-    return {name for name, entry in trained_models(config).items() if not entry.get("as_published")}
+    """The models that are not those of a paper: trained here, or the base model of a study."""
+    trained = {name for name, entry in trained_models(config).items() if not entry.get("as_published")}
+    return trained | ((config.get("study") or {}).get("models") or {}).keys() - {"mbert"}
 
 
 def _entries(config: dict, kind: str) -> dict[str, dict]:
@@ -57,18 +59,7 @@ def _entries(config: dict, kind: str) -> dict[str, dict]:
     found = (config.get("pretrain") or {}).get(kind) or {}
     common = found.get(DEFAULTS) or {}
     whole = {name: common | (entry or {}) for name, entry in found.items() if name != DEFAULTS}
-    stages = (stage for name, entry in whole.items() for stage in _stages(name, entry))
-    return {name: _with_sources(config, entry) for name, entry in stages}
-
-
-def _with_sources(config: dict, entry: dict) -> dict:
-    """The entry, with what is read for its texts and its letters (`open_text`)."""
-    if letters := entry.get("letters"):
-        entry = entry | {"letters": _with_sources(config, letters)}
-    text = entry.get("text")
-    if isinstance(text, list):
-        return entry | {"text": [text_source(config, source) for source in text]}
-    return entry | {"text": text_source(config, text)} if text else entry
+    return dict(stage for name, entry in whole.items() for stage in _stages(name, entry))
 
 
 def _stages(name: str, entry: dict) -> Iterator[tuple[str, dict]]:
@@ -85,7 +76,7 @@ def _stages(name: str, entry: dict) -> Iterator[tuple[str, dict]]:
 def _of_one_language(config: dict, kind: str, name: str) -> dict:
     language, stage, number = name.removeprefix("mono-").partition(".stage")
     text = language.replace(".", "+")
-    source = text_source(config, config["talk"]["text"].get(text.partition("+")[0], "wikipedia"))
+    source = config["talk"]["text"].get(text.partition("+")[0], "wikipedia")
     entry = _entries(config, kind)[f"{MONO}{stage}{number}"] | {"text": source, "languages": [text]}
     named = {key: entry[key].replace("*", language) for key in ("vocabulary", "init") if MONO in entry.get(key, "")}
     return entry | named

@@ -3,13 +3,12 @@
 Of parallel sets line n is the same sentence in all languages, so no row is ever dropped: a sentence that cannot be used
 is an error. The small sources are read by the folder that they lie in:
 
-bible           one verse a line, line n being the same verse in all languages; blank where a translation lacks it,
-                `<range>` where it is part of the verse before
-ntrex           one sentence a line, lines parallel in all languages
-tatoeba         language, language, sentence, sentence; one of the two languages is English
-xnli_extension  table with the columns premise and hypo, in Moses' tokens
-masakhaner      one word and its tag a line, a blank line after each sentence
-open            one sentence or paragraph a line
+bible       one verse a line, line n being the same verse in all languages; blank where a translation lacks it,
+            `<range>` where it is part of the verse before
+ntrex       one sentence a line, lines parallel in all languages
+tatoeba     language, language, sentence, sentence; one of the two languages is English
+masakhaner  one word and its tag a line, a blank line after each sentence
+open        one sentence or paragraph a line
 """
 
 from collections.abc import Iterable, Iterator
@@ -74,9 +73,8 @@ MERGED = "<range>"
 PARALLEL = ("bible", "ntrex")
 
 
-def read_text(path: Path, lang: str, skip_rows: int = 0) -> Iterator[str]:
-    """The raw sentences of one file in one language. `skip_rows`: the first rows of a translated NLI set are left out,
-    for those that are to be compared must not be learnt."""
+def read_text(path: Path, lang: str) -> Iterator[str]:
+    """The raw sentences of one file in one language."""
     source = Source(path)
     match path.parent.name:
         case "bible" | "ntrex" | "open":
@@ -86,23 +84,13 @@ def read_text(path: Path, lang: str, skip_rows: int = 0) -> Iterator[str]:
         case "tatoeba":
             for _, english, other in read_tatoeba(source):
                 yield english if lang == "en" else other
-        case "xnli_extension":
-            yield from _translated(source, lang, skip_rows)
         case "masakhaner":
             with source.open() as stream:
                 for _, block in blocks(stream, source.name):
                     yield " ".join(line.rpartition(" ")[0] for line in block)
         case folder:
-            known = ", ".join((*PARALLEL, "open", "tatoeba", "xnli_extension", "masakhaner"))
+            known = ", ".join((*PARALLEL, "open", "tatoeba", "masakhaner"))
             raise UserError(f"{path}: no text is known to lie in a folder '{folder}'; known are {known}")
-
-
-def _translated(source: Source, lang: str, skip_rows: int) -> Iterator[str]:
-    detokenise = detokeniser(lang)
-    with source.open() as stream:
-        for row, (_, sides) in enumerate(read_table(stream, source.name, ["premise", ("hypo", "hypothesis")])):
-            if row >= skip_rows:
-                yield from map(detokenise, sides)
 
 
 def read_tatoeba(source: Source) -> Iterator[tuple[int, str, str]]:

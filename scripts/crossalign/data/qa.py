@@ -4,11 +4,10 @@ Offsets count characters (code points). An answer that does not stand where its 
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import IO, Any
 
-from crossalign.data.lines import Source, read_rows, shown, wrong
+from crossalign.data.lines import Source, shown
 from crossalign.data.report import Names, Report
 from crossalign.runtime.errors import UserError
 
@@ -39,63 +38,6 @@ def read_questions(stream: IO[str], name: str) -> Iterator[dict[str, Any]]:
             context = _field(paragraph, "context", str, name, spot)
             for q, raw in enumerate(_field(paragraph, "qas", list, name, spot)):
                 yield _question(raw, context, name, f"{spot}.qas[{q}]")
-
-
-def mixed_questions(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """The questions of several sources, read by the folder that each lies in: qamr, qed, else the SQuAD format."""
-    sentences: dict[str, list[str]] = {}
-    for path in paths:
-        source = Source(path)
-        if path.parent.name == "qamr" and "sentences" in path.name:
-            sentences = {key: text.split(" ") for key, text in _columns(source, 2)}
-        elif path.parent.name == "qamr":
-            yield from _qamr(source, sentences)
-        elif path.parent.name == "qed":
-            yield from _qed(source)
-        else:
-            yield from load_questions(source)
-
-
-_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "``": '"', "''": '"'}
-
-
-def _columns(source: Source, least: int) -> Iterator[list[str]]:
-    for number, line in source.lines():
-        fields = line.split("\t")
-        if len(fields) < least:
-            raise wrong(source.name, number, f"{len(fields)} fields instead of {least}: {shown(line)}")
-        yield fields
-
-
-def _qamr(source: Source, sentences: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Questions on one sentence each; an answer is a list of word numbers. Those that are not in a row give none."""
-    for number, fields in enumerate(_columns(source, 7), 1):
-        if fields[0] not in sentences:
-            raise wrong(
-                source.name, number, f"no sentence {shown(fields[0])}; give the file of sentences before this one"
-            )
-        words = [_BRACKETS.get(word, word) for word in sentences[fields[0]]]
-        chosen = sorted(map(int, fields[6].split()))
-        # Answers in several pieces have no place in the SQuAD format.
-        whole = bool(chosen) and chosen == list(range(chosen[0], chosen[-1] + 1))
-        answers = []
-        if whole:
-            answers = [(" ".join(words[chosen[0] : chosen[-1] + 1]), sum(len(word) + 1 for word in words[: chosen[0]]))]
-        head = {"id": f"qamr-{number}", "question": fields[5], "context": " ".join(words)}
-        yield {**head, "answers": answers, "is_impossible": False}
-
-
-def _qed(source: Source) -> Iterator[dict[str, Any]]:
-    """Natural questions on paragraphs of Wikipedia; an answer of several pieces has its first taken."""
-    with source.open() as stream:
-        for _, row in read_rows(stream, source.name):
-            answers = [(answer[0]["string"], answer[0]["start"]) for answer in row["original_nq_answers"] if answer]
-            head = {
-                "id": f"qed-{row['example_id']}",
-                "question": row["question_text"],
-                "context": row["paragraph_text"],
-            }
-            yield {**head, "answers": answers, "is_impossible": False}
 
 
 def _question(raw: Any, context: str, name: str, spot: str) -> dict[str, Any]:

@@ -73,8 +73,8 @@ def gather_curves(results: Path, known: Collection[Run], preferred: Iterable[str
         seeds[path.stem, label] += 1
         for (pair, index, control), layers in (read.similarity(run, path.stem) or {}).items():
             curve = values[path.stem, label].setdefault(control, {}).setdefault((index, pair), {})
-            for layer, alike in layers.items():
-                curve.setdefault(layer, []).append(alike.value)
+            for layer, value in layers.items():
+                curve.setdefault(layer, []).append(value)
     corpora = []
     for corpus in sorted({corpus for corpus, _ in values}):
         labels = sorted((label for name, label in values if name == corpus), key=lambda label: rank(runs[label]))

@@ -12,12 +12,11 @@ from jinja2 import TemplateError
 
 from crossalign.catalog.addresses import TASKS, Tuned
 from crossalign.catalog.checksums import known_checksums
-from crossalign.catalog.papers import STUDY, shown_papers
+from crossalign.catalog.papers import papers
 from crossalign.catalog.remake import command_of
 from crossalign.catalog.runs import Catalog
 from crossalign.catalog.sheets import COVERED
 from crossalign.catalog.stand_in import base_name
-from crossalign.catalog.studied import study
 from crossalign.catalog.trained_models import stand_ins
 from crossalign.papers.all_items import ITEMS, catalog_of
 from crossalign.papers.common.table_html import render
@@ -144,8 +143,7 @@ class Report:
     @property
     def by_paper(self) -> dict[str, list[Entry]]:
         """The items of each paper, in the order of the catalog."""
-        papers = shown_papers(self.config)
-        return {paper: [entry for entry in self.entries if entry.paper == paper] for paper in papers}
+        return {paper: [entry for entry in self.entries if entry.paper == paper] for paper in papers()}
 
 
 def item_tasks(catalog: Catalog, item: str) -> list[str]:
@@ -238,12 +236,12 @@ def content_of(kind: str, paths: dict[str, Path], out: Path) -> dict:
 def gather(config: dict, results: Path, out: Path) -> Report:
     """All that is known of the run in `results`, for a page at `out`."""
     # Every item is shown, also those that this config leaves out.
-    shown = shown_papers(config)
+    shown = [*papers()]
     catalog = catalog_of(config | {"papers": shown, "items": "all", "skip": {}})
     sources = Sources(catalog, results)
     told = tell(results, shown)
     counts = read_verdicts(results)
-    drawn = study(config)["languages"] if STUDY in shown else config["align-predict"]["similarity_languages"]
+    drawn = config["align-predict"]["similarity_languages"]
     table = results / "coverage.csv"
     covered = read_coverage(table, link(table, out), config)
     entries, written = [], []

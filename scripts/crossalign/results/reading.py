@@ -1,16 +1,16 @@
 """Reading access to the results of a run, by address. What is not there yet is told, never an error."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from crossalign.catalog.addresses import Base, Run, Tuned
+from crossalign.catalog.addresses import Run, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.results import frames
 from crossalign.results.frames import AS_MEASURED, set_key
-from crossalign.results.values import Sample, Value, deviation, known, mean, root_mean_square
-from crossalign.runtime.files import read_csv, read_json
+from crossalign.results.values import Sample, Value, deviation, known, mean
+from crossalign.runtime.files import read_json
 
 if TYPE_CHECKING:
     from crossalign.analysis.distances import Panel
@@ -25,16 +25,8 @@ class Curve:
     wanted: int = 0
 
 
-class Alike(NamedTuple):
-    """A similarity, and its errors by bootstrap over sentences; NaN where it was not resampled."""
-
-    value: float
-    sampling: float
-    lead_sampling: float
-
-
 # (pair, index, control) -> layer -> similarity
-Similarity = dict[tuple[str, str, str], dict[int, Alike]]
+Similarity = dict[tuple[str, str, str], dict[int, float]]
 
 
 class Results:
@@ -106,9 +98,9 @@ class Results:
             # A layer without a similarity is a hole in the curve.
             frame = frames.similarity(self.folder, [run], [corpus]).dropna(subset="value")
             found: Similarity = {}
-            names = ("pair", "index", "control", "layer", "value", "sampling", "lead_sampling")
-            for pair, index, control, layer, *numbers in zip(*(frame[name].tolist() for name in names), strict=True):
-                found.setdefault((pair, index, control), {})[layer] = Alike(*numbers)
+            names = ("pair", "index", "control", "layer", "value")
+            for pair, index, control, layer, value in zip(*(frame[name].tolist() for name in names), strict=True):
+                found.setdefault((pair, index, control), {})[layer] = value
             self._similarity[run, corpus] = found
         return self._similarity[run, corpus]
 
@@ -117,37 +109,23 @@ class Results:
     ) -> Curve:
         """A similarity by layer: mean and spread over the runs; over the pairs as well where there are several."""
         runs = sorted(runs)
-        # Of each run: layer -> one similarity per pair.
-        found: list[dict[int, list[Alike]]] = []
+        # By layer, every run's and pair's.
+        found: dict[int, list[float]] = {}
         missing = []
         for run in runs:
             curves = [self.similarity(run, corpus).get((pair, index, control)) for pair in pairs]
             if None in curves:
                 missing.append(run.path())
                 continue
-            layers = sorted(set().union(*curves))
-            found.append({layer: [each[layer] for each in curves if layer in each] for layer in layers})
-        points = {}
-        for layer in sorted(set().union(*found)):
-            every = [alike for run in found for alike in run.get(layer, [])]
-            values, errors, lead_errors = zip(*every, strict=True)
-            points[layer] = Value(
-                mean(values),
-                deviation(values),
-                len(found),
-                len(runs),
-                tuple(missing),
-                sampling=root_mean_square(errors),
-                lead_sampling=mean(lead_errors) if all(map(known, lead_errors)) else None,
-            )
-        means = [{layer: mean([alike.value for alike in every]) for layer, every in run.items()} for run in found]
-        return Curve(with_leads(points, means), tuple(missing), len(runs))
-
-    def tokenizer(self, model: str) -> dict[str, dict[str, float]]:
-        """The audit of a model's vocabulary: language -> field -> number; nothing when it was not made."""
-        self.asked.add(Base(model))
-        rows = read_csv(self.folder / "tokenizers" / f"{model}.csv", ("language",)) or []
-        return {row["language"]: {name: float(row[name]) for name in row if name != "language"} for row in rows}
+            for curve in curves:
+                for layer, value in curve.items():
+                    found.setdefault(layer, []).append(value)
+        count = len(runs) - len(missing)
+        points = {
+            layer: Value(mean(values), deviation(values), count, len(runs), tuple(missing))
+            for layer, values in sorted(found.items())
+        }
+        return Curve(points, tuple(missing), len(runs))
 
     def distances(self, run: Run, lang: str) -> "Panel | None":
         """Distances of related and unrelated words in a model; None when they were not computed."""
@@ -158,20 +136,3 @@ class Results:
         from crossalign.analysis.distances import read_panel
 
         return read_panel(path, path.with_suffix(".json"))
-
-
-def peak_of(points: dict[int, Value]) -> int | None:
-    """The layer where a curve is largest, the first of equal ones; None of no curve."""
-    there = [layer for layer in points if points[layer].mean is not None]
-    return max(there, key=lambda layer: points[layer].mean, default=None)
-
-
-def with_leads(points: dict[int, Value], runs: Sequence[dict[int, float]]) -> dict[int, Value]:
-    """The points of a curve with `lead_std`, from the curves of its single runs."""
-    peak = peak_of(points)
-    return {
-        layer: replace(
-            value, lead_std=deviation([run[layer] - run[peak] for run in runs if {layer, peak} <= run.keys()])
-        )
-        for layer, value in points.items()
-    }

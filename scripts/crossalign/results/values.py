@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 # The numbers of a value that have its unit.
-_SCALED = ("mean", "std", "low", "high", "sampling", "lead_std", "lead_sampling")
+_SCALED = ("mean", "std", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,6 @@ class Value:
     `low` and `high` are the ends of a run's bootstrap interval over sentences, averaged over the runs: what other
     sentences of the same kind would do to the score. None where the runs' files do not tell. Those of a correlation
     come from a bootstrap over languages.
-
-    Points of a curve also have the standard error by bootstrap (`sampling`), and two errors of the distance to the
-    curve's peak: the standard deviation over seeds (`lead_std`) and the standard error by bootstrap (`lead_sampling`).
     """
 
     mean: float | None = None
@@ -28,9 +25,6 @@ class Value:
     missing: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
-    sampling: float | None = None
-    lead_std: float | None = None
-    lead_sampling: float | None = None
 
     def scaled(self, factor: float) -> "Value":
         """The same value in another unit."""
@@ -81,11 +75,6 @@ def deviation(numbers: Sequence[float]) -> float | None:
         return None
     centre = mean(numbers)
     return math.sqrt(math.fsum((number - centre) ** 2 for number in numbers) / (len(numbers) - 1))
-
-
-def root_mean_square(numbers: Sequence[float]) -> float | None:
-    """The root of the mean square; None of nothing, and where one is not known."""
-    return math.sqrt(mean([number**2 for number in numbers])) if len(numbers) and all(map(known, numbers)) else None
 
 
 _SEED = re.compile(r"(?P<stem>.*)/seed(?P<seed>\d+)")

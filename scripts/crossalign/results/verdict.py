@@ -11,7 +11,7 @@ seeds, the paper's seeds, and the paper's rounding (h, half a unit of its last d
 - *differs*: all else;
 - *not run*: no run of ours is there yet;
 - *left out*: it is not part of the configuration;
-- *not judged*: the printed cell is doubtful, the languages are artificial, a model pretrained here stands for the
+- *not judged*: the printed cell is doubtful, the languages are artificial, another model stands for the
   paper's, the run is a rehearsal, or the two measure different things.
 
 `ours` is the sample standard deviation over our seeds. `theirs` is what the paper states: `align-predict` (and the
@@ -35,7 +35,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossalign.catalog.stand_in import ARTIFICIAL, OWN_MODEL, REHEARSAL, StandIn
+from crossalign.catalog.stand_in import ARTIFICIAL, OTHER_MODEL, REHEARSAL, StandIn
 from crossalign.results.published import Printed, claim, published
 from crossalign.results.values import Value
 from crossalign.runtime.errors import UserError
@@ -45,7 +45,7 @@ REPRODUCED, CLOSE, DIFFERS, NOT_RUN, LEFT_OUT = "reproduced", "close", "differs"
 DOUBTFUL = "not judged (doubtful)"
 OTHER = "not judged (not comparable)"
 JUDGED = (REPRODUCED, CLOSE, DIFFERS)
-STAND_INS = tuple(f"not judged ({each.words})" for each in (ARTIFICIAL, OWN_MODEL, REHEARSAL))
+STAND_INS = tuple(f"not judged ({each.words})" for each in (ARTIFICIAL, OTHER_MODEL, REHEARSAL))
 ABSENT = (NOT_RUN, LEFT_OUT)
 LABELS = (REPRODUCED, CLOSE, DIFFERS, DOUBTFUL, *STAND_INS, OTHER, *ABSENT)
 

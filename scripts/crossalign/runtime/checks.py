@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Pattern -> title: the schema has no titles of keys.
 FORMS: dict[str, str] = {}
 # Keys of earlier versions, whose new names nobody would guess.
-RENAMED = {"adjustment": "pull", "study.adjust": "adjusted_languages"}
+RENAMED = {"adjustment": "pull"}
 REASONS = {"too_short": ", at least one", "value_error": ", each only once"}
 
 

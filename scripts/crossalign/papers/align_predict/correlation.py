@@ -11,7 +11,7 @@ from crossalign.papers.align_predict.items import pud_languages, tuned
 from crossalign.papers.align_predict.random_init import sets_behind, tested_on
 from crossalign.papers.common.context import Context
 from crossalign.results.names import METRICS
-from crossalign.results.reading import AS_MEASURED, peak_of, with_leads
+from crossalign.results.reading import AS_MEASURED
 from crossalign.results.values import Value, deviation, mean
 
 SOURCE = "en"
@@ -84,7 +84,7 @@ class Correlations:
                 missing.append(f"similarity/{model.path()}")
             if None not in (source, *scores, *curves):
                 self.transfer[run.seed] = [score - source for score in scores]
-                self.similarity[run.seed] = [{layer: at.value for layer, at in curve.items()} for curve in curves]
+                self.similarity[run.seed] = curves
         self.missing = tuple(dict.fromkeys(missing))
 
     @property
@@ -127,25 +127,5 @@ class Correlations:
         return replace(rho, value=replace(rho.value, low=ends[0], high=ends[1])) if ends else rho
 
     def by_layer(self) -> dict[int, Value]:
-        """The correlation at each layer, with its errors; those by bootstrap over languages, the same at all layers."""
-        found = {layer: self.at([layer]) for layer in self.layers}
-        runs = [
-            {layer: rho.by_seed[seed] for layer, rho in found.items() if seed in rho.by_seed} for seed in self.transfer
-        ]
-        points = with_leads({layer: rho.value for layer, rho in found.items()}, runs)
-        peak = peak_of(points)
-        if peak is None:
-            return points
-        from crossalign.analysis.correlations import bootstrap_spearman
-
-        known = [layer for layer in points if points[layer].mean is not None]
-        sides = [list(zip(*self.means([layer]), strict=True)) for layer in known]
-        drawn = bootstrap_spearman(sides[0][0], [similarity for _, similarity in sides])
-        if drawn is None:
-            return points
-        errors = drawn.std(axis=1, ddof=1)
-        leads = (drawn - drawn[known.index(peak)]).std(axis=1, ddof=1)
-        return points | {
-            layer: replace(points[layer], sampling=float(error), lead_sampling=float(lead))
-            for layer, error, lead in zip(known, errors, leads, strict=True)
-        }
+        """The correlation at each layer."""
+        return {layer: self.at([layer]).value for layer in self.layers}

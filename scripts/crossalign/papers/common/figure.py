@@ -14,7 +14,7 @@ from crossalign.results.values import Value, brief
 from crossalign.results.verdict import Verdict
 
 COLUMNS = (
-    *("panel", "series", "control", "x", "y", "std", "n", "wanted", "sampling", "lead_std", "lead_sampling"),
+    *("panel", "series", "control", "x", "y", "std", "n", "wanted"),
     *("printed", "reading_error", "difference", "verdict", "reason", "missing"),
 )
 
@@ -113,9 +113,6 @@ def record(point: Point) -> dict[str, str]:
         "std": plain(value.std),
         "n": str(value.n) if value.wanted else "",
         "wanted": str(value.wanted) if value.wanted else "",
-        "sampling": plain(value.sampling),
-        "lead_std": plain(value.lead_std),
-        "lead_sampling": plain(value.lead_sampling),
         "printed": printed.text if printed else "",
         "reading_error": plain(printed.error) if printed else "",
         "difference": plain(value.mean - printed.number) if known else "",

@@ -29,7 +29,7 @@ from crossalign.results.values import Value
 from crossalign.results.verdict import JUDGED, OTHER, Verdict
 
 # Raw text that is put together from what lies openly, not the corpus of the talk.
-MIXED = ("mix", "open")
+MIXED = ("open",)
 TARGETS = ("en", "fr", "de", "ru", "X")
 
 

@@ -6,10 +6,10 @@ import sys
 import zipfile
 
 import pytest
+from tests.unit.pretrained import pretrained_run
 
 from crossalign.catalog.addresses import Tuned
 from crossalign.catalog.config import check, load
-from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.sets import DataSet, text_set
 from crossalign.catalog.sheets import Sheets
 from crossalign.catalog.stand_in import base_name
@@ -20,7 +20,6 @@ from crossalign.data.conllu import read_tagged
 from crossalign.data.report import Report
 from crossalign.data.text import Apart
 from crossalign.engine.tokenizer import letters_of, train_vocabulary
-from crossalign.fetch.register import read_datasets
 from crossalign.papers import make
 from crossalign.papers.all_items import catalog_of
 from crossalign.papers.common.context import Context
@@ -38,7 +37,7 @@ TREE = """# sent_id = 1
 
 @pytest.fixture(scope="module")
 def small(root):
-    return load([root / "config/small.yaml"])
+    return pretrained_run(root)
 
 
 def apart(tmp_path, name, content, lang="en", words=8):
@@ -88,7 +87,7 @@ def test_prepare_text_drops_what_an_evaluation_set_has(root, tmp_path):
     assert json.loads((tmp_path / "train.report.json").read_text())["dropped"]["in an evaluation set"] == 1
 
 
-def test_the_small_run_keeps_its_text_apart_from_all_it_is_tested_on(small):
+def test_text_is_kept_apart_from_all_that_a_run_is_tested_on(small):
     catalog = catalog_of(small)
     sheets = Sheets(catalog)
     texts = {data for data in catalog.sets() if data.kind == "text"}
@@ -111,9 +110,9 @@ def test_the_small_run_keeps_its_text_apart_from_all_it_is_tested_on(small):
 def test_stages_are_trainings_one_after_another(small):
     first, second, last = (trained_model(small, name) for name in ("small.stage1", "small.stage2", "small"))
     assert "init" not in first and (second["init"], last["init"]) == ("small.stage1", "small.stage2")
-    assert (first["text"], second["text"], last["text"]) == ("mix", ["mix", "open"], ["mix", "open"])
+    assert (first["text"], second["text"], last["text"]) == ("cc100", ["cc100", "wikipedia"], ["cc100", "wikipedia"])
     assert len({first["seed"], second["seed"], last["seed"], trained_model(small, "small-2.stage2")["seed"]}) == 4
-    assert texts_of(last)[:2] == [DataSet("text", "mix_en", "train"), DataSet("text", "open_en", "train")]
+    assert texts_of(last)[:2] == [DataSet("text", "cc100_en", "train"), DataSet("text", "wikipedia_en", "train")]
     settings = pretrain_settings(small, "small")
     assert not {"hidden", "tuning_dropout"} & settings.keys() and settings["dropout"] == 0
     assert pretrain_settings(small, "small.stage1")["hidden"] == 768
@@ -167,39 +166,6 @@ def test_snli_beside_multinli(root, tmp_path):
     assert [pair["id"] for pair in prepared(root, tmp_path, "prepare_nli", *options)] == ["multinli", "snli"]
 
 
-def test_questions_of_several_sources(root, tmp_path):
-    for folder in ("squad", "qamr", "qed"):
-        (tmp_path / folder).mkdir()
-    asked = {"id": "s", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
-    squad = {"data": [{"paragraphs": [{"context": "Ann sings.", "qas": [asked]}]}]}
-    (tmp_path / "squad/train.json").write_text(json.dumps(squad))
-    (tmp_path / "qamr/wiki-sentences.tsv").write_text("w1\tAnn -LRB- a singer -RRB- sang it .\n")
-    rows = ["w1\t0\t1\t0\t0\tWhat is Ann?\t2 3\t5:2 3", "w1\t0\t1\t0\t0\tWho sang?\t0 5\t5:0"]
-    (tmp_path / "qamr/dev.tsv").write_text("".join(f"{row}\n" for row in rows))
-    natural = {"example_id": -7, "question_text": "who sings", "paragraph_text": "Here Ann sings ."}
-    natural["original_nq_answers"] = [[{"start": 5, "end": 8, "string": "Ann"}]]
-    (tmp_path / "qed/qed-dev.jsonlines").write_text(json.dumps(natural) + "\n")
-    sources = ["squad/train.json", "qamr/wiki-sentences.tsv", "qamr/dev.tsv", "qed/qed-dev.jsonlines"]
-    found = prepared(root, tmp_path, "prepare_qa", "--format", "mix", "--question-lang", "en", "--source", *sources)
-    # The answer in two pieces is left out.
-    assert [each["id"] for each in found] == ["s", "qamr-1", "qed--7"]
-    assert found[1]["context"] == "Ann ( a singer ) sang it ." and found[1]["answers"][0]["text"] == "a singer"
-    for each in found:
-        for answer in each["answers"]:
-            assert each["context"][answer["start"] :].startswith(answer["text"])
-
-
-def test_what_the_small_run_is_fine_tuned_on(small):
-    sources = {
-        run.source for run in catalog_of(small).runs() if getattr(run, "preset", "").startswith(("adjust-", "anc-"))
-    }
-    assert sources == {"mix_en", "wikiann_en"}
-    files = catalog_of(small).files()
-    assert {"nli/snli_1.0.zip", "nli/multinli_1.0.zip", "qa/qamr/dev.tsv"} <= set(files)
-    papers = catalog_of(load([])).runs(["adjust/table2"])
-    assert {getattr(run, "source", "multinli_en") for run in papers} == {"multinli_en"}
-
-
 def test_the_vocabulary_is_looked_at_on_the_text_of_every_unseen_language(small):
     sheets, file = Sheets(catalog_of(small)), "results/small/coverage.csv"
     row = sheets.rows["coverage"]
@@ -235,25 +201,6 @@ def test_two_pretrainings_take_turns_over_the_seeds(small, paper, tmp_path):
     (pieces,) = (address for address in rows if address.endswith(".pieces"))
     row = rows[pieces if paper == "adjust" else "coverage"]
     assert row["model"] == ["results/small/vocabularies/small/tokenizer.json"]
-
-
-def test_one_key_puts_wikipedia_in_the_place_of_open_text(small, root):
-    wikipedia = small | {"open_text": "wikipedia"}
-    catalog = catalog_of(wikipedia)
-    files, registered = catalog.files(), read_datasets(root / "resources" / "datasets.tsv")
-    assert set(files) <= set(registered)
-    assert any(path.startswith("text/open/") for path in catalog_of(small).files())
-    assert not any(path.startswith("text/open/") for path in files) and "text/wikipedia/wo.parquet" in files
-    # What was simple text stays; vocabulary, letters, stages and the models of one language read Wikipedia.
-    assert trained_model(wikipedia, "small.stage1") == trained_model(small, "small.stage1")
-    assert trained_model(wikipedia, "small")["text"] == ["mix", "wikipedia"]
-    assert trained_model(wikipedia, "mono-wo")["text"] == "wikipedia"
-    rows = Sheets(catalog).rows
-    assert "results/small/data/text/wikipedia_ug/train.txt" in rows["vocabularies/small"]["letters"]
-    row = rows["data/text/wikipedia_wo"]
-    told = {"format": "wikipedia", "lang": "wo", "max_sentences": 300_000, "overlap": 8}
-    assert row["apart"] and row["settings"] == told
-    assert "max_sentences" not in prepare_settings(load([]), DataSet("text", "wikipedia_wo", "train"))
 
 
 def test_raw_text_is_named_by_what_was_read(small):
