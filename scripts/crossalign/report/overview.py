@@ -52,7 +52,7 @@ def read_columns(folders: Iterable[Path], out: Path) -> list[Column]:
 
 
 def about(config: dict, results: Path) -> str:
-    """Which model a run studies and, where it made it, how long that took; of other worlds, which."""
+    """Which model a run has in mBERT's place and, where it made it, how long that took; of other worlds, which."""
     if not config or artificial(config):
         return artificial(config).words if config else ""
     name = bases(config)[0]
@@ -61,8 +61,8 @@ def about(config: dict, results: Path) -> str:
     rows = read_csv(results / "models.csv", ("model", "seconds", "device")) or []
     rows += [{"model": name} | (read_json(results / "models" / name / "training.json") or {})]
     made = next(row for row in rows if row["model"] == name)
-    took = f", {duration(float(made['seconds']))} on {made['device']}" if "device" in made else ""
-    return f"in {names.model(name)}’s place a model pretrained here{took}"
+    took = f", made in {duration(float(made['seconds']))} on {made['device']}" if "device" in made else ""
+    return f"{'a model' if name == 'mbert' else names.model(name)} in mBERT’s place{took}"
 
 
 def rows(columns: list[Column]) -> dict[str, list[Row]]:
