@@ -82,10 +82,14 @@ slurm: MODEL := $(STUDIED)
 slurm: environment
 	@file=$(if $(STUDIED),$$($(RESOLVE))) && $(RUNNER) --profile profiles/slurm $${file:+--configfile "$$file"} -- $(TARGETS)
 
+OF_RUN = --config results/$(RUN)/config.json --results results/$(RUN)
+
 report: environment
-	python scripts/make_verdicts.py --config results/$(RUN)/config.json --results results/$(RUN)
+	python scripts/gather_results.py $(OF_RUN)
+	python scripts/make_findings.py $(OF_RUN)
+	python scripts/make_verdicts.py $(OF_RUN)
 	python scripts/make_overview.py
-	python scripts/make_report.py --config results/$(RUN)/config.json --results results/$(RUN) --out results/$(RUN)/report/index.html
+	python scripts/make_report.py $(OF_RUN) --out results/$(RUN)/report/index.html
 
 publish: environment
 	python tools/publish_run.py --results results/$(RUN) --out $(or $(TO),$(error TO=folder is needed))

@@ -21,7 +21,11 @@ def main() -> None:
     parser.add_argument("--published", type=Path, default=Path("docs/results"), help="the folder of published runs")
     parser.add_argument("--out", type=Path, default=Path("results/overview.html"), help="the page")
     args = parser.parse_args()
-    write_page(overview([args.results, args.published], args.out), args.out)
+    content = overview([args.results, args.published], args.out)
+    if content is None:
+        print(f"overview: none, as no run in {args.results} or {args.published} has a findings.json")
+        return
+    write_page(content, args.out)
     print(f"overview: {args.out}")
 
 

@@ -101,11 +101,6 @@ class Entry:
         wanted = self.provenance.runs
         return sum(address in self.provenance.made for address in wanted), len(wanted)
 
-    @property
-    def filter_verdicts(self) -> list[str]:
-        """The verdicts by which the page's filter finds the item."""
-        return [*self.verdicts, *dict.fromkeys(f"finding {one.verdict}" for one in self.findings)]
-
 
 @dataclass(frozen=True)
 class Report:
@@ -211,21 +206,13 @@ def gather_readings(path: Path) -> list[dict]:
     """The points of a figure beside which a value is printed, by panel and series; the page draws both together."""
     panels: dict[str, dict[str, list]] = {}
     for row in read_csv(path, ("panel", "series", "x", "y", "printed", "verdict")) or []:
-        if (printed := number(row["printed"])) is not None:
-            point = [row["x"], number(row["y"]), printed, row["verdict"]]
+        if row["printed"]:
+            point = [row["x"], float(row["y"]) if row["y"] else None, float(row["printed"]), row["verdict"]]
             panels.setdefault(row["panel"], {}).setdefault(row["series"], []).append(point)
     return [
         {"title": title, "series": [{"label": label, "points": points} for label, points in series.items()]}
         for title, series in panels.items()
     ]
-
-
-def number(value: str) -> float | None:
-    """A number of a CSV file, or None."""
-    try:
-        return float(value) if value else None
-    except ValueError:
-        return None
 
 
 def link(path: Path, out: Path) -> str:

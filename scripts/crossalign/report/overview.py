@@ -13,7 +13,6 @@ from crossalign.report.findings import Told, tell
 from crossalign.report.gather import link
 from crossalign.report.page import duration, sealed
 from crossalign.results import names
-from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_csv, read_json
 
 
@@ -83,11 +82,9 @@ def row(cells: list[tuple[Column, Told | None]]) -> Row:
     return Row(best.says, f"{line.words}, expected {line.bound}" if line else "", line.printed if line else "", cells)
 
 
-def overview(folders: list[Path], out: Path) -> str:
-    """The page at `out`."""
-    columns = read_columns(folders, out)
-    if not columns:
-        looked = " and ".join(map(str, folders))
-        raise UserError(f"no findings.json in the runs of {looked}; make a run first, such as make demo")
+def overview(folders: list[Path], out: Path) -> str | None:
+    """The page at `out`; None where no run has findings."""
+    if not (columns := read_columns(folders, out)):
+        return None
     context = {"columns": columns, "rows": rows(columns), "papers": papers()}
     return render("overview.html", **context, **sealed(("base.css", "layout.css", "findings.css", "overview.css")))
