@@ -37,7 +37,7 @@ def test_every_figure_is_visible(browser, full):
     assert tab.run("window.harmed") is None
 
 
-@pytest.mark.parametrize("width", [360, 768, 1200])
+@pytest.mark.parametrize("width", [360, 1200])
 def test_the_page_never_scrolls_sideways_and_tables_are_shown_whole(browser, full, width):
     tab = browser.page(full, width, 780)
     tab.unfold()
@@ -49,8 +49,7 @@ def test_the_page_never_scrolls_sideways_and_tables_are_shown_whole(browser, ful
     assert tab.run(f"{hiding}.map((box) => box.getAttribute('aria-label'))") == []
 
 
-@pytest.mark.parametrize("view", ["both", "theirs", "difference"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "view"), [("light", "both"), ("light", "difference"), ("dark", "both")])
 def test_text_stands_out_from_what_is_behind_it(browser, partial, scheme, view):
     tab = browser.page(partial, scheme=scheme)
     tab.unfold(view)

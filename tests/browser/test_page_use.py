@@ -22,7 +22,6 @@ def test_search_finds_words_in_titles_tables_and_findings(page):
         ("filter-paper", "anc", 11, 5),
         ("filter-state", "made", 4, 16),
         ("filter-verdict", "finding holds", 8, 4),
-        ("filter-task", "qa", 7, 0),
         ("filter-language", "de", 17, 5),
     ],
 )

@@ -100,8 +100,7 @@ def studied(project):
     return {"study": {"models": {"mine": entry}}, "talk": {"base": "mine"}}
 
 
-@pytest.mark.parametrize("models", ["hub", "folder"])
-def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models):
+def test_every_program_gets_hostile_names_as_they_are(project, tmp_path):
     config = settings(project) | {"items": ITEMS, "seeds": [1], "anc": {"norm_models": "pretrain"}}
     entry = {
         "hub": "own/set",
@@ -113,21 +112,12 @@ def test_every_program_gets_hostile_names_as_they_are(project, tmp_path, models)
     entry |= {"licence": HOSTILE, "columns": {"tokens": HOSTILE}, "labels": {"a": HOSTILE}}
     config |= {"datasets": {"mine": entry}, "align-predict": {"domains": {"ner": ["wikiann_en", "mine_wo"]}}}
     config |= studied(project)
-    if models == "folder":
-        config["models"] = f"models {HOSTILE}"
-        names = [row.split("\t")[0] for row in (project / "resources" / "models.tsv").read_text().splitlines()[1:]]
-        for name in names:
-            weights = project / config["models"] / name / "model.safetensors"
-            weights.parent.mkdir(parents=True)
-            weights.touch()
     done = snakemake(project, project, "--dry-run", "--cores", "1", "--printshellcmds", "--", "all", config=config)
     found = commands(done)
     texts = [file.read_text(encoding="utf-8") for file in (project / "rules").glob("*.smk")]
     named = {name for text in texts for name in re.findall(r'"\$SCRIPTS"/(\w+)\.py', text)}
-    # The demo's world and models have no free text; models from a folder are not downloaded.
-    assert named - set(found) == {"make_world", "make_demo_model"} | (
-        {"download_model"} if models == "folder" else set()
-    )
+    # The demo's world and models have no free text.
+    assert named - set(found) == {"make_world", "make_demo_model"}
     place = tmp_path / "elsewhere"
     place.mkdir()
     for program, command in found.items():

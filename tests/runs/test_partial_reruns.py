@@ -26,11 +26,14 @@ def paper(root, tmp_path_factory):
     assert done.returncode == 0, done.stdout + done.stderr
     make_outputs(folder, GONE)
     assert sum(1 for file in folder.glob("results/paper/**/*") if file.is_file()) > 1000
-    assert would_run(folder) == {}
     return folder
 
 
-@pytest.mark.parametrize(("change", "where", "jobs"), cases(table("At paper scale")))
+ROWS = table("At paper scale")
+NOTHING = [row for row in ROWS if row[2] == "nothing"]
+
+
+@pytest.mark.parametrize(("change", "where", "jobs"), cases([row for row in ROWS if row not in NOTHING]))
 def test_at_paper_scale(paper, change, where, jobs):
     place = yaml.safe_load(where.strip("`")) if where.startswith("`") else None
     if isinstance(place, dict):
@@ -47,9 +50,14 @@ def test_at_paper_scale(paper, change, where, jobs):
             assert would_run(paper) == stated(jobs)
 
 
-def test_a_moved_project_has_nothing_to_do(paper):
-    moved = paper.rename(paper.with_name("elsewhere, with spaces"))
-    try:
-        assert would_run(moved) == {}
-    finally:
-        moved.rename(paper)
+def test_changes_without_effect_and_a_move_run_nothing(paper):
+    """All at once."""
+    assert len(NOTHING) == 3
+    with as_before(*{paper / where.strip("`") for _, where, _ in NOTHING}):
+        for change, where, _ in NOTHING:
+            edit(paper / where.strip("`"), change)
+        moved = paper.rename(paper.with_name("elsewhere, with spaces"))
+        try:
+            assert would_run(moved) == {}
+        finally:
+            moved.rename(paper)

@@ -10,9 +10,9 @@ from crossalign.analysis.indexes import ANC, CCA, CKA
 from crossalign.catalog.addresses import Adapted, Adjustment, Base, Mlm, Tuned, format_rate, model_of, parse
 from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.runs import count, kind_of
-from crossalign.catalog.sets import DataSet, raw_files
+from crossalign.catalog.sets import DataSet
 from crossalign.catalog.sheets import Sheets
-from crossalign.catalog.targets import KINDS, evaluation_sets, training_sets
+from crossalign.catalog.targets import evaluation_sets, training_sets
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.papers import all_of, make
 from crossalign.papers.align_predict.correlation import similarity_targets
@@ -38,13 +38,6 @@ def test_there_are_48_items(config):
     assert sum(counts.values()) == 48
     assert all(len(PAPERS[paper]) >= count for paper, count in counts.items())
     assert list(catalog_of(config).items) == list(ITEMS)
-
-
-@pytest.mark.parametrize(("changes", "finetunings", "mlm"), [({}, 115, 12), (WHOLE_TALK, 515, 43)])
-def test_talk_adds_to_align_predict(config, changes, finetunings, mlm):
-    config = config | {"talk": config["talk"] | changes}
-    new = count(runs_of(config, "talk") - runs_of(config, "align-predict"))
-    assert (new["fine-tuning"], new["masked language modelling"]) == (finetunings, mlm)
 
 
 def test_runs_of_each_paper_and_of_all_after_sharing(config):
@@ -140,12 +133,6 @@ def test_an_adjusted_run_starts_from_the_adjustment_of_its_seed():
     tuned = Tuned("mbert+adjust-hi-30k-avg-all", "adjust-nli", "multinli_en", "continual", 3)
     assert model_of(tuned) == Adapted("mbert", Adjustment("hi", "30k", "avg", "all"), 3)
     assert model_of(Tuned("mbert+mlm-wo", "unseen-pos", "wo_wtb", "ref", 3)) == Adapted("mbert", Mlm("wo"), 1)
-
-
-def test_folds_follow_the_seed(config):
-    sources = {run.seed: run.source for run in runs_of(config, "talk") if getattr(run, "source", "")[:3] == "gsw"}
-    assert sources == {seed: f"gsw_uzh+fold{seed}" for seed in (1, 2, 3, 4, 5)}
-    assert raw_files(DataSet("trees", "bxr_bdt+fold2", "dev")) == ["ud/bxr_bdt/train.conllu", "ud/bxr_bdt/test.conllu"]
 
 
 def test_every_run_of_the_papers_round_trips_and_has_data(config):

@@ -131,6 +131,14 @@ def test_a_missing_seed_is_missed_by_all_that_is_compared_with_it(name):
     assert min(one.n for one in found.estimates if one.rule) == 4
 
 
+def test_one_model_has_no_normalisation_to_compare():
+    config = papers_config() | {"anc": papers_config()["anc"] | {"schemes": ["e5-small"]}}
+    names = ("cka-normformer-zero", "cka-normformer-v2", "anc-normformer", "anc-deep", "match-deep", "norm-transfer")
+    for name in names:
+        found = judged(name, planted(), config)
+        assert found.verdict == NOT_RUN and "NormFormer" in found.reason
+
+
 def test_a_model_near_guessing_is_not_learnt_also_in_english():
     frames = planted()
     low = judged("norm-transfer", scores(-48, model=NORMFORMER, target="en")(frames))

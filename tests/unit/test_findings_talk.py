@@ -93,8 +93,9 @@ def test_a_language_is_learnt_that_is_learnt_in_one_script():
     assert verdict("translit-effect", planted(ug=(10, 9, 8))) == HOLDS
 
 
-def study(**changed):
-    return papers_config() | {PAPER: papers_config()[PAPER] | changed}
+def study(read=(), **changed):
+    config = papers_config() | {PAPER: papers_config()[PAPER] | changed}
+    return config | {"study": {"read_languages": {"mbert": read}}}
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,11 @@ import os
 import time
 
 import pytest
-from tests.engine_toys import ToyTask, toy_encoder, toy_records
 from tests.workflow import graph_of
 
 from crossalign.catalog.config import load
 from crossalign.catalog.studied import known_models
 from crossalign.engine.checkpoints import Checkpoints, Saving
-from crossalign.engine.finetune import FineTuning
-from crossalign.engine.settings import Settings
 from crossalign.fetch.register import read_datasets
 from crossalign.plan.dag import write_real_run
 from crossalign.plan.estimate import Choice, Estimate
@@ -191,32 +188,3 @@ def test_only_a_rehearsal_of_full_size_on_such_hardware_counts_by_itself(results
     (results / "mirror").mkdir()
     (results / "mirror" / "settings.json").write_text('{"tiny": true}')
     assert not tells_of(results, "h200")
-
-
-def test_a_rehearsal_that_was_killed_goes_on_and_ends_like_a_whole_one(tmp_path):
-    def tuning(task, saving):
-        encoder = toy_encoder(hidden_dropout=0.1, attention_dropout=0.1)
-        settings = Settings(learning_rate=1e-3, batch=8, epochs=3)
-        return FineTuning(
-            encoder, None, task, toy_records(), toy_records(5, seed=2), settings, checkpoints=tmp_path, saving=saving
-        )
-
-    class Lost(ToyTask):
-        steps = 0
-
-        def loss(self, *given):
-            self.steps += 1
-            if self.steps > 3:
-                raise KeyboardInterrupt
-            return super().loss(*given)
-
-    saving = Saving(steps=1, rehearse=5)
-    with pytest.raises(KeyboardInterrupt):
-        tuning(Lost(), saving).run()
-    again = tuning(ToyTask(), saving)
-    again.run()
-    note = again.progress.rehearsal
-    assert (again.progress.resumed, again.progress.step) == (1, 5)
-    # 7 steps an epoch. The cut ends the first one, which is scored; of the two others one was measured.
-    assert (note["planned_steps"], note["steps_left"], note["scores_left"]) == (21, 11, 1)
-    assert len(again.progress.loss) == len(again.progress.dev) == 1

@@ -82,7 +82,7 @@ def test_figures_without_results_say_not_run(item, made, tmp_path):
         assert [text.get_text() for axes in canvas.axes for text in axes.texts] == ["not run"] * len(figure.panels)
 
 
-@pytest.mark.parametrize("item", ["align-predict/figure4", "talk/figure2", "adjust/figure1"])
+@pytest.mark.parametrize("item", ["align-predict/figure4", "talk/figure2"])
 def test_the_same_data_give_the_same_bytes(item, made, tmp_path):
     written = []
     for name in ("first", "second"):

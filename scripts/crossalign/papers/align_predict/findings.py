@@ -19,8 +19,6 @@ from crossalign.results.names import METRICS
 
 TASKS = ("parsing", "pos", "ner")
 TABLES = ("table6", "table7", "table8")
-# The part where representations are aligned; the first two layers are still close to the embeddings.
-LOWER = (3, 6)
 SHARP = (
     "For all tasks, we observe sharp drops in the cross-language performance at the lower layers of the model but "
     "only moderate drops in the same-language performance."
@@ -81,9 +79,19 @@ def losses(scores: pd.DataFrame, config: dict, task: str, source: str, init: str
     return home_and_elsewhere(change(table, init), table["ref"], at_home)
 
 
-def drop(task: str, init: str):
-    """A finding's function: what an initialisation does to a task learnt from English."""
-    return lambda scores, config: losses(scores, config, task, "en", init)
+def lowest(config: dict) -> str:
+    """The lowest pair of layers, 1-2 of twelve."""
+    return f"random-{config[PAPER]['layer_pairs'][0]}"
+
+
+def drop(task: str):
+    """A finding's function: what random layers 1-2 do to a task learnt from English."""
+    return lambda scores, config: losses(scores, config, task, "en", lowest(config))
+
+
+def upper(task: str):
+    """The same of the highest pair, 11-12 of twelve."""
+    return lambda scores, config: losses(scores, config, task, "en", f"random-{config[PAPER]['layer_pairs'][-1]}")
 
 
 finding(
@@ -95,7 +103,7 @@ finding(
     "points on other languages (EN-X).",
     LOSS,
     task="parsing",
-)(drop("parsing", "random-1-2"))
+)(drop("parsing"))
 finding(
     "drop-en-pos",
     "table 7",
@@ -103,7 +111,7 @@ finding(
     SHARP,
     LOSS,
     task="pos",
-)(drop("pos", "random-1-2"))
+)(drop("pos"))
 finding(
     "drop-en-ner",
     "table 8",
@@ -111,7 +119,7 @@ finding(
     SHARP,
     LOSS,
     task="ner",
-)(drop("ner", "random-1-2"))
+)(drop("ner"))
 
 
 @finding(
@@ -125,7 +133,7 @@ finding(
 def from_russian_and_arabic(scores, config):
     """The same from the other sources."""
     tables = {
-        (task, source): losses(scores, config, task, source, "random-1-2")
+        (task, source): losses(scores, config, task, source, lowest(config))
         for task in TASKS
         for source in having(config, "sources", task)
         if source != "en"
@@ -142,7 +150,7 @@ finding(
     "language case).",
     NO_HARM,
     task="parsing",
-)(drop("parsing", "random-11-12"))
+)(upper("parsing"))
 finding(
     "upper-en-pos",
     "table 7",
@@ -150,7 +158,7 @@ finding(
     HARMLESS,
     NO_HARM,
     task="pos",
-)(drop("pos", "random-11-12"))
+)(upper("pos"))
 finding(
     "upper-en-ner",
     "table 8",
@@ -158,7 +166,7 @@ finding(
     HARMLESS,
     NO_HARM,
     task="ner",
-)(drop("ner", "random-11-12"))
+)(upper("ner"))
 
 
 def stacked(tables: dict, names: Sequence[str]) -> pd.DataFrame:
@@ -173,7 +181,7 @@ def domain_losses(scores: pd.DataFrame, config: dict, task: str) -> pd.DataFrame
     names, train = (domains["ner"], None) if task == "ner" else (domains["test"], domains["train"])
     table = scored(scores, config, task, "en", [DataSet(KINDS[task], name, "test") for name in names], train)
     english = pd.Series(table.index.get_level_values("target") == "en", table.index)
-    return home_and_elsewhere(change(table, "random-1-2"), table["ref"], english)
+    return home_and_elsewhere(change(table, lowest(config)), table["ref"], english)
 
 
 finding(
@@ -208,8 +216,11 @@ def domains_of_taggers(scores, config):
     each="task",
 )
 def other_lower_sets(scores, config):
-    """Layers 1, 2, 1-3 and 1-4, as far as a run has them, on the languages' own sets."""
-    known = [layers for layers in ("1", "2", "1-3", "1-4") if layers in config[PAPER]["layer_sets"]]
+    """Sets that lie in the lowest third (1, 2, 1-3 and 1-4 of twelve) and in no other table."""
+    pairs = config[PAPER]["layer_pairs"]
+    third = int(pairs[-1].split("-")[-1]) / 3
+    sets = [layers for layers in config[PAPER]["layer_sets"] if layers not in (*pairs, "all")]
+    known = [layers for layers in sets if int(layers.split("-")[-1]) <= third]
     tables = {}
     for task in TASKS:
         sets = [own_set(config, task, lang) for lang in ("en", *config[PAPER]["own_treebanks"])]
@@ -277,10 +288,12 @@ def tuned_peak(similarity, config):
     each="task",
 )
 def lower_layers_kept(similarity, config):
-    """The share of the pretrained model's CKA in layers 3-6 that is left."""
+    """The share of the pretrained model's CKA in layers 3-6 of twelve that is left; lower ones are near the words."""
     pretrained, tuned = alike(similarity, config)
-    before = level(pretrained, *LOWER, by=["model", "language"]).groupby(["model", "language"]).mean()
-    after = level(tuned, *LOWER, by=["task", "model", "language"])
+    depth = pretrained["layer"].max()
+    lower = (depth / 4, depth / 2)
+    before = level(pretrained, *lower, by=["model", "language"]).groupby(["model", "language"]).mean()
+    after = level(tuned, *lower, by=["task", "model", "language"])
     return (after / before).rename("kept").to_frame().reorder_levels(["seed", "task", "model", "language"])
 
 
@@ -295,9 +308,10 @@ def lower_layers_kept(similarity, config):
     each="task",
 )
 def random_lower_layers(similarity, config):
-    """The mean CKA of layers 3-12 against REF."""
-    by = ["task", "language"]
-    ref, random = (level(alike(similarity, config, init)[1], 3, 1000, by) for init in ("ref", "random-1-2"))
+    """The mean CKA of all layers above them against REF."""
+    by, random_layers = ["task", "language"], lowest(config)
+    first = int(random_layers.split("-")[-1]) + 1
+    ref, random = (level(alike(similarity, config, init)[1], first, 1000, by) for init in ("ref", random_layers))
     return (random - ref).rename("change").to_frame()
 
 

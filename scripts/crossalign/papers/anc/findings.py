@@ -3,7 +3,7 @@
 import pandas as pd
 
 from crossalign.papers.anc.items import PAPER, normformer
-from crossalign.results.findings.finding import finding
+from crossalign.results.findings.finding import NotRun, finding
 from crossalign.results.findings.printed import MODELS, curves, frames
 from crossalign.results.findings.shapes import level, peak
 from crossalign.results.published import published
@@ -31,7 +31,15 @@ def measured(similarity: pd.DataFrame, measure: str, models: list[str], language
     return similarity[there & (similarity["corpus"] == "xnliext") & (similarity["measure"] == measure)]
 
 
+def schemes(config: dict) -> list[str]:
+    """Post-LN, Pre-LN and NormFormer."""
+    if len(config[PAPER]["schemes"]) < 3:
+        raise NotRun("needs three models that differ in normalisation alone, NormFormer among them")
+    return config[PAPER]["schemes"]
+
+
 def of_normformer(similarity: pd.DataFrame, config: dict, measure: str) -> pd.DataFrame:
+    schemes(config)
     return measured(similarity, measure, [normformer(config)], config[PAPER]["norm_languages"])
 
 
@@ -132,7 +140,7 @@ def deeper_layers_match(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
 )
 def normalisation_and_transfer(scores: pd.DataFrame, config: dict) -> pd.DataFrame:
     study = config[PAPER]
-    own = scores[(scores["task"] == "nli") & (scores["metric"] == "accuracy") & scores["model"].isin(study["schemes"])]
+    own = scores[(scores["task"] == "nli") & (scores["metric"] == "accuracy") & scores["model"].isin(schemes(config))]
     others = [lang for lang in study["xnli_languages"] if lang != "en"]
     ours = own.pivot_table(index=["seed", "model"], columns="target", values="value").reindex(columns=["en", *others])
     first = ours.index.get_level_values("model") == study["schemes"][0]

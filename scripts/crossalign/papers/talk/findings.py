@@ -5,6 +5,7 @@ The slides print no numbers for them.
 
 import pandas as pd
 
+from crossalign.catalog.targets import bases
 from crossalign.papers.talk.items import PAPER, in_latin, task_of
 from crossalign.results.findings.finding import NotRun, finding
 from crossalign.results.findings.printed import frames
@@ -20,12 +21,12 @@ def printed() -> dict[str, pd.DataFrame]:
 
 def unseen(config: dict, *langs: str) -> list[str]:
     """Those of the languages that are in this run and that its model has not read."""
-    study = config[PAPER]
-    if not (there := [lang for lang in langs if lang in study["profile_languages"]]):
-        raise NotRun(f"{', '.join(map(language, langs))}: not among talk.profile_languages")
-    if not (unread := [lang for lang in there if lang not in study.get("read", [])]):
-        raise NotRun(f"the model has read {' and '.join(map(language, there))}")
-    return unread
+    read = (config.get("study") or {}).get("read_languages", {}).get(bases(config, PAPER)[0], [])
+    if not (unread := [lang for lang in langs if lang not in read]):
+        raise NotRun(f"the model has read {' and '.join(map(language, langs))}")
+    if not (there := [lang for lang in unread if lang in config[PAPER]["profile_languages"]]):
+        raise NotRun(f"{', '.join(map(language, unread))}: not among talk.profile_languages")
+    return there
 
 
 def systems(scores: pd.DataFrame, config: dict, lang: str, suffix: str = "") -> pd.DataFrame:
