@@ -40,9 +40,8 @@ def read_columns(folders: Iterable[Path], out: Path) -> list[Column]:
     found: dict[str, Column] = {}
     for file in (file for folder in folders for file in sorted(folder.glob("*/findings.json"))):
         results = file.parent
-        config = read_json(results / "config.json") or (read_json(results / "report/provenance.json") or {}).get(
-            "config", {}
-        )
+        record = read_json(results / "report" / "provenance.json") or {}
+        config = read_json(results / "config.json") or record.get("config", {})
         if results.name in found or config.get("rehearsal"):
             continue
         told = {(one.paper, one.id): one for one in tell(results, papers())}
