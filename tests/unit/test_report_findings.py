@@ -16,7 +16,7 @@ from crossalign.report.gather import gather
 from crossalign.report.overview import overview, read_columns, rows
 from crossalign.report.page import page
 from crossalign.results.findings.files import write_findings
-from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNSURE
+from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNSURE, VERDICTS
 from crossalign.results.findings.judge import Estimate
 from crossalign.runtime.errors import UserError
 
@@ -120,6 +120,9 @@ def test_the_overview_says_marks_in_words_links_the_pages_and_lets_nothing_in(tw
     assert links.count("./demo/report/index.html") == 1
     assert "./demo/report/index.html#finding-align-predict-f0" in links
     assert content.count("#mark-holds") >= 4 and "in 1 of 2" in parsed.text and "no part of this run" in parsed.text
+    drawn = {attributes.get("id") for tag, attributes in parsed.found if tag == "symbol"}
+    used = {attributes["href"][1:] for tag, attributes in parsed.found if tag == "use"}
+    assert used == drawn and len(drawn) == len(VERDICTS)
     for words in ("holds: ", "does not hold: ", "−7.8 to −5.1", "not learnt", NASTY):
         assert words in parsed.text
     policy = next(attributes["content"] for _, attributes in parsed.found if "http-equiv" in attributes)

@@ -19,7 +19,7 @@ from crossalign.report.findings import counted
 from crossalign.report.gather import Report
 from crossalign.report.provenance import chosen_settings, summary
 from crossalign.results import names
-from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, VERDICTS
+from crossalign.results.findings.finding import FAILS, HOLDS, UNLEARNT, UNSURE, VERDICTS
 from crossalign.results.published import ROOT, languages
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
@@ -43,8 +43,6 @@ KINDS = {
     **dict.fromkeys((FAILS, "differs"), "bad"),
     **dict.fromkeys((UNLEARNT, "not judged"), "moot"),
 }
-# The drawing in parts.html that stands for a verdict on a finding.
-MARKS = {HOLDS: "holds", FAILS: "fails", UNSURE: "unsure", UNLEARNT: "unlearnt", NOT_RUN: "notrun"}
 
 
 def kind(verdict: str) -> str:
@@ -61,7 +59,6 @@ def duration(seconds: float) -> str:
 
 
 environment().filters |= {"kind": kind, "counted": counted, "duration": duration}
-environment().globals["marks"] = MARKS
 
 
 def asset(name: str) -> str:
