@@ -87,9 +87,11 @@ def two(root, tmp_path_factory):
     (folder / "results/demo/report/index.html").write_text("", encoding="utf-8")
     found = made_findings()
     other = [replace(found[0], verdict=FAILS, estimates=found[1].estimates), *found[2:]]
-    base = {"align-predict": {"base": "xlmr-base"}}
-    for run, more in (("docs/results/other", base | {"world": None}), ("results/trial", {"rehearsal": {"steps": 1}})):
-        write_json(folder / run / "config.json", config | more)
+    base = config | {"align-predict": {"base": "xlmr-base"}, "world": None}
+    # A published run may have its config in the record beside its page alone.
+    write_json(folder / "docs/results/other/report/provenance.json", {"config": base})
+    write_json(folder / "results/trial/config.json", config | {"rehearsal": {"steps": 1}})
+    for run in ("docs/results/other", "results/trial"):
         write_findings(other, folder / run / "findings.csv")
     # The same run, published before: the local one is shown.
     write_json(folder / "docs/results/demo/findings.json", {"findings": []})

@@ -16,7 +16,7 @@ from crossalign.papers.all_items import ITEMS
 from crossalign.results import names
 from crossalign.results.findings.files import read_findings
 from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE
-from crossalign.results.findings.judge import Estimate, Judged
+from crossalign.results.findings.judge import Estimate, Judged, not_run
 
 # How many findings have a verdict, in words: of one, of several.
 COUNTED = {
@@ -93,9 +93,7 @@ def tell(results: Path, papers: Iterable[str]) -> list[Told]:
     """The findings of some papers in a run."""
     papers, judged = list(papers), read_findings(results / "findings.json")
     if judged is None:
-        told = ("id", "paper", "says", "sentence", "where")
-        new = [{name: getattr(one, name) for name in told} for one in findings()]
-        judged = [Judged(**one, verdict=NOT_RUN, reason="the run's findings were not judged yet") for one in new]
+        judged = [not_run(one, "the run's findings were not judged yet") for one in findings()]
     return [Told(**vars(one)) for one in judged if one.paper in papers]
 
 

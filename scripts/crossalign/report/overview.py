@@ -40,7 +40,8 @@ def read_columns(folders: Iterable[Path], out: Path) -> list[Column]:
     found: dict[str, Column] = {}
     for file in (file for folder in folders for file in sorted(folder.glob("*/findings.json"))):
         results = file.parent
-        config = read_json(results / "config.json") or {}
+        record = read_json(results / "report" / "provenance.json") or {}
+        config = read_json(results / "config.json") or record.get("config", {})
         if results.name in found or config.get("rehearsal"):
             continue
         told = {(one.paper, one.id): one for one in tell(results, papers())}
@@ -52,7 +53,7 @@ def read_columns(folders: Iterable[Path], out: Path) -> list[Column]:
 
 
 def about(config: dict, results: Path) -> str:
-    """Which model a run studies and, where it made it, how long that took; of other worlds, which."""
+    """Which model a run has in mBERT's place and, where it made it, how long that took; of other worlds, which."""
     if not config or artificial(config):
         return artificial(config).words if config else ""
     name = bases(config)[0]
@@ -61,8 +62,8 @@ def about(config: dict, results: Path) -> str:
     rows = read_csv(results / "models.csv", ("model", "seconds", "device")) or []
     rows += [{"model": name} | (read_json(results / "models" / name / "training.json") or {})]
     made = next(row for row in rows if row["model"] == name)
-    took = f", {duration(float(made['seconds']))} on {made['device']}" if "device" in made else ""
-    return f"in {names.model(name)}’s place a model pretrained here{took}"
+    took = f", made in {duration(float(made['seconds']))} on {made['device']}" if "device" in made else ""
+    return f"{'a model' if name == 'mbert' else names.model(name)} in mBERT’s place{took}"
 
 
 def rows(columns: list[Column]) -> dict[str, list[Row]]:

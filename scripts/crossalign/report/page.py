@@ -32,7 +32,7 @@ SCRIPTS = (
 )
 SCALES = {
     "demo": "demo: artificial languages",
-    "small": "real languages, small models that were pretrained here",
+    "study": "another model in mBERT’s place",
     "paper": "the papers at full scale",
     "rehearsal": "the papers at full scale, data and models invented, trainings cut short",
 }
@@ -151,7 +151,15 @@ def sealed(styles: Iterable[str], scripts: Iterable[str] = ()) -> dict[str, str]
 def page(report: Report) -> str:
     """The whole page."""
     config = report.config
-    scale = "rehearsal" if config.get("rehearsal") else "demo" if artificial(config) else config["run"]
+    scale = (
+        "rehearsal"
+        if config.get("rehearsal")
+        else "demo"
+        if artificial(config)
+        else "study"
+        if studied(config)
+        else config["run"]
+    )
     return render(
         "page.html",
         report=report,
