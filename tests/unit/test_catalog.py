@@ -12,7 +12,7 @@ from crossalign.catalog.prepared import prepare_settings
 from crossalign.catalog.runs import count, kind_of
 from crossalign.catalog.sets import DataSet
 from crossalign.catalog.sheets import Sheets
-from crossalign.catalog.targets import evaluation_sets, training_sets
+from crossalign.catalog.targets import KINDS, evaluation_sets, training_sets
 from crossalign.fetch.register import read_datasets, read_models
 from crossalign.papers import all_of, make
 from crossalign.papers.align_predict.correlation import similarity_targets
