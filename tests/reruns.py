@@ -23,7 +23,7 @@ EDITS = {
     "a log message": ('log.info("', 'log.info("so: '),
     "a file's checksum": (r"(?m)^(ud/ru_pud/test\.conllu(?:\t[^\t]*){4}\t)[^\t]*", rf"\1sha256:{'0' * 64}"),
     "a figure's colour": ("#0072B2", "#0073B2"),
-    "a finding's bound": ("top > 0.5", "top > 0.6"),
+    "a finding's bound": ("highest_layer > 0.5", "highest_layer > 0.6"),
     "a printed number": (",74.20,", ",74.30,"),
     "the page's style": ("{", "{ /* plain */"),
 }

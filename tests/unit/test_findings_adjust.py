@@ -189,7 +189,7 @@ def test_sizes_are_those_of_one_language():
     """The largest may be that of the main tables, which have other languages too."""
     config = papers_config()
     sizes = config | {"adjust": config["adjust"] | {"sizes": {"lang": "ru", "pairs": ["5k", "30k"]}}}
-    assert finding("qa-peak-size").quantities(planted(), sizes)["most"].item() == pytest.approx(-0.08)
+    assert finding("qa-peak-size").quantities(planted(), sizes)["most_pairs"].item() == pytest.approx(-0.08)
 
 
 def test_one_number_of_pairs_has_no_largest():

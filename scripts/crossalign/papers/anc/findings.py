@@ -45,7 +45,7 @@ def of_normformer(similarity: pd.DataFrame, config: dict, measure: str) -> pd.Da
 
 def halves(curves: pd.DataFrame) -> pd.DataFrame:
     """The means over layers 0-5 and 6-12 of every pair."""
-    return pd.DataFrame({"lower": level(curves, 0, 5, ["pair"]), "upper": level(curves, 6, 12, ["pair"])})
+    return pd.DataFrame({"lower_layers": level(curves, 0, 5, ["pair"]), "upper_layers": level(curves, 6, 12, ["pair"])})
 
 
 @finding(
@@ -57,7 +57,7 @@ def halves(curves: pd.DataFrame) -> pd.DataFrame:
     "zero for all remaining layers (layers 6-12).",
     each="pair",
     # A similarity near zero; a fall by what would be a high one.
-    holds="upper < 0.1 and lower - upper > 0.3",
+    holds="upper_layers < 0.1 and lower_layers - upper > 0.3",
 )
 def cka_fails(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     return halves(of_normformer(similarity, config, "cka"))
@@ -72,7 +72,7 @@ def cka_fails(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     "restart and get the same CKA results (see Figure 7 in Appendix A).",
     each="pair",
     # Two curves that one would call the same.
-    holds="lower > -0.05 and lower < 0.05 and upper > -0.05 and upper < 0.05",
+    holds="lower_layers > -0.05 and lower_layers < 0.05 and upper_layers > -0.05 and upper_layers < 0.05",
 )
 def second_run(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     study = config[PAPER]
@@ -103,10 +103,10 @@ def anc_of_normformer(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     sentence="Our method, unlike CKA (Figure 1), does capture the cross-lingual similarity existing in the deeper "
     "layers of XLM-Roberta Normformer (scale_normformer).",
     each="pair",
-    holds="upper > 0.3",
+    holds="upper_layers > 0.3",
 )
 def anc_in_deeper_layers(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
-    return halves(of_normformer(similarity, config, "anc"))[["upper"]]
+    return halves(of_normformer(similarity, config, "anc"))[["upper_layers"]]
 
 
 @finding(
@@ -117,13 +117,13 @@ def anc_in_deeper_layers(similarity: pd.DataFrame, config: dict) -> pd.DataFrame
     sentence="The result again shows relatively high matching scores for the deeper layers in contrast to the CKA "
     "result from Figure 1. There is some decline, but nothing like zero similarity of CKA.",
     each="pair",
-    holds="matching > 0.1 and matching > cka and last < sixth",
+    holds="matching > 0.1 and matching > cka and last_layer < sixth_layer",
 )
 def deeper_layers_match(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     matching = of_normformer(similarity, config, "matching")
-    found = {"matching": level(matching, 6, 12, ["pair"]), "sixth": level(matching, 6, 6, ["pair"])}
-    found |= {"last": level(matching, 12, 12, ["pair"])}
-    return pd.DataFrame(found | {"cka": halves(of_normformer(similarity, config, "cka"))["upper"]})
+    found = {"matching": level(matching, 6, 12, ["pair"]), "sixth_layer": level(matching, 6, 6, ["pair"])}
+    found |= {"last_layer": level(matching, 12, 12, ["pair"])}
+    return pd.DataFrame(found | {"cka": halves(of_normformer(similarity, config, "cka"))["upper_layers"]})
 
 
 @finding(
@@ -136,7 +136,7 @@ def deeper_layers_match(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     task="nli",
     each="model",
     # Two standard errors of the difference of two accuracies on the 2,490 examples of XNLI's validation set.
-    holds="lead > -2.5 and lead < 2.5",
+    holds="ahead_of_post_ln > -2.5 and ahead_of_post_ln < 2.5",
 )
 def normalisation_and_transfer(scores: pd.DataFrame, config: dict) -> pd.DataFrame:
     study = config[PAPER]
@@ -145,7 +145,7 @@ def normalisation_and_transfer(scores: pd.DataFrame, config: dict) -> pd.DataFra
     ours = own.pivot_table(index=["seed", "model"], columns="target", values="value").reindex(columns=["en", *others])
     first = ours.index.get_level_values("model") == study["schemes"][0]
     post = ours[first].droplevel("model").reindex(ours.index, level="seed")
-    found = {"lead": (ours - post)[others].mean(axis=1), "score": ours[others].mean(axis=1)}
+    found = {"ahead_of_post_ln": (ours - post)[others].mean(axis=1), "score": ours[others].mean(axis=1)}
     found |= {"score_english": ours["en"], "score_post": post[others].mean(axis=1)}
     return pd.DataFrame(found)[~first]
 
@@ -193,10 +193,10 @@ def anc_by_size(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     "strong assumption of one-to-one aligned neurons is informative.",
     each="model",
     # From here on a correlation is called strong (Cohen); the authors' own figure has its highest curves at 0.65.
-    holds="top > 0.5",
-    printed={"top": 0.7},
+    holds="highest_layer > 0.5",
+    printed={"highest_layer": 0.7},
 )
 def highest_anc(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     study = config[PAPER]
     anc = measured(similarity, "anc", study["known_models"], study["known_languages"])
-    return anc.groupby(["seed", "model"])["value"].max().to_frame("top")
+    return anc.groupby(["seed", "model"])["value"].max().to_frame("highest_layer")
