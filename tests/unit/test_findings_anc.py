@@ -131,14 +131,6 @@ def test_a_missing_seed_is_missed_by_all_that_is_compared_with_it(name):
     assert min(one.n for one in found.estimates if one.rule) == 4
 
 
-def test_one_model_has_no_normalisation_to_compare():
-    config = papers_config() | {"anc": papers_config()["anc"] | {"schemes": ["e5-small"]}}
-    names = ("cka-normformer-zero", "cka-normformer-v2", "anc-normformer", "anc-deep", "match-deep", "norm-transfer")
-    for name in names:
-        found = judged(name, planted(), config)
-        assert found.verdict == NOT_RUN and "NormFormer" in found.reason
-
-
 def test_a_model_near_guessing_is_not_learnt_also_in_english():
     frames = planted()
     low = judged("norm-transfer", scores(-48, model=NORMFORMER, target="en")(frames))
@@ -170,7 +162,9 @@ def test_without_its_models_a_finding_is_not_run(name, schemes):
     study = papers_config()[PAPER]
     lists = {key: ["other"] for key in ("known_models", "xlmr", "xglm")} | {"schemes": schemes}
     found = judged(name, planted(), papers_config() | {PAPER: study | lists})
-    assert found.verdict == NOT_RUN and found.reason.startswith("no results yet for ")
+    assert found.verdict == NOT_RUN and found.reason.startswith(
+        ("no results yet for ", "needs three models that differ")
+    )
 
 
 def test_every_known_model_is_judged():

@@ -94,8 +94,7 @@ def test_a_language_is_learnt_that_is_learnt_in_one_script():
 
 
 def study(read=(), **changed):
-    config = papers_config() | {PAPER: papers_config()[PAPER] | changed}
-    return config | {"study": {"read_languages": {"mbert": read}}}
+    return papers_config() | {PAPER: papers_config()[PAPER] | changed | {"read_languages": read}}
 
 
 @pytest.mark.parametrize(

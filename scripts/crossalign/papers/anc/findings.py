@@ -57,7 +57,7 @@ def halves(curves: pd.DataFrame) -> pd.DataFrame:
     "zero for all remaining layers (layers 6-12).",
     each="pair",
     # A similarity near zero; a fall by what would be a high one.
-    holds="upper_layers < 0.1 and lower_layers - upper > 0.3",
+    holds="upper_layers < 0.1 and lower_layers - upper_layers > 0.3",
 )
 def cka_fails(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     return halves(of_normformer(similarity, config, "cka"))

@@ -5,7 +5,6 @@ The slides print no numbers for them.
 
 import pandas as pd
 
-from crossalign.catalog.targets import bases
 from crossalign.papers.talk.items import PAPER, in_latin, task_of
 from crossalign.results.findings.finding import NotRun, finding
 from crossalign.results.findings.printed import frames
@@ -21,7 +20,7 @@ def printed() -> dict[str, pd.DataFrame]:
 
 def unseen(config: dict, *langs: str) -> list[str]:
     """Those of the languages that are in this run and that its model has not read."""
-    read = (config.get("study") or {}).get("read_languages", {}).get(bases(config, PAPER)[0], [])
+    read = config[PAPER].get("read_languages", [])
     if not (unread := [lang for lang in langs if lang not in read]):
         raise NotRun(f"the model has read {' and '.join(map(language, langs))}")
     if not (there := [lang for lang in unread if lang in config[PAPER]["profile_languages"]]):
