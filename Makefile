@@ -72,6 +72,7 @@ RESOLVE = python scripts/resolve_models.py $(MODEL) $(if $(CONFIGS),--configs $(
 study: environment
 	@files=$$($(RESOLVE)) && for file in $$files; do \
 		$(WARM) $(RUNNER) --profile profiles/study --configfile "$$file" $(STUDY_ARGS) -- $(TARGETS) || exit; done
+	@python scripts/make_overview.py
 
 mirror: environment
 	python tools/make_mirror.py $(or $(FROM),$(error FROM=samples is needed)) --out $(or $(TO),results/mirror) --config config/study.yaml $(CONFIGS)

@@ -14,7 +14,7 @@ from crossalign.papers.all_findings import findings
 from crossalign.papers.all_items import ITEMS
 from crossalign.results.findings.expression import comparisons
 from crossalign.results.findings.files import read_findings, with_reasons, write_findings
-from crossalign.results.findings.finding import FAILS, FINDINGS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, Finding
+from crossalign.results.findings.finding import FAILS, FINDINGS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, VERDICTS, Finding
 from crossalign.results.findings.judge import judge
 from crossalign.results.findings.views import views
 from crossalign.results.published import PRINTED
@@ -201,3 +201,20 @@ def test_models_are_told_by_their_role(root):
     assert found["scores"]["language"].tolist() == ["", "es", ""] and found["scores"]["family"].unique() == ["xnli"]
     assert found["scores"]["error"].tolist() == pytest.approx([0.5] * 3, rel=1e-3)
     assert found["similarity"]["seed"].tolist() == [1, 2] and found["similarity"]["language"].tolist() == ["es", "es"]
+
+
+def test_the_readme_counts_what_the_published_files_say(root):
+    """And every finding of the demo that does not hold has a measured reason."""
+    rows = [line.split(" | ") for line in (root / "README.md").read_text(encoding="utf-8").splitlines()]
+    told = {
+        cells[0]: [int(cell.strip(" |")) for cell in cells[2:]]
+        for cells in rows
+        if len(cells) == 7 and cells[2].isdigit()
+    }
+    for folder, name in (("demo", "demo"), ("pretrained-here", "pretrained here")):
+        judged = read_findings(root / "docs" / "results" / folder / "findings.json")
+        counts = [sum(one.verdict == verdict for one in judged) for verdict in VERDICTS]
+        assert [numbers for cell, numbers in told.items() if f"[{name}]" in cell] == [counts], folder
+        assert {one.id for one in judged} == {one.id for one in findings()}, folder
+    published = read_findings(root / "docs/results/demo/findings.json")
+    assert [one.id for one in published if one.verdict in (FAILS, UNSURE, UNLEARNT) and not one.why] == []

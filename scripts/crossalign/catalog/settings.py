@@ -222,7 +222,7 @@ class TrainedOn(Section):
 
     nli: Literal["multinli_en", "mix_en"] = key("set for NLI")
     ner: Literal["wikiann_en"] = key("set for NER")
-    qa: Literal["squad_en", "mix_en"] = key("set for QA; mix_en: of a published run")
+    qa: Literal["squad_en"] = key("set for QA")
 
 
 class Adjust(Section):

@@ -83,19 +83,6 @@ def score_rows(path: Path, run: Tuned) -> Iterator[dict[str, Any]]:
             yield where | {"metric": metric, "value": metrics[metric]} | interval
 
 
-def score_files(frame: "pd.DataFrame") -> dict[str, dict[str, dict[str, float]]]:
-    """What scores.json of each model held that a frame of scores was made from, by address."""
-    import pandas as pd
-
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for row in frame.to_dict("records"):
-        numbers = {"n": row["n"], row["metric"]: row["value"]}
-        numbers |= {f"{row['metric']}_{end}": row[end] for end in ("low", "high")}
-        known = {name: number for name, number in numbers.items() if pd.notna(number)}
-        found.setdefault(row["address"], {}).setdefault(row["set"], {}).update(known)
-    return found
-
-
 def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The same columns, each of its type, also where a frame is empty."""
     return frame.astype({name: TYPES.get(name, "str") for name in frame})
