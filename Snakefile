@@ -21,7 +21,6 @@ include: "rules/finetune.smk"
 include: "rules/evaluate.smk"
 include: "rules/embed.smk"
 include: "rules/compare.smk"
-include: "rules/results.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/report.smk"
@@ -57,11 +56,6 @@ rule adjust:
 rule talk:
     input:
         SHEETS.target("talk"),
-
-
-rule pretrained:
-    input:
-        SHEETS.target("pretrained"),
 
 
 rule data:

@@ -67,18 +67,16 @@ rule embed_words:
 
 rule audit_coverage:
     input:
-        model=of("model"),
-        texts=of("texts"),
+        model=of("model", "coverage"),
+        texts=of("texts", "coverage"),
     output:
-        f"{RESULTS}/{{address}}.csv",
+        f"{RESULTS}/coverage.csv",
     log:
-        f"{LOGS}/{{address}}.log",
-    wildcard_constraints:
-        address="coverage",
+        f"{LOGS}/coverage.log",
     conda:
         "../envs/torch.yaml"
     params:
         model=folder("model"),
-        code=code("audit_coverage.py"),
+        code=code("audit_coverage.py", address="coverage"),
     shell:
         'python "$SCRIPTS"/audit_coverage.py --model {params.model:q} --texts {input.texts:q} --out {output:q} > {log:q} 2>&1'

@@ -27,7 +27,6 @@ rule make_figure:
         code=code("make_figure.py"),
         results=folder("config"),
         settings=of("settings"),
-        # For the report alone, and derived from the output: another title or verdict makes nothing again.
         caption=lambda wildcards, output: caption_of(item_of(wildcards)),
         item=lambda wildcards, output: item_of(wildcards),
     shell:

@@ -1,4 +1,4 @@
-"""What all results say together: verdicts on printed numbers and on findings, and the page that people open."""
+"""What all results say together: tidy files, verdicts on printed numbers and on findings, the page that people open."""
 
 
 rule write_config:
@@ -14,6 +14,23 @@ rule write_config:
         config=f"{LOGS}/config.json",  # a config may be longer than a command line
     shell:
         "cp {params.config:q} {output:q} 2> {log:q}"
+
+
+rule gather_results:
+    input:
+        results=of("results", "gathered"),
+        config=of("config", "gathered"),
+    output:
+        [f"{RESULTS}/{name}.{form}" for name in ("scores", "similarity", "distances") for form in ("csv", "parquet")],
+    log:
+        f"{LOGS}/gather_results.log",
+    conda:
+        "../envs/data.yaml"
+    params:
+        code=code("gather_results.py", address="gathered"),
+        results=folder("config"),
+    shell:
+        'python "$SCRIPTS"/gather_results.py --config {input.config:q} --results {params.results:q} --out {params.results:q} > {log:q} 2>&1'
 
 
 rule make_verdicts:
@@ -39,8 +56,7 @@ rule make_findings:
         printed=of("printed", "findings"),
         config=of("config", "findings"),
     output:
-        table=f"{RESULTS}/findings.csv",
-        details=f"{RESULTS}/findings.json",
+        multiext(f"{RESULTS}/findings", ".csv", ".json"),
     log:
         f"{LOGS}/make_findings.log",
     conda:
@@ -50,7 +66,7 @@ rule make_findings:
         results=folder("config"),
         settings=of("settings", "findings"),
     shell:
-        'python "$SCRIPTS"/make_findings.py --config {input.config:q} --results {params.results:q} --out {output.table:q} > {log:q} 2>&1'
+        'python "$SCRIPTS"/make_findings.py --config {input.config:q} --results {params.results:q} --out {output[0]:q} > {log:q} 2>&1'
 
 
 rule make_report:

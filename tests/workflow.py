@@ -23,7 +23,7 @@ from tests.unit.world_for_tests import SETTINGS, small_override
 # What a copy of the workflow is made of.
 PARTS = ("Snakefile", "config.yaml", "config", "rules", "scripts", "demo_world", "tools", "resources", "envs")
 PARTS += ("profiles", "docs")
-TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "pretrained", "data", "download")
+TARGETS = ("all", "align_predict", "anc", "adjust", "talk", "data", "download")
 
 
 def copy_project(root: Path, folder: Path, **world) -> None:

@@ -49,7 +49,7 @@ from crossalign.tasks import file_of
 ROOT = Path(__file__).resolve().parents[3]
 PAPERS = ROOT / "resources" / "papers"
 PAPER_TARGETS = {name.replace("-", "_"): name for name in papers()}
-TARGETS = ("all", *PAPER_TARGETS, "pretrained", "data", "download")
+TARGETS = ("all", *PAPER_TARGETS, "data", "download")
 # Files of a run that an item may read.
 RUN_FILES = {"scores": "scores.json", "predictions": "predictions.jsonl.gz", "training": "training.json"}
 # The item of unseen languages, beside which the page shows how well they are covered.
@@ -514,7 +514,7 @@ class Sheets:
     def items_of(self, target: str) -> list[str]:
         """The chosen tables and figures behind a target: a rule's name, an item's, or a file that a row makes."""
         items = list(self.catalog.items)
-        if target in ("all", "pretrained", "data", "download"):
+        if target in ("all", "data", "download"):
             return items
         if target in PAPER_TARGETS:
             return [item for item in items if item.startswith(f"{PAPER_TARGETS[target]}/")]
@@ -534,9 +534,6 @@ class Sheets:
             return self.fetched(items)
         if target == "data":
             return self.data(items)
-        if target == "pretrained":
-            runs = sorted(self.catalog.runs(items), key=str)
-            return [self.model(run)[0] for run in runs if isinstance(run, Base) and self.catalog.made_here(run.name)]
         if target not in (*TARGETS, *items):
             return [target]
         page = [self.at("report/index.html"), self.at("scores.csv")] if target == "all" else []
