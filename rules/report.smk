@@ -66,7 +66,7 @@ rule make_findings:
         results=folder("config"),
         settings=of("settings", "findings"),
     shell:
-        'python "$SCRIPTS"/make_findings.py --config {input.config:q} --results {params.results:q} --out {output[0]:q} > {log:q} 2>&1'
+        'python "$SCRIPTS"/make_findings.py --config {input.config:q} --results {params.results:q} > {log:q} 2>&1'
 
 
 rule make_report:

@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
         "embed_sentences.py --out") mkdir -p "$2" ;;
         "finetune.py --out") make "$2/model/model.safetensors"; make "$2/model/config.json"; make "$2/training.json" ;;
         "gather_results.py --out") for file in {scores,similarity,distances}.{csv,parquet}; do make "$2/$file"; done ;;
-        "make_findings.py --out") make "$2"; make "${2%.csv}.json" ;;
+        "make_findings.py --results") make "$2/findings.csv"; make "$2/findings.json" ;;
         "make_report.py --out") make "$2"; make "$(dirname "$2")/provenance.json" ;;
         *" --out"|*" --out-"*|*" --report"|*" --predictions") make "$2" ;;
     esac
