@@ -177,7 +177,7 @@ class Estimate:
 
 _ORDER = ("make_world", "download", "prepare", "align", "train_vocabulary", "pretrain", "adapt", "adjust", "finetune")
 _LATER = ("train_bilstm", "evaluate", "embed", "audit", "compare", "measure", "write_config")
-_LAST = ("gather_results", "make_table", "make_figure", "make_verdicts")
+_LAST = ("gather_results", "make_table", "make_figure", "make_findings", "make_verdicts")
 
 
 def _stage(rule: str) -> tuple[int, str]:
