@@ -110,7 +110,7 @@ def test_from_scores_to_the_page(cluster, made, tmp_path):
     question = ("sacct", "--allocations", "--noheader", "--parsable2", "--format=Comment,WorkDir")
     submitted = cluster.run(*question).splitlines()
     rules = ["prepare_prepare_parallel", "embed_sentences", "compare_languages"]
-    rules += ["gather_results", "make_figure", "make_verdicts", "make_report"]
+    rules += ["gather_results", "make_figure", "make_findings", "make_verdicts", "make_report"]
     assert said.count("has been submitted") == len(rules)
     for rule in rules:
         assert any(line.startswith(f"rule_{rule}") and line.endswith(f"|{folder}") for line in submitted), rule
