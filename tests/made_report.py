@@ -144,7 +144,8 @@ def made_findings() -> list[Judged]:
                         f"table 1, figure 1 {NASTY_ATTRIBUTE}",
                         verdict,
                     ),
-                    reason={HOLDS: "holds for 1 of 2", UNLEARNT: NASTY_END, NOT_RUN: NASTY_END}.get(verdict, ""),
+                    agreement="1 of 2 cases" if verdict == HOLDS else "",
+                    reason=NASTY_END if verdict in (UNLEARNT, NOT_RUN) else "",
                     # One finding of each paper is told otherwise by the second opinion.
                     controlled=HOLDS if verdict == FAILS else "",
                     why=NASTY_ATTRIBUTE if verdict == FAILS else "",

@@ -89,6 +89,13 @@ def test_each_language_must_or_most(worse, most, verdict):
     assert planted("a < 0", rows, each=("language",), most=most).verdict == verdict
 
 
+def test_what_is_said_of_all_is_not_told_before_all_are_there():
+    rows = by_seed(-3.0, -3.1, -2.9) + by_seed(None, None, None, language="fr")
+    found = planted("a < 0", [row | {"b": 1.0} for row in rows], each=("language",))
+    assert (found.verdict, found.agreement, found.reason) == (UNSURE, "1 of 2 languages", "no results yet for fr")
+    assert planted("a < 0", rows[:3], each=("language",)).agreement == "1 of 1 languages"
+
+
 def test_what_was_not_learnt_is_not_judged():
     rows = [row | {"score": 20.0} for row in by_seed(-3.0, -3.1, -2.9)]
     found = planted("a < 0", rows, task="pos")

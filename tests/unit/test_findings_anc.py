@@ -168,4 +168,4 @@ def test_without_its_models_a_finding_is_not_run(name, schemes):
 
 
 def test_every_known_model_is_judged():
-    assert judged("anc-known", planted()).reason == "holds for 6 of 6"
+    assert judged("anc-known", planted()).agreement == "6 of 6 cases"

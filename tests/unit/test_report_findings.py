@@ -71,8 +71,7 @@ def test_one_line_says_number_interval_bounds_and_the_paper_s_own():
 def test_groups_are_told_by_their_mean_and_the_paper_s_only_where_it_has_all():
     ones = [Estimate(group, "gain", "gain > 0", value, value - 1, value + 1, 5, "languages", HOLDS, printed)
             for group, value, printed in (("parsing ru", 3, 4.0), ("pos ru", -1, float("nan")))]  # fmt: skip
-    one = judged(*ones, reason="holds for 1 of 3; ner reaches 3.0")
-    assert (one.agreement, one.because) == ("in 1 of 3 cases", "ner reaches 3.0")
+    one = judged(*ones, reason="ner reaches 3.0", agreement="1 of 3 cases")
     (line,) = one.lines
     assert (line.ours, line.ends, line.printed, line.verdict) == ("1.0", "−1.0 to 3.0", "", "")
     assert list(one.groups) == ["Parsing, Russian", "POS, Russian"]

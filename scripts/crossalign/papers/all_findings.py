@@ -1,6 +1,6 @@
 """The findings of all papers, and their verdicts in a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,13 +11,10 @@ import pandas as pd
 from crossalign.catalog.stand_in import REHEARSAL
 from crossalign.papers import PAPERS
 from crossalign.papers.all_items import catalog_of
-from crossalign.results.comparable import papers_config
 from crossalign.results.findings.files import with_reasons
 from crossalign.results.findings.finding import FINDINGS, FRAMES, Finding
 from crossalign.results.findings.judge import Judged, judge_all, not_run
 from crossalign.runtime.errors import UserError
-
-Printed = Callable[[], tuple[Mapping[str, pd.DataFrame], dict]]
 
 
 @cache
@@ -43,10 +40,9 @@ def judge_run(config: dict, frames: Mapping[str, pd.DataFrame]) -> list[Judged]:
     """A verdict on every finding of the papers of a run; `frames` are its scores, similarity and distances."""
     chosen = [one for one in findings() if one.paper in config["papers"]]
     catalog = catalog_of(config | {"papers": list(PAPERS), "items": "all"})
-    theirs = {paper: lambda paper=paper: (printed(paper), papers_config()) for paper in config["papers"]}
     if config.get("rehearsal"):
         return [not_run(one, REHEARSAL.reason) for one in chosen]
-    judged = judge_all(chosen, frames, config, theirs, catalog.left_out)
+    judged = judge_all(chosen, frames, config, printed, catalog.left_out)
     return with_reasons(judged, config.get("reasons") or {})
 
 

@@ -15,7 +15,7 @@ from crossalign.papers.all_findings import findings
 from crossalign.papers.all_items import ITEMS
 from crossalign.results import names
 from crossalign.results.findings.files import read_findings
-from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE
+from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, items_of
 from crossalign.results.findings.judge import Estimate, Judged, not_run
 
 # How many findings have a verdict, in words: of one, of several.
@@ -26,7 +26,6 @@ COUNTED = {
     UNLEARNT: ("rests on a task that was not learnt", "rest on a task that was not learnt"),
     NOT_RUN: ("was not run", "were not run"),
 }
-GROUPED = re.compile(r"holds for (?P<count>\d+ of \d+)(; )?")
 
 
 class Line(NamedTuple):
@@ -55,21 +54,7 @@ class Told(Judged):
     @property
     def items(self) -> list[str]:
         """The tables and figures that it rests on."""
-        places = re.findall(r"(table|figure) (\d+)", self.where)
-        return [name for kind, number in places if (name := f"{self.paper}/{kind}{number}") in ITEMS]
-
-    @property
-    def agreement(self) -> str:
-        """In how many groups it holds: `in 4 of 6 languages`; empty where it is judged as one."""
-        found = GROUPED.match(self.reason)
-        each = {one.id: one.each for one in findings()}.get(self.id, ())
-        what = f"{each[0].replace('pair', 'language')}s" if len(each) == 1 else "cases"
-        return f"in {found['count']} {what}" if found else ""
-
-    @property
-    def because(self) -> str:
-        """Why it is not judged, in part or in whole."""
-        return GROUPED.sub("", self.reason, count=1)
+        return [name for name in items_of(self.paper, self.where) if name in ITEMS]
 
     @cached_property
     def lines(self) -> list[Line]:

@@ -17,6 +17,7 @@ from crossalign.results.findings.finding import finding as any_finding
 from crossalign.results.findings.shapes import level, peak
 from crossalign.results.frames import set_key
 from crossalign.results.names import METRICS
+from crossalign.results.published import published
 
 TASKS = ("parsing", "pos", "ner")
 TABLES = ("table6", "table7", "table8")
@@ -44,6 +45,24 @@ def finding(id: str, where: str, says: str, sentence: str, holds: str, **told):
 
 
 # What re-initialised layers do to scores.
+
+
+def table1(layers: str, *places: tuple[str, str], apart: bool = False):
+    """The means that the paper prints and speaks of, by task and source; they are not those of its own rows."""
+
+    def means() -> dict[tuple[str, str], float]:
+        found = {}
+        for task, source in places:
+            keys = {"task": task, "source": source, "layers": layers}
+            home, elsewhere = (
+                published(f"{PAPER}/table1").find(keys | {"target": target}).number for target in (source, "X")
+            )
+            group = f"{task} {source}" if apart else ""
+            told = {"home": home, "elsewhere": elsewhere, "elsewhere - home": elsewhere - home}
+            found |= {(group, name): number for name, number in told.items()}
+        return found
+
+    return means
 
 
 def scored(
@@ -105,6 +124,7 @@ finding(
     "points on other languages (EN-X).",
     LOSS,
     task="parsing",
+    printed=table1("1-2", ("parsing", "en")),
 )(drop("parsing"))
 finding(
     "drop-en-pos",
@@ -113,6 +133,7 @@ finding(
     SHARP,
     LOSS,
     task="pos",
+    printed=table1("1-2", ("pos", "en")),
 )(drop("pos"))
 finding(
     "drop-en-ner",
@@ -121,6 +142,7 @@ finding(
     SHARP,
     LOSS,
     task="ner",
+    printed=table1("1-2", ("ner", "en")),
 )(drop("ner"))
 
 
@@ -131,6 +153,7 @@ finding(
     SHARP,
     LOSS,
     each="task source",
+    printed=table1("1-2", *((task, source) for task in TASKS for source in ("ru", "ar")), apart=True),
 )
 def from_russian_and_arabic(scores, config):
     """The same from the other sources."""
@@ -152,6 +175,7 @@ finding(
     "language case).",
     NO_HARM,
     task="parsing",
+    printed=table1("11-12", ("parsing", "en")),
 )(upper("parsing"))
 finding(
     "upper-en-pos",
@@ -160,6 +184,7 @@ finding(
     HARMLESS,
     NO_HARM,
     task="pos",
+    printed=table1("11-12", ("pos", "en")),
 )(upper("pos"))
 finding(
     "upper-en-ner",
@@ -168,6 +193,7 @@ finding(
     HARMLESS,
     NO_HARM,
     task="ner",
+    printed=table1("11-12", ("ner", "en")),
 )(upper("ner"))
 
 
@@ -343,7 +369,7 @@ for _task, _rho, _word in (("parsing", 0.76, "Parsing"), ("pos", 0.74, "POS tagg
         RANK,
         "rho(similarity, transfer) > 0",
         task=_task,
-        printed={"rho(similarity, transfer)": _rho},
+        printed=lambda rho=_rho: {("", "rho(similarity, transfer)"): rho},
     )(lambda scores, similarity, config, task=_task: transfer(scores, similarity, config, task))
 
 

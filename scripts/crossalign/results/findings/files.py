@@ -4,7 +4,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from crossalign.results.findings.finding import FAILS, FINDINGS, UNLEARNT, UNSURE, VERDICTS
@@ -13,7 +13,7 @@ from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import read_json, write_atomic, write_json
 
 NUMBERS = tuple(one.name for one in fields(Estimate))
-COLUMNS = ("paper", "id", "statement", "finding_verdict", "controlled", *NUMBERS, "reason", "why")
+COLUMNS = ("paper", "id", "statement", "finding_verdict", "agreement", "controlled", *NUMBERS, "reason", "why")
 
 
 def with_reasons(judged: Iterable[Judged], known: Mapping[str, str]) -> list[Judged]:
@@ -32,7 +32,7 @@ def write_findings(judged: Iterable[Judged], table: Path) -> Counter[str]:
         writer.writeheader()
         for one in judged:
             told = {"paper": one.paper, "id": one.id, "statement": one.says, "finding_verdict": one.verdict}
-            told |= {"controlled": one.controlled, "reason": one.reason, "why": one.why}
+            told |= {name: getattr(one, name) for name in ("agreement", "controlled", "reason", "why")}
             for number in one.estimates or [None]:
                 writer.writerow(told | {name: _shown(getattr(number, name, "")) for name in NUMBERS})
     write_json(table.with_suffix(".json"), {"findings": [_plain(one) for one in judged]})
@@ -55,7 +55,7 @@ def read_findings(path: Path) -> list[Judged] | None:
 
 def _plain(one: Judged) -> dict:
     """As JSON has it: a number that is not known is null."""
-    record = one.plain()
+    record = asdict(one)
     record["estimates"] = [
         {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in number.items()}
         for number in record["estimates"]

@@ -11,7 +11,8 @@ A column that begins with `score` is judged by no comparison: it must lie above 
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 
 import pandas as pd
@@ -29,13 +30,19 @@ class NotRun(Exception):
     """Why a finding has nothing to say of a run."""
 
 
+def items_of(paper: str, where: str) -> tuple[str, ...]:
+    """The items of places in a paper: `table 7, figure 1`."""
+    return tuple(f"{paper}/{kind}{number}" for kind, number in re.findall(r"(table|figure) (\d+)", where))
+
+
 @dataclass(frozen=True)
 class Finding:
     """A finding with its function.
 
     `says` tells it in plain words, `sentence` in the paper's. `holds` are comparisons joined by `and`; each is judged
     on the mean over languages or, for every group of the index levels `each`, apart. Then all groups must agree or,
-    with `most`, more than half of them. `printed` are estimates that the paper states and no table holds.
+    with `most`, more than half of them. `printed` gives estimates that the paper states, by group and quantity, where
+    its tables by language do not give them.
     """
 
     id: str
@@ -48,15 +55,14 @@ class Finding:
     task: str = ""
     each: tuple[str, ...] = ()
     most: bool = False
-    printed: Mapping[str, float] = field(default_factory=dict)
+    printed: Callable[[], Mapping[tuple[str, str], float]] = dict
 
     @property
     def items(self) -> tuple[str, ...]:
         """The tables and figures that it rests on."""
-        places = re.findall(r"(table|figure) (\d+)", self.where)
-        return tuple(f"{self.paper}/{kind}{number}" for kind, number in places)
+        return items_of(self.paper, self.where)
 
-    @property
+    @cached_property
     def comparisons(self) -> list[Comparison]:
         """What must hold."""
         return comparisons(self.holds)

@@ -10,14 +10,15 @@ otherwise.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from crossalign.analysis.correlations import spearman, spearman_interval
+from crossalign.results.comparable import papers_config
 from crossalign.results.findings.expression import Comparison, evaluate, is_rank, names_in
 from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE, Finding, NotRun
 from crossalign.results.findings.views import HALF, Frames, views
@@ -58,21 +59,19 @@ class Judged:
     where: str
     verdict: str
     reason: str = ""
+    # Of groups that are judged apart: `4 of 6 languages`.
+    agreement: str = ""
     # The verdict with the length of sentences taken out, where similarity is read.
     controlled: str = ""
     why: str = ""
     estimates: list[Estimate] = field(default_factory=list)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
 
 def judge_all(
     findings: Iterable[Finding],
     frames: Mapping[str, pd.DataFrame],
     config: dict,
-    printed: Mapping[str, Callable[[], tuple[Mapping[str, pd.DataFrame], dict]]],
+    printed: Callable[[str], Mapping[str, pd.DataFrame]],
     left_out: Callable[[str], str],
 ) -> list[Judged]:
     """Every finding judged; `printed` makes a paper's own frames, `left_out` says why an item is no part of the run."""
@@ -90,7 +89,7 @@ def judge_all(
             # Not every measure is made with length taken out.
             second = judge(one, view(one.paper, LENGTH), config, left_out).verdict
             found = replace(found, controlled="" if second == NOT_RUN else second)
-        judged.append(_beside(found, one, printed.get(one.paper)))
+        judged.append(_beside(found, one, printed(one.paper)))
     return judged
 
 
@@ -110,7 +109,7 @@ def judge(
     except NotRun as why:
         return not_run(finding, str(why))
     draws = _Draws(finding, frames if isinstance(frames, Frames) else Frames(frames), config)
-    estimates, verdicts, reasons = [], [], []
+    estimates, verdicts, reasons, lacking = [], [], [], []
     for group, rows in _groups(table, finding.each):
         if why := not_learnt(finding, rows):
             verdicts.append(UNLEARNT)
@@ -118,17 +117,23 @@ def judge(
             continue
         found = [_estimate(one, group, rows, draws) for one in finding.comparisons]
         if any(math.isnan(one.estimate) for one in found):
+            lacking.append(group)
             continue
         verdicts.append(_all([one.verdict for one in found]))
         estimates += found + _others(finding, group, rows)
     if not verdicts:
         return not_run(finding, "no seed has all that is compared")
+    if lacking:
+        # What is said of all cannot be told without some of them.
+        verdicts += [UNSURE] * len(lacking)
+        reasons.append(f"no results yet for {', '.join(lacking)}")
     verdict = _most(verdicts) if finding.most else _all(verdicts)
-    reason = "; ".join(dict.fromkeys(reasons)) if UNLEARNT in verdicts else ""
+    agreement = ""
     if finding.each:
-        count = sum(one == HOLDS for one in verdicts)
-        reason = "; ".join(filter(None, (f"holds for {count} of {len(verdicts)}", reason)))
-    return replace(not_run(finding, reason), verdict=verdict, estimates=estimates)
+        what = f"{finding.each[0].replace('pair', 'language')}s" if len(finding.each) == 1 else "cases"
+        agreement = f"{verdicts.count(HOLDS)} of {len(verdicts)} {what}"
+    told = not_run(finding, "; ".join(dict.fromkeys(reasons)))
+    return replace(told, verdict=verdict, agreement=agreement, estimates=estimates)
 
 
 def not_run(finding: Finding, reason: str) -> Judged:
@@ -286,17 +291,13 @@ class _Draws:
         return float(np.std(values)) if np.isfinite(values).all() else math.nan
 
 
-def _beside(judged: Judged, finding: Finding, printed: Callable | None) -> Judged:
-    """The estimates with the paper's own beside them, by the same function on the printed numbers."""
+def _beside(judged: Judged, finding: Finding, printed: Mapping[str, pd.DataFrame]) -> Judged:
+    """The estimates with the paper's own beside them: as it states them, or by the same function on its tables."""
     theirs: dict[tuple[str, str], float] = {}
-    if printed is not None:
-        try:
-            frames, config = printed()
-            for group, rows in _groups(finding.quantities(frames, config).dropna(how="all"), finding.each):
-                theirs |= {(group, one.words): interval(one, group, rows)[0] for one in finding.comparisons}
-                theirs |= {(group, name): float(rows[name].mean()) for name in rows if not name.startswith("score")}
-        except NotRun:
-            pass
-    theirs |= {(one.group, name): number for one in judged.estimates for name, number in finding.printed.items()}
+    with suppress(NotRun):
+        for group, rows in _groups(finding.quantities(printed, papers_config()).dropna(how="all"), finding.each):
+            theirs |= {(group, one.words): interval(one, group, rows)[0] for one in finding.comparisons}
+            theirs |= {(group, name): float(rows[name].mean()) for name in rows if not name.startswith("score")}
+    theirs |= finding.printed()
     found = [replace(one, printed=theirs.get((one.group, one.quantity), math.nan)) for one in judged.estimates]
     return replace(judged, estimates=found)
