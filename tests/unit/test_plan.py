@@ -20,6 +20,7 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.plan.costs import COLUMNS, HARDWARE, SHARING, Price, Prices, Row, read_benchmarks, read_costs
 from crossalign.plan.estimate import Choice, Estimate
 from crossalign.plan.jobs import Graph, Job, Machines
+from crossalign.plan.measured import divided
 from crossalign.plan.work import Sizes, Work, model_disk, tuned_bytes
 from crossalign.report.gather import gather
 from crossalign.report.page import page
@@ -415,6 +416,12 @@ def test_seconds_of_waiting_for_a_gpu_are_no_work(tmp_path):
     assert read_benchmarks(tmp_path / "benchmarks", jobs) == {"train": 30, "embed": 10}
 
 
+def test_time_in_which_several_jobs_work_is_divided_among_them():
+    spans = [("train", 0, 10), ("train", 5, 15), ("embed", 9, 15), ("embed", 20, 21)]
+    # 0-5 one job, 5-9 two trainings, 9-10 two and one embedding, 10-15 one each, then an embedding alone.
+    assert divided(spans) == pytest.approx({"train": 5 + 4 + 2 / 3 + 2.5, "embed": 1 / 3 + 2.5 + 1})
+
+
 def test_the_page_shows_what_jobs_took_and_links_the_sheets(tmp_path, demo):
     (catalog, jobs), results = demo, tmp_path / "results" / "demo"
     ran = [job for job in jobs.jobs.values() if job.rule.startswith("finetune") or job.rule == "evaluate"]
@@ -422,7 +429,7 @@ def test_the_page_shows_what_jobs_took_and_links_the_sheets(tmp_path, demo):
         write_benchmark(results / "benchmarks", each, 6)
     Sheets(catalog).write(results / "plan")
     content = page(gather(catalog.config, results, results / "report" / "index.html"))
-    assert re.search(rf"<dt>Time</dt><dd>\s*{len(ran) / 10:.1f} min of {len(ran)} jobs", content)
+    assert re.search(rf"<dt>Time</dt><dd>\s*[0-9.]+ minutes of the GPU; {len(ran)} jobs", content)
     trained = sum(job.rule.startswith("finetune") for job in ran)
     assert f'<th scope="row">fine-tuning</th><td>{trained}</td><td>{trained / 10:.1f}</td>' in content
     assert '<a href="../plan/trainings.tsv">trainings</a>' in content

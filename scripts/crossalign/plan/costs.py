@@ -15,7 +15,6 @@ from statistics import median
 from crossalign.plan.jobs import Job
 from crossalign.plan.work import Work
 from crossalign.runtime.errors import UserError
-from crossalign.runtime.files import read_json
 from crossalign.runtime.gpus import WAITED
 
 HARDWARE = ("h200", "v100", "t4", "cpu")
@@ -24,8 +23,6 @@ HOST = "host"
 BASES = ("measured", "paper", "estimate")
 # Neurons of the model whose times on GPUs are known: mBERT and XLM-R base.
 BASE = 768
-# Beside benchmark files that were carried here: when each arrived, and when its job had ended.
-ENDS = "ends.json"
 # How much sooner trainings are done that share a card: 430 s one after another, 361 s three at a time.
 SHARING = 430 / 361
 _WAITED = re.compile(WAITED.replace("%.1f", "([0-9.]+)"))
@@ -218,12 +215,6 @@ def _waited(log: Path) -> float:
 
 
 def read_ends(folder: Path, jobs: Iterable[Job]) -> dict[str, float]:
-    """When jobs with benchmark files ended: the time of the file, or of the machine from which it was carried here."""
-    carried = read_json(folder / ENDS) or {}
-    found: dict[str, float] = {}
-    for job in jobs:
-        if job.benchmark and (file := folder / job.benchmark).is_file():
-            arrived, end = carried.get(job.benchmark, (None, None))
-            stat = file.stat()
-            found[job.name] = end if arrived == stat.st_mtime_ns else stat.st_mtime
-    return found
+    """When jobs with benchmark files ended."""
+    files = {job.name: folder / job.benchmark for job in jobs if job.benchmark}
+    return {name: file.stat().st_mtime for name, file in files.items() if file.is_file()}
