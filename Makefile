@@ -31,14 +31,13 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help:
 	@awk '!/^#/ { exit } { sub(/^# /, ""); print }' $(firstword $(MAKEFILE_LIST))
 
-# Snakemake with a progress line (docs/use/run.md): it finds the logger on the path. WARM: jobs are forks of one process.
+# Snakemake with a progress line (docs/use/run.md): it finds the logger on the path.
 RUNNER := snakemake --logger crossalign
-WARM := python tools/warm.py --
 demo study rehearsal paper slurm: export PYTHONPATH := $(CURDIR)/scripts/logger$(addprefix :,$(PYTHONPATH))
 
 # make demo TARGETS=anc DEMO_ARGS="--cores 1"
 demo: environment
-	@$(WARM) $(RUNNER) --profile profiles/demo $(DEMO_ARGS) -- $(TARGETS)
+	@$(RUNNER) --profile profiles/demo $(DEMO_ARGS) -- $(TARGETS)
 
 # One thread per process: two one-thread processes beat one two-thread process.
 test: export OMP_NUM_THREADS := 1
@@ -71,7 +70,7 @@ RESOLVE = python scripts/resolve_models.py $(MODEL) $(if $(CONFIGS),--configs $(
 
 study: environment
 	@files=$$($(RESOLVE)) && for file in $$files; do \
-		$(WARM) $(RUNNER) --profile profiles/study --configfile "$$file" $(STUDY_ARGS) -- $(TARGETS) || exit; done
+		$(RUNNER) --profile profiles/study --configfile "$$file" $(STUDY_ARGS) -- $(TARGETS) || exit; done
 	@python scripts/make_overview.py
 
 mirror: environment

@@ -74,12 +74,12 @@ def as_before(*files: Path):
             os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def run(folder: Path, *arguments: str, changes: dict | None = None, warm: bool = False):
+def run(folder: Path, *arguments: str, changes: dict | None = None):
     """Run the workflow of a project; `changes` come on top of its config."""
     (folder / "changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
     files = [str(folder / name) for name in ("own.json", "changes.json")]
     settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--configfile", *files]
-    return snakemake(folder, folder, *settings, *arguments, "--", "all", warm=warm)
+    return snakemake(folder, folder, *settings, *arguments, "--", "all")
 
 
 def would_run(folder: Path, *arguments: str, changes: dict | None = None) -> dict[str, int]:

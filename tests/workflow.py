@@ -41,15 +41,9 @@ def shrink_world(folder: Path, **world) -> None:
     (folder / "resources" / "demo" / "world.yaml").write_text(settings, encoding="utf-8")
 
 
-def snakemake(
-    root: Path, folder: Path, *arguments: str, config: dict | None = None, warm: bool = False
-) -> CompletedProcess:
-    """Run the workflow of `root` with `folder` as working folder; `config` is merged over the other config files.
-
-    `warm`: jobs start from a process that has the libraries loaded, as in the demo.
-    """
-    start = [sys.executable, str(root / "tools" / "warm.py"), "--"] if warm else []
-    command = [*start, sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")]
+def snakemake(root: Path, folder: Path, *arguments: str, config: dict | None = None) -> CompletedProcess:
+    """Run the workflow of `root` with `folder` as working folder; `config` is merged over the other config files."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")]
     command += ["--directory", str(folder)]
     if config is not None:
         file = folder / "config.test.json"
@@ -69,7 +63,7 @@ def run_project(
     (folder / "config.changes.json").write_text(json.dumps(changes or {}), encoding="utf-8")
     files = [folder / name for name in ("config/demo.yaml", "config.small.json", "config.changes.json")]
     settings = ["--cores", "2", "--scheduler", "greedy", "--quiet", "rules", "--show-failed-logs"]
-    return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", *targets, warm=True)
+    return snakemake(folder, folder, *settings, *arguments, "--configfile", *map(str, files), "--", *targets)
 
 
 def planned(done: CompletedProcess) -> dict[str, int]:

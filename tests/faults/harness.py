@@ -87,13 +87,12 @@ class Process(NamedTuple):
 class Run:
     """Snakemake at work in a project, and everything that it has started."""
 
-    def __init__(self, folder: Path, *arguments: str, warm: bool = True, targets: tuple[str, ...] = TARGETS) -> None:
+    def __init__(self, folder: Path, *arguments: str, targets: tuple[str, ...] = TARGETS) -> None:
         self.folder, self.mark = folder, f"{os.getpid()}-{next(NUMBERS)}"
         self.log = folder / f"snakemake-{self.mark}.log"
-        start = [sys.executable, str(folder / "tools" / "warm.py"), "--"] if warm else []
         configs = [str(folder / name) for name in ("config/demo.yaml", "config.small.json")]
         command = [
-            *(*start, sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")),
+            *(sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")),
             *("--directory", str(folder), "--cores", "2", "--scheduler", "greedy", "--rerun-incomplete"),
             *("--show-failed-logs", *arguments, "--configfile", *configs, "--", *targets),
         ]
@@ -120,22 +119,9 @@ class Run:
                 continue
         return sorted(found)
 
-    def server(self) -> Process | None:
-        """The process that jobs are forked from."""
-        for process in self.family():
-            if process.parent == self.process.pid and "tools/warm.py" in process.command:
-                return process
-        return None
-
     def jobs(self) -> list[Process]:
-        """The programs at work: forks of the server, and those that Python started itself."""
-        server = self.server()
-        return [
-            process
-            for process in self.family()
-            if (server and process.parent == server.number)
-            or ("/scripts/" in process.command and "warm" not in process.command and "bash" not in process.command)
-        ]
+        """The programs at work."""
+        return [each for each in self.family() if "/scripts/" in each.command and "bash" not in each.command]
 
     def wait(self, happened: Callable[[], object], seconds: float = 120) -> bool:
         """Wait for something; whether it happened before the run ended."""
@@ -171,16 +157,13 @@ class Run:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def strike(self, way: str, random: Random) -> str:
-        """Kill something; what it was, as there may be no job or no server at the moment."""
-        jobs, server = self.jobs(), self.server()
+        """Kill something; what it was, as there may be no job at the moment."""
+        jobs = self.jobs()
         if way in ("job", "stop", "stop and kill") and jobs:
             _send(random.choice(jobs), signal.SIGKILL if way == "job" else signal.SIGTERM)
             if way != "stop and kill":
                 return way
             time.sleep(random.uniform(0, 0.08))  # meets the checkpoint while it is written
-        elif way == "server" and server:
-            _send(server, signal.SIGKILL)
-            return way
         elif way == "snakemake":
             self.process.kill()
             return way

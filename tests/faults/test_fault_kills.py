@@ -13,7 +13,7 @@ from crossalign.runtime.workarounds import LOCKS
 BLOWS = (
     ("job", "stop", "everything"),
     ("stop", "job", "snakemake"),
-    ("job", "server", "everything"),
+    ("job", "everything"),
     ("stop", "stop and kill"),
 )
 ROUNDS = 6
