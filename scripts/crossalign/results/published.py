@@ -125,11 +125,9 @@ def readings(item: str) -> Published:
 
 
 @cache
-def claim(paper: str, name: str) -> str | None:
-    """The value of a claim, such as the standard deviations that a caption states."""
-    path = PRINTED / paper / "claims.csv"
-    rows = _read(path) if path.is_file() else []
-    return next((row["value"] for row in rows if row["id"] == name), None)
+def claims(paper: str) -> dict[str, dict[str, str]]:
+    """What a paper says, verbatim, by id: its findings, and numbers such as the standard deviations of a caption."""
+    return {row["id"]: row for row in _read(PRINTED / paper / "claims.csv")}
 
 
 @cache

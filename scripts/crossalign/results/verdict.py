@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossalign.catalog.stand_in import ARTIFICIAL, OTHER_MODEL, REHEARSAL, StandIn
-from crossalign.results.published import Printed, claim, published
+from crossalign.results.published import Printed, claims, published
 from crossalign.results.values import Value
 from crossalign.runtime.errors import UserError
 from crossalign.runtime.files import write_atomic
@@ -88,8 +88,8 @@ class Judge:
         """The paper's standard deviation over seeds, where it states one."""
         if self.paper not in ("align-predict", "talk"):
             return None
-        stated = claim("align-predict", f"std-{self.task}-median")
-        return None if stated is None else float(stated) * math.sqrt(self.terms)
+        stated = claims("align-predict").get(f"std-{self.task}-median")
+        return float(stated["value"]) * math.sqrt(self.terms) if stated else None
 
     @property
     def runs(self) -> int:

@@ -25,7 +25,7 @@ from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, SETS, Cell, Column, Row, Table, number
 from crossalign.results.comparable import other_sets
 from crossalign.results.names import METRICS, language, task
-from crossalign.results.published import Printed, claim, published
+from crossalign.results.published import Printed, claims, published
 from crossalign.results.values import Value
 from crossalign.results.verdict import CORRELATION
 
@@ -181,7 +181,7 @@ def loss(printed: Printed | None, reference: Printed | None) -> float | None:
 
 def spread_note(name: str, spreads: list[float]) -> str:
     """The caption's sentence on standard deviations, ours and the paper's."""
-    stated = " / ".join(claim(PAPER, f"std-{name}-{which}") or "?" for which in ("min", "median", "max"))
+    stated = " / ".join(claims(PAPER)[f"std-{name}-{which}"]["value"] for which in ("min", "median", "max"))
     if not spreads:
         return f"Standard deviation, {task(name)}: not run; printed min / median / max {stated}."
     ours = " / ".join(number(value, 2, False) for value in (min(spreads), median(spreads), max(spreads)))

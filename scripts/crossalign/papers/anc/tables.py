@@ -5,11 +5,11 @@ from collections.abc import Callable
 from crossalign.catalog.addresses import Base
 from crossalign.catalog.sets import DataSet
 from crossalign.fetch.register import Model, read_models
-from crossalign.papers.anc.items import PAPER, xnli_tuned
+from crossalign.papers.anc.items import PAPER, PRINTED_MODELS, xnli_tuned
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
 from crossalign.results.measured import measured_model
-from crossalign.results.names import PRINTED_MODELS, language, model
+from crossalign.results.names import language, model
 from crossalign.results.published import ROOT
 from crossalign.results.values import Value
 from crossalign.results.verdict import SHARE
