@@ -159,7 +159,7 @@ def layer_set_row(context: Context, name: str, lang: str, split: str) -> Row:
     cells: list[Cell] = []
     for init in ["ref", *inits(context.config[PAPER]["layer_sets"])]:
         runs = runs_of(context, name, "en", init)
-        value = context.results.sample(runs, [data], METRICS[name]).value()
+        value = context.results.value(runs, [data], METRICS[name])
         keys = {"task": name, "source": "en", "target": lang, "split": split}
         keys |= {"layers": init.removeprefix("random-"), "metric": METRICS[name], "kind": "score"}
         match = context.printed.find(keys)
