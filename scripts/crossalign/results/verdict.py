@@ -1,10 +1,10 @@
 """The rule by which a number of ours is judged against the printed one (docs/understand/verdicts.md), and the verdicts
 on all printed numbers of a run.
 
-Our mean differs from the printed value by our seeds, the paper's seeds, and the paper's rounding. The paper's standard
-deviation is the one that it states: `align-predict` (and the talk, which shows the same numbers) gives the median per
-task in the caption of its table 5; where a paper is silent, ours stands for it, and with a single run of ours the
-paper's for ours. Where neither is known, the printed digits and the margin decide.
+Our mean differs from the printed value by our seeds, the paper's seeds (one for `anc`, five elsewhere), and the paper's
+rounding. The paper's standard deviation is the one that it states: `align-predict` (and the talk, which shows the same
+numbers) gives the median per task in the caption of its table 5. Where a paper is silent, ours stands for it, and with
+a single run of ours the paper's for ours. Where neither is known, the printed digits and the margin decide.
 """
 
 import csv
