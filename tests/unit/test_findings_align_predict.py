@@ -5,8 +5,8 @@ from tests.planted import as_printed, finding, judged, spread, verdict
 
 from crossalign.papers.all_findings import findings
 from crossalign.results.comparable import papers_config
-from crossalign.results.findings import printed as print_of
 from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE
+from crossalign.results.findings.views import from_records
 
 PAPER = "align-predict"
 SCORED = ["drop-en-parse", "drop-en-pos", "drop-en-ner", "drop-ru-ar", "upper-en-parse", "upper-en-pos", "upper-en-ner"]
@@ -53,7 +53,7 @@ def curves(top, pretrained=True, drop=0.2):
             for task in TASKS:
                 told = row | {"task": task, "source": "en"}
                 rows += [told | {"init": "ref", "value": value}, told | {"init": "random-1-2", "value": value - drop}]
-    return spread(print_of.frames(similarity=rows))
+    return spread(from_records(similarity=rows))
 
 
 @pytest.mark.parametrize("name", ["cka-peak-pretrained", "cka-peak-tuned"])
@@ -81,7 +81,7 @@ def ranked(task, order=1.0):
         told = {"base": "mbert", "model": "mbert", "corpus": "pud", "pair": f"en-{row['target']}", "measure": "cka"}
         told |= {"language": row["target"], "task": task, "source": "en", "init": "ref", "seed": row["seed"]}
         rows += [told | {"layer": layer, "value": 0.3 + order * row["value"] / 200} for layer in range(13)]
-    return {"scores": scores} | {"similarity": print_of.frames(similarity=rows)["similarity"]}
+    return {"scores": scores} | {"similarity": from_records(similarity=rows)["similarity"]}
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -117,6 +117,6 @@ def test_nothing_is_there():
     few = papers_config()[PAPER] | {"sources": ["en"], "layer_sets": ["all", "1-2"]}
     for name in ("drop-ru-ar", "sets-lower"):
         assert verdict(name, as_printed(PAPER), papers_config() | {PAPER: few}) == NOT_RUN
-    empty = print_of.frames()
+    empty = from_records()
     assert {verdict(one.id, empty) for one in findings() if one.paper == PAPER} == {NOT_RUN}
     assert finding("drop-en-parse").items == ("align-predict/table6",)

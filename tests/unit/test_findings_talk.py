@@ -6,7 +6,7 @@ from tests.planted import judged, spread, verdict
 from crossalign.papers.all_findings import findings
 from crossalign.results.comparable import papers_config
 from crossalign.results.findings.finding import FAILS, HOLDS, NOT_RUN, UNLEARNT, UNSURE
-from crossalign.results.findings.printed import frames
+from crossalign.results.findings.views import from_records
 
 PAPER = "talk"
 NAMES = [one.id for one in findings() if one.paper == PAPER]
@@ -37,7 +37,7 @@ def rows(scores):
             others = {"metric": "UAS"}, {"preset": "parsing"}, {"target": "ja"}, {"preset": "unseen-pos", "task": "pos"}
             found += [told, *(told | one | {"value": 99 - value} for one in others)]
         found.append(place | {"base": f"mono-{lang}", "model": f"mono-{lang}", "value": 99})
-    return frames(found)
+    return from_records(found)
 
 
 def planted(**changed):
@@ -131,4 +131,4 @@ def test_a_language_without_a_treebank_is_told_by_its_ner():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_scores_yet(name):
-    assert judged(name, frames()).verdict == NOT_RUN
+    assert judged(name, from_records()).verdict == NOT_RUN

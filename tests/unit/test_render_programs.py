@@ -58,7 +58,7 @@ def test_items_that_were_not_made_are_not_run(program, root, tmp_path):
     done = program("make_verdicts.py", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     tables = list(map(published, ITEMS))
-    printed = sum(len(list(table.cells(place))) for table in tables for place in range(len(table.rows)))
+    printed = sum(len([*table.rest()]) for table in tables)
     assert done.stdout.startswith(f"not run: {printed}\n")
     lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in PRINTED.glob("*/table*.csv")]
     # Each language of talk/table3 has three facts.

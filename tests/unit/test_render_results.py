@@ -14,7 +14,7 @@ from crossalign.papers.all_items import catalog_of
 from crossalign.results.frames import DISTANCES, SCORES, SIMILARITY, write_frames
 from crossalign.results.published import Published, published
 from crossalign.results.reading import Results
-from crossalign.results.values import Sample, Value, brief
+from crossalign.results.values import Value, brief
 from crossalign.runtime.errors import UserError
 
 PUD = [DataSet("trees", f"{lang}_pud", "test") for lang in ("fr", "de")]
@@ -32,10 +32,10 @@ def scored(tmp_path):
     def write(*contents, wanted=None):
         for seed, content in enumerate(contents, 1):
             path = tmp_path / run(seed).path() / "scores.json"
-            path.parent.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
         runs = [run(seed) for seed in range(1, (wanted or len(contents)) + 1)]
-        return Results(tmp_path).sample(runs, PUD, "LAS").value()
+        return Results(tmp_path).value(runs, PUD, "LAS")
 
     return write
 
@@ -76,7 +76,7 @@ def test_sample_is_the_mean_over_sets_for_each_seed(scored):
 def test_intervals_are_averaged_over_sets_and_seeds(scored):
     value = scored(*(scores(70 + shift, 60 + shift, LAS_low=-2, LAS_high=3) for shift in (0, 4)))
     assert (value.low, value.mean, value.high) == (65, 67, 70)
-    assert Sample({1: 5.0, 2: 6.0}, intervals={1: (4.0, 7.0)}).value().low is None
+    assert scored(scores(70, 60, LAS_low=-2, LAS_high=3), scores(70, 60)).low is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_broken_scores_are_named(scored, tmp_path, content, message):
 
 
 def test_values():
-    assert Sample({1: 5.0}).value() == Value(5.0, None, 1, 1)
+    assert Value.over([5.0]) == Value(5.0, None, 1, 1)
     value = Value(60.0, 0.3, 5, 5).minus(Value(70.0, 0.4, 4, 5, ("a",)))
     assert (value.mean, value.std, value.n, value.missing) == (-10.0, 0.5, 4, ("a",))
     assert Value(60.0, None, 1, 1).minus(Value(70.0, 0.4, 5, 5)).std is None
@@ -154,7 +154,7 @@ def test_printed_values_are_found_once():
     table = published("align-predict/table1")
     found = table.find({"task": "parsing", "source": "en", "target": "en", "layers": "1-2"})
     assert (found.text, found.number, found.half_unit) == ("-0.96", -0.96, pytest.approx(0.005))
-    assert len(table.rest()) == 125
+    assert len([*table.rest()]) == 125
     assert table.find({"task": "parsing", "source": "xx"}) is None
     with pytest.raises(UserError, match="42 rows match"):
         table.find({"task": "parsing"})

@@ -8,7 +8,7 @@ from crossalign.analysis.significance import permutation_test
 from crossalign.catalog.config import pair_count
 from crossalign.papers.adjust.arms import LEVEL
 from crossalign.results.comparable import papers_config
-from crossalign.results.published import claim
+from crossalign.results.published import claims
 
 CONFIG = papers_config()
 ALIGN, ANC, ADJUST, TALK = (CONFIG[paper] for paper in ("align-predict", "anc", "adjust", "talk"))
@@ -49,7 +49,7 @@ def preset(task, key):
     ],
 )
 def test_a_stated_setting(paper, name, ours):
-    stated = claim(paper, name).split(";")
+    stated = claims(paper)[name]["value"].split(";")
     found = ours if isinstance(ours, list) else [ours]
     assert [
         float(one) if isinstance(our, int | float) else one for one, our in zip(stated, found, strict=True)

@@ -1,4 +1,4 @@
-"""One folder per paper: its items, tables, figures and claims.
+"""One folder per paper: its items, tables, figures and findings.
 
 A folder has the name of its paper, with `_` for `-`, and holds items.py (ITEMS), tables.py (TABLES), figures.py
 (FIGURES) and findings.py (by a decorator), as far as it has such; `catalog.papers` finds it.

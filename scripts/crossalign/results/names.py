@@ -24,24 +24,6 @@ MODELS = {
     "embert-hi": "Extended mBERT",
 }
 
-# The names under which the papers' files know our models.
-PRINTED_MODELS = {
-    "mbert": "bert-base-multilingual-cased",
-    "xlmr-base": "xlm-roberta-base",
-    "xlmr-large": "xlm-roberta-large",
-    "xlmr-xl": "xlm-roberta-xl",
-    "xlmr-xxl": "xlm-roberta-xxl",
-    "xglm-564m": "xglm-564M",
-    "xglm-1.7b": "xglm-1.7B",
-    "xglm-2.9b": "xglm-2.9B",
-    "xglm-4.5b": "xglm-4.5B",
-    "xglm-7.5b": "xglm-7.5B",
-    "scale-post": "scale_post",
-    "scale-pre": "scale_pre",
-    "scale-normformer": "scale_normformer",
-    "scale-normformer-v2": "scale_normformer-v2",
-}
-
 # What was done about the length of sentences, which alone makes translations alike.
 CONTROLS = {
     "none": "as measured",

@@ -37,6 +37,13 @@ class Printed:
     recomputed: float | None = None
     error: float | None = None
 
+    @classmethod
+    def of(cls, row: Mapping[str, str], column: str = "value") -> "Printed":
+        """The value in a row of a printed table."""
+        flag, error = row.get("flag", ""), row.get("reading_error")
+        doubt = DOUBTFUL.get(flag, "")
+        return cls(row[column], flag, row.get("significance", ""), doubt, error=float(error) if error else None)
+
     @property
     def number(self) -> float | None:
         try:
@@ -57,7 +64,7 @@ class Published:
     def __init__(self, rows: list[dict[str, str]], where: str = "") -> None:
         self.rows = rows
         self.where = where
-        self.used: set[int] = set()
+        self._matched: set[int] = set()
 
     @property
     def keys(self) -> list[str]:
@@ -66,40 +73,27 @@ class Published:
         # A table of facts may have a column per fact; then the first column names the row.
         return [name for name in names if name not in VALUE_COLUMNS] if "value" in names else names[:1]
 
-    def select(self, keys: Mapping[str, str]) -> list[int]:
-        """The places of the rows whose columns have these values."""
-        return [place for place, row in enumerate(self.rows) if all(row.get(k) == v for k, v in keys.items())]
+    def select(self, keys: Mapping[str, str]) -> list[dict[str, str]]:
+        """The rows whose columns have these values."""
+        return [row for row in self.rows if all(row.get(name) == value for name, value in keys.items())]
 
     def find(self, keys: Mapping[str, str], column: str = "value") -> Printed | None:
         """The printed value under these keys, or None."""
-        places = self.select(keys)
-        if not places:
+        if not (rows := self.select(keys)):
             return None
-        if len(places) > 1:
-            raise UserError(f"{self.where}: {len(places)} rows match {dict(keys)}; one was expected")
-        self.used.add(places[0])
-        return self.printed(places[0], column)
+        if len(rows) > 1:
+            raise UserError(f"{self.where}: {len(rows)} rows match {dict(keys)}; one was expected")
+        self._matched.add(id(rows[0]))
+        return Printed.of(rows[0], column)
 
-    def printed(self, place: int, column: str = "value") -> Printed:
-        """The value of one row."""
-        row = self.rows[place]
-        flag = row.get("flag", "")
-        error = float(row["reading_error"]) if row.get("reading_error") else None
-        return Printed(row[column], flag, row.get("significance", ""), DOUBTFUL.get(flag, ""), error=error)
-
-    def cells(self, place: int) -> Iterator[tuple[dict[str, str], Printed]]:
-        """The printed values of one row, each with the keys that name it: one, or one for each fact."""
-        row = self.rows[place]
-        keys = {name: row[name] for name in self.keys}
-        if "value" in row:
-            yield keys, self.printed(place)
-            return
-        for field in FACT_COLUMNS:
-            yield keys | {"field": field}, self.printed(place, field)
-
-    def rest(self) -> list[int]:
-        """The places of the rows that nothing was matched with."""
-        return [place for place in range(len(self.rows)) if place not in self.used]
+    def rest(self) -> Iterator[tuple[dict[str, str], Printed]]:
+        """The printed values of the rows that nothing was matched with, each with the keys that name it."""
+        for row in (row for row in self.rows if id(row) not in self._matched):
+            keys = {name: row[name] for name in self.keys}
+            if "value" in row:
+                yield keys, Printed.of(row)
+            else:
+                yield from ((keys | {"field": field}, Printed.of(row, field)) for field in FACT_COLUMNS)
 
 
 def _read(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
@@ -119,17 +113,14 @@ def published(item: str) -> Published:
 def readings(item: str) -> Published:
     """Values read off the curves of a figure; empty where there are none."""
     paper, _, name = item.partition("/")
-    path = PRINTED / paper / "figure_readings.csv"
-    rows = _read(path) if path.is_file() else []
-    return Published([row for row in rows if row["figure"] == name], str(path))
+    table = published(f"{paper}/figure_readings")
+    return Published([row for row in table.rows if row["figure"] == name], table.where)
 
 
 @cache
-def claim(paper: str, name: str) -> str | None:
-    """The value of a claim, such as the standard deviations that a caption states."""
-    path = PRINTED / paper / "claims.csv"
-    rows = _read(path) if path.is_file() else []
-    return next((row["value"] for row in rows if row["id"] == name), None)
+def claims(paper: str) -> dict[str, dict[str, str]]:
+    """What a paper says, verbatim, by id: its findings, and numbers such as the standard deviations of a caption."""
+    return {row["id"]: row for row in _read(PRINTED / paper / "claims.csv")}
 
 
 @cache

@@ -9,7 +9,7 @@ from crossalign.catalog.addresses import Run, Tuned
 from crossalign.catalog.sets import DataSet
 from crossalign.results import frames
 from crossalign.results.frames import AS_MEASURED, set_key
-from crossalign.results.values import Sample, Value, deviation, known, mean
+from crossalign.results.values import Value, deviation, mean
 from crossalign.runtime.files import read_json
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Results:
             return
         self._scores |= {run: {} for run in new.values()}
         frame = frames.scores(self.folder, new.values())
-        for row in frame[["address", "set", "metric", "value", "low", "high"]].to_dict("records"):
+        for row in frame.astype(object).where(frame.notna(), None).to_dict("records"):
             self._scores[new[row["address"]]][row["set"], row["metric"]] = row
 
     def score(self, run: Tuned, sets: Sequence[DataSet], metric: str, column: str = "value") -> float | None:
@@ -57,39 +57,30 @@ class Results:
         if run not in self._scores:
             self.read_scores([run])
         found = [self._scores[run].get((set_key(data), metric), {}).get(column) for data in sets]
-        return mean(found) if all(map(known, found)) else None
+        return None if None in found else mean(found)
 
-    def sample(
+    def value(
         self, runs: Iterable[Tuned], sets: Sequence[DataSet] | Callable[[Tuned], Sequence[DataSet]], metric: str
-    ) -> Sample:
-        """One score per seed: the mean over `sets`, which may depend on the run."""
-        values, missing, intervals = {}, [], {}
+    ) -> Value:
+        """The score of some runs, one per seed: of each the mean over `sets`, which may depend on the run."""
+        numbers, ends, missing = [], {"low": [], "high": []}, []
         for run in sorted(runs):
             chosen = sets(run) if callable(sets) else sets
             number = self.score(run, chosen, metric)
             if number is None:
                 missing.append(run.path())
                 continue
-            values[run.seed] = number
-            # Of a mean over sets the mean of the ends: on the safe side, for sets do not vary together.
-            low, high = (self.score(run, chosen, metric, end) for end in ("low", "high"))
-            if low is not None and high is not None:
-                intervals[run.seed] = (low, high)
-        return Sample(values, tuple(missing), intervals)
+            numbers.append(number)
+            for end, found in ends.items():
+                found.append(self.score(run, chosen, metric, end))
+        # Of a mean over sets the mean of the ends: on the safe side, for sets do not vary together.
+        interval = {end: None if None in found else mean(found) for end, found in ends.items()}
+        return Value.over(numbers, missing, **interval)
 
     def training(self, run: Tuned) -> dict[str, Any] | None:
         """The record of a training: seconds, epochs, device."""
         self.asked.add(run)
         return read_json(self.folder / run.path() / "training.json")
-
-    def report(self, data: DataSet) -> dict[str, Any] | None:
-        """The account of a prepared set."""
-        return read_json((self.folder / data.path()).with_name(f"{data.split}.report.json"))
-
-    def size(self, data: DataSet) -> int | None:
-        """Bytes of a prepared set."""
-        path = self.folder / data.path()
-        return path.stat().st_size if path.is_file() else None
 
     def similarity(self, run: Run, corpus: str) -> Similarity:
         """Every similarity of a model on a parallel corpus: nothing when it was not computed."""

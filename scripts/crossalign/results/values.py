@@ -3,10 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-
-# The numbers of a value that have its unit.
-_SCALED = ("mean", "std", "low", "high")
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -26,9 +23,15 @@ class Value:
     low: float | None = None
     high: float | None = None
 
+    @classmethod
+    def over(cls, runs: Sequence[float], missing: Iterable[str] = (), **ends: float | None) -> "Value":
+        """The value of some runs, and the addresses of those that are not there."""
+        missing = tuple(missing)
+        return cls(mean(runs), deviation(runs), len(runs), len(runs) + len(missing), missing, **ends)
+
     def scaled(self, factor: float) -> "Value":
         """The same value in another unit."""
-        numbers = {name: getattr(self, name) for name in _SCALED}
+        numbers = {name: getattr(self, name) for name in ("mean", "std", "low", "high")}
         return replace(self, **{name: value * factor for name, value in numbers.items() if value is not None})
 
     def minus(self, other: "Value") -> "Value":
@@ -40,28 +43,6 @@ class Value:
         known = self.std is not None and other.std is not None
         std = math.hypot(self.std, other.std) if known else None
         return Value(self.mean - other.mean, std, min(self.n, other.n), wanted, missing)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One number per seed, the addresses of the runs that are not there, and the runs' intervals where all have one."""
-
-    values: dict[int, float] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    intervals: dict[int, tuple[float, float]] = field(default_factory=dict)
-
-    def value(self) -> Value:
-        """Mean, standard deviation, count and interval."""
-        numbers = [self.values[seed] for seed in sorted(self.values)]
-        ends = [self.intervals[seed] for seed in sorted(self.values) if seed in self.intervals]
-        low, high = (mean([end[side] for end in ends]) if len(ends) == len(numbers) else None for side in (0, 1))
-        wanted = len(numbers) + len(self.missing)
-        return Value(mean(numbers), deviation(numbers), len(numbers), wanted, self.missing, low, high)
-
-
-def known(number: float | None) -> bool:
-    """Whether there is a number: neither None nor NaN, which is how pandas says None."""
-    return number is not None and not math.isnan(number)
 
 
 def mean(numbers: Sequence[float]) -> float | None:

@@ -183,7 +183,7 @@ class Board:
 
     def value(self, system: Arm, data: DataSet, metric: str) -> Value:
         """Mean over the seeds of a system."""
-        return self.context.results.sample(system.runs, [data], metric).value()
+        return self.context.results.value(system.runs, [data], metric)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,18 @@
 """The findings of `adjust`: what pulling words of two languages together does to transfer and to their distances."""
 
+from functools import partial
 from math import log
 
 import numpy as np
 import pandas as pd
 
 from crossalign.catalog.config import pair_count
-from crossalign.results.findings.finding import NotRun, finding
-from crossalign.results.findings.printed import frames
+from crossalign.results.findings.finding import NotRun, register
+from crossalign.results.findings.views import from_records, select
 from crossalign.results.published import published
 
 PAPER = "adjust"
+finding = partial(register, PAPER)
 SETS = {"nli": ("xnli",), "ner": ("wikiann",), "qa": ("xquad", "mlqa", "tydiqa")}
 # The paper calls its NER score token-level F1; the floor is one of entity F1.
 METRICS = {"nli": ("accuracy", "accuracy"), "ner": ("token_F1", "F1"), "qa": ("F1", "F1")}
@@ -22,18 +24,15 @@ PEAK = 5000
 
 def gains(scores, config, task, after="adjusted", before="original", base="mbert", **chosen):
     """`gain` on every test set in one language, and the original model's own `score` for the floor."""
-    told = {"task": task, "source": "en", "base": base}
-    own = scores[np.logical_and.reduce([scores[name] == value for name, value in told.items()])]
-    own = own[own["family"].isin(SETS[task])]
+    own = select(scores, task=task, source="en", base=base, family=SETS[task])
     setting = {name: config[PAPER][name] for name in ("pairs", "aggregation", "tokens")} | chosen
-    main = np.logical_and.reduce([own[name] == value for name, value in setting.items()])
 
     def system(name: str, metric: str) -> pd.Series:
         adapted, init = ARMS[name]
-        rows = (own["adapted"] == adapted) & (own["init"] == init) & (own["metric"] == metric)
+        rows = select(own, adapted=adapted, init=init, metric=metric)
         if adapted:
-            rows &= main & (own["language"] == own["target"])
-        return own[rows].set_index(["seed", "target", "family"])["value"].rename_axis(INDEX)
+            rows = select(rows[rows["language"] == rows["target"]], **setting)
+        return rows.set_index(["seed", "target", "family"])["value"].rename_axis(INDEX)
 
     metric, floor = METRICS[task]
     gain = system(after, metric) - system(before, metric)
@@ -61,49 +60,23 @@ def by_size(scores, config, task):
     return found, sizes[found.columns[0]]["score"]
 
 
-@finding(
-    "nli-gain-adjust",
-    paper=PAPER,
-    where="table 2",
-    says="Pulling translated words together improves NLI in every language",
-    sentence="We can observe consistent and statistically significant improvements (up to 2.5 accuracy point) of "
-    "aligned models over zero-shot transfer on XNLI for all languages.",
-    task="nli",
-    each="language",
-    holds="gain > 0",
-)
+@finding("nli-gain-adjust", where="table 2", task="nli", each="language", holds="gain > 0")
 def nli_adjusted(scores, config):
+    """Pulling translated words together improves NLI in every language."""
     return gains(scores, config, "nli")
 
 
-@finding(
-    "nli-gain-continual",
-    paper=PAPER,
-    where="table 2",
-    says="Pulling words together during fine-tuning too improves NLI further in every language",
-    sentence="Employing continual learning leads to additional substantial gains (up to 2.4 accuracy points). […] "
-    "Continual learning consistently improves performance on NLI data […]",
-    task="nli",
-    each="language",
-    holds="gain > 0",
-)
+@finding("nli-gain-continual", where="table 2", task="nli", each="language", holds="gain > 0")
 def nli_continual(scores, config):
+    """Pulling words together during fine-tuning too improves NLI further in every language."""
     return gains(scores, config, "nli", "continual", "adjusted")
 
 
 # A column per language, as what must hold is another for Spanish: it falls by 0.12 in print, which is no loss but no
 # gain either.
-@finding(
-    "ner-langs",
-    paper=PAPER,
-    where="table 3",
-    says="Pulling words together improves NER in Russian, Vietnamese and Hindi, not in Spanish",
-    sentence="NER results are somewhat mixed: We observe statistically significant gains (up to 3 points for Hindi) on "
-    "all languages except Spanish.",
-    task="ner",
-    holds="ru > 0 and vi > 0 and hi > 0 and es < 1",
-)
+@finding("ner-langs", where="table 3", task="ner", holds="ru > 0 and vi > 0 and hi > 0 and es < 1")
 def ner_adjusted(scores, config):
+    """Pulling words together improves NER in Russian, Vietnamese and Hindi, not in Spanish."""
     found = gains(scores, config, "ner").groupby(level=["seed", "language"]).mean()
     score = found["score"].unstack().add_prefix("score ")
     return found["gain"].unstack().reindex(columns=["ru", "vi", "hi", "es"]).join(score)
@@ -111,50 +84,26 @@ def ner_adjusted(scores, config):
 
 # Below a point no paper of the four draws a conclusion; so much the whole interval must leave out, and a noisy one
 # does not.
-@finding(
-    "qa-gains",
-    paper=PAPER,
-    where="table 4",
-    says="Pulling translated words together does not improve question answering",
-    sentence="Yet, there is no statistically significant improvement for QA and a statistically significant "
-    "deterioration on three out of eight QA datasets.",
-    task="qa",
-    holds="gain < 1",
-)
+@finding("qa-gains", where="table 4", claim="qa-deteriorations", task="qa", holds="gain < 1")
 def qa_adjusted(scores, config):
+    """Pulling translated words together does not improve question answering."""
     found = gains(scores, config, "qa")
     found["sets that fall"] = (found["gain"] < 0) * 1.0
     return floors(found)
 
 
-@finding(
-    "qa-peak-size",
-    paper=PAPER,
-    where="table 5",
-    says="Question answering gains more from some 5,000 sentence pairs than from the most",
-    sentence="QA performance peaks at roughly 5K parallel sentences and further decreases as the number of parallel "
-    "sentences increases.",
-    task="qa",
-    holds="most_pairs < few_pairs",
-)
+@finding("qa-peak-size", where="table 5", task="qa", holds="most_pairs < few_pairs")
 def qa_by_size(scores, config):
+    """Question answering gains more from some 5,000 sentence pairs than from the most."""
     found, score = by_size(scores, config, "qa")
     *fewer, most = found.columns
     few = min(fewer, key=lambda size: abs(log(size / PEAK)))
     return pd.DataFrame({"few_pairs": found[few], "most_pairs": found[most], "score": score})
 
 
-@finding(
-    "size-nli",
-    paper=PAPER,
-    where="table 5",
-    says="NLI improves nearly steadily with the number of sentence pairs",
-    sentence="Table 5 shows that XNLI and NER accuracy improves nearly monotonically as the size of the parallel "
-    "corpus increases.",
-    task="nli",
-    holds="most_pairs > few_pairs and worst_step > -1",
-)
+@finding("size-nli", where="table 5", task="nli", holds="most_pairs > few_pairs and worst_step > -1")
 def nli_by_size(scores, config):
+    """NLI improves nearly steadily with the number of sentence pairs."""
     found, score = by_size(scores, config, "nli")
     steps = found.diff(axis=1).iloc[:, 1:]
     # The least of all steps, by its mean over seeds.
@@ -164,16 +113,9 @@ def nli_by_size(scores, config):
     )
 
 
-@finding(
-    "embert-qa",
-    paper=PAPER,
-    where="table 9",
-    says="With more Hindi in the vocabulary, pulling words together improves Hindi QA",
-    sentence="These experiments show that the adjustment can, indeed, improve Hindi QA models.",
-    task="qa",
-    holds="gain > 0",
-)
+@finding("embert-qa", where="table 9", task="qa", holds="gain > 0")
 def qa_extended(scores, config):
+    """With more Hindi in the vocabulary, pulling words together improves Hindi QA."""
     study = config[PAPER]["extended"]
     sizes = [gains(scores, config, "qa", base=study["base"], pairs=pairs) for pairs in study["pairs"]]
     return pd.concat(sizes).groupby(level="seed").mean()
@@ -184,22 +126,14 @@ def qa_extended(scores, config):
 
 def separations(distances, init):
     """How well related words are told from unrelated ones in adjusted models fine-tuned from `init`."""
-    rows = distances[(distances[["base", "adapted", "init"]] == ["mbert", "adjust", init]).all(axis=1)]
+    rows = select(distances, base="mbert", adapted="adjust", init=init)
     return rows.set_index(["seed", "task", "language"])["separation"]
 
 
-@finding(
-    "hist-adjust",
-    paper=PAPER,
-    where="figure 1, figure 2",
-    says="Translated words come closer to each other, and unrelated ones stay apart",
-    sentence="From Fig. 1 we can see that the cross-lingual adjustment makes embeddings of semantically similar words "
-    "from different languages closer to each other while keeping unrelated words apart […]",
-    each="language",
-    holds="related < 1 and unrelated > 0.9",
-)
+@finding("hist-adjust", where="figure 1, figure 2", each="language", holds="related < 1 and unrelated > 0.9")
 def words_adjusted(distances):
-    plain = distances[(distances[["base", "task"]] == ["mbert", ""]).all(axis=1)]
+    """Translated words come closer to each other, and unrelated ones stay apart."""
+    plain = select(distances, base="mbert", task="")
     columns = ["related", "unrelated", "separation"]
     after = plain[plain["adapted"] == "adjust"].set_index(["model", "seed", "language"])[columns]
     # A pretrained model is the same for all seeds.
@@ -209,48 +143,24 @@ def words_adjusted(distances):
     return found.droplevel("model")
 
 
-@finding(
-    "ft-forgets",
-    paper=PAPER,
-    where="figure 1, figure 2",
-    says="Fine-tuning loses part of the separation between related and unrelated words",
-    sentence="Specifically, fine-tuning on a target task—in contrast to the cross-lingual adjustment objective—reduces "
-    "the separation between related and unrelated words.",
-    each="task",
-    holds="change < -0.01",
-)
+@finding("ft-forgets", where="figure 1, figure 2", each="task", holds="change < -0.01")
 def words_fine_tuned(distances):
+    """Fine-tuning loses part of the separation between related and unrelated words."""
     after, before = separations(distances, "ref"), separations(distances, "").droplevel("task")
     return pd.DataFrame({"after": after}).join(before).eval("change = after - separation")[["change"]]
 
 
-@finding(
-    "hist-cl",
-    paper=PAPER,
-    where="figure 2",
-    says="Pulling during fine-tuning keeps related and unrelated words better separated",
-    sentence="More generally, fine-tuning with continual learning always leads to better separation of related and "
-    "unrelated words […]",
-    each="task",
-    holds="change > 0.01",
-)
+@finding("hist-cl", where="figure 2", each="task", holds="change > 0.01")
 def words_continual(distances):
+    """Pulling during fine-tuning keeps related and unrelated words better separated."""
     return (separations(distances, "continual") - separations(distances, "ref")).to_frame("change")
 
 
 # A rank correlation of separation and score would pass by noise alone, which makes it small. The paper argues by where
 # the one grows and the other does not: NER and QA by continual learning.
-@finding(
-    "separation-no-help",
-    paper=PAPER,
-    where="figure 2, table 3, table 4",
-    says="Better separated words do not mean better transfer: NER and QA gain nothing",
-    sentence="It is crucial to note that we see no direct relationship between the degree of separation and the "
-    "success of cross-lingual transfer among all tasks and training regimes.",
-    each="task",
-    holds="separation > 0.01 and gain < 1",
-)
+@finding("separation-no-help", where="figure 2, table 3, table 4", each="task", holds="separation > 0.01 and gain < 1")
 def separation_without_gain(scores, distances, config):
+    """Better separated words do not mean better transfer: NER and QA gain nothing."""
     tasks = ("ner", "qa")
     continual = [gains(scores, config, task, "continual", "adjusted") for task in tasks]
     found = floors(pd.concat(continual, keys=tasks, names=["task"]).groupby(level=["seed", "task", "language"]).mean())
@@ -273,4 +183,4 @@ def printed() -> dict[str, pd.DataFrame]:
         if adapted:
             told |= {"language": lang, "pairs": size, "aggregation": "avg", "tokens": "all"}
         rows.append(told | {"adapted": adapted, "init": init, "value": original + float(row["value"])})
-    return frames(scores=rows)
+    return from_records(scores=rows)

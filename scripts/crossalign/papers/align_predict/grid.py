@@ -12,7 +12,7 @@ from crossalign.papers.common.table import Cell, Column, Row, Table
 from crossalign.results.comparable import other_sets
 from crossalign.results.names import METRICS
 from crossalign.results.names import TASKS as TASK_NAMES
-from crossalign.results.values import Sample, Value
+from crossalign.results.values import Value
 from crossalign.results.verdict import DIFFERS, NOT_RUN, OTHER, REPRODUCED, Verdict
 
 # The order of the printed table.
@@ -35,18 +35,18 @@ class Search:
         for batch in paper["grid"]["batch"]:
             for rate in paper["grid"]["learning_rate"]:
                 runs = [Tuned(bases(context.config)[0], task, source, trial_init(batch, rate), seed) for seed in seeds]
-                sample = context.results.sample(runs, [dev], METRICS[task])
+                found = context.results.value(runs, [dev], METRICS[task])
                 self.runs += runs
-                self.done += len(sample.values)
-                missing += sample.missing
-                if sample.values:
-                    known[batch, rate] = sample.value().mean
+                self.done += found.n
+                missing += found.missing
+                if found.n:
+                    known[batch, rate] = found.mean
         self.missing = tuple(missing)
         # Of equal settings the first of the config.
         self.best = max(known, key=lambda setting: known[setting], default=None)
         seconds = [(context.results.training(run) or {}).get("seconds") for run in self.runs]
-        minutes = [found / 60 for found in seconds if isinstance(found, int | float)]
-        self.minutes = Sample(dict(enumerate(minutes))).value()
+        minutes = [each / 60 for each in seconds if isinstance(each, int | float)]
+        self.minutes = Value.over(minutes)
 
     def counted(self, number: float | None) -> Value:
         """A number that the whole search stands behind."""

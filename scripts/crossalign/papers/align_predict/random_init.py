@@ -100,8 +100,7 @@ def doubts(task: str, source: str, target: str) -> str:
 
 def recomputed(table: Published, keys: dict[str, str]) -> float | None:
     """The mean of the printed rows that a printed mean row sums up; None where one is unreadable."""
-    rows = [table.rows[place] for place in table.select(keys)]
-    rows = [row for row in rows if row["target"] not in ("X", keys["source"])]
+    rows = [row for row in table.select(keys) if row["target"] not in ("X", keys["source"])]
     if not rows or any(not row["value"] for row in rows):
         return None
     return sum(float(row["value"]) for row in rows) / len(rows)
@@ -122,7 +121,7 @@ def pair_cells(
     cells = []
     for init in ["ref", *inits(context.config[PAPER]["layer_pairs"])]:
         runs = runs_of(context, task, keys["source"], init, train)
-        ours = context.results.sample(runs, sets, metric).value()
+        ours = context.results.value(runs, sets, metric)
         score = init == "ref"
         if score:
             reference = ours

@@ -25,7 +25,7 @@ from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import PAIRS, SETS, Cell, Column, Row, Table, number
 from crossalign.results.comparable import other_sets
 from crossalign.results.names import METRICS, language, task
-from crossalign.results.published import Printed, claim, published
+from crossalign.results.published import Printed, claims, published
 from crossalign.results.values import Value
 from crossalign.results.verdict import CORRELATION
 
@@ -159,7 +159,7 @@ def layer_set_row(context: Context, name: str, lang: str, split: str) -> Row:
     cells: list[Cell] = []
     for init in ["ref", *inits(context.config[PAPER]["layer_sets"])]:
         runs = runs_of(context, name, "en", init)
-        value = context.results.sample(runs, [data], METRICS[name]).value()
+        value = context.results.value(runs, [data], METRICS[name])
         keys = {"task": name, "source": "en", "target": lang, "split": split}
         keys |= {"layers": init.removeprefix("random-"), "metric": METRICS[name], "kind": "score"}
         match = context.printed.find(keys)
@@ -181,7 +181,7 @@ def loss(printed: Printed | None, reference: Printed | None) -> float | None:
 
 def spread_note(name: str, spreads: list[float]) -> str:
     """The caption's sentence on standard deviations, ours and the paper's."""
-    stated = " / ".join(claim(PAPER, f"std-{name}-{which}") or "?" for which in ("min", "median", "max"))
+    stated = " / ".join(claims(PAPER)[f"std-{name}-{which}"]["value"] for which in ("min", "median", "max"))
     if not spreads:
         return f"Standard deviation, {task(name)}: not run; printed min / median / max {stated}."
     ours = " / ".join(number(value, 2, False) for value in (min(spreads), median(spreads), max(spreads)))

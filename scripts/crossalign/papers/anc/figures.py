@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 from crossalign.analysis.indexes import LABELS
 from crossalign.catalog.addresses import Base, Run
-from crossalign.papers.anc.items import PAPER, normformer, xnli_tuned
+from crossalign.papers.anc.items import PAPER, PRINTED_MODELS, normformer, xnli_tuned
 from crossalign.papers.common.colours import SCALING, Look
 from crossalign.papers.common.colours import language as language_look
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.figure import Figure, Panel, Series, curve, with_readings
-from crossalign.results.names import PRINTED_MODELS, language, model
+from crossalign.results.names import language, model
 
 CORPUS = "xnliext"
 

@@ -1,34 +1,37 @@
 """The findings of `anc`: CKA fails on NormFormer models, whose translations are alike by ANC and by matching."""
 
+from functools import partial
+
 import pandas as pd
 
-from crossalign.papers.anc.items import PAPER, normformer
-from crossalign.results.findings.finding import NotRun, finding
-from crossalign.results.findings.printed import MODELS, curves, frames
+from crossalign.papers.anc.items import PAPER, PRINTED_MODELS, normformer
+from crossalign.results.findings.finding import NotRun, register
 from crossalign.results.findings.shapes import level, peak
-from crossalign.results.published import published
+from crossalign.results.findings.views import from_records, select
+from crossalign.results.published import published, readings
 
+finding = partial(register, PAPER)
 PEAK = "rise > 0 and fall > 0"
-MEASURES = dict.fromkeys(("figure1", "figure7"), "cka") | {"figure2": "matching"}
+MEASURES = dict.fromkeys((1, 7), "cka") | {2: "matching"} | dict.fromkeys((3, 4, 5, 6), "anc")
 
 
 def printed() -> dict[str, pd.DataFrame]:
     """Table 1 in points, and the curves that were read off the figures."""
-    rows = published(f"{PAPER}/table1").rows
-    scores = []
-    for row in rows:
-        told = {name: row[name] for name in ("task", "source", "target", "metric")}
-        told |= dict.fromkeys(("base", "model"), MODELS[row["model"]])
-        scores.append(told | {"init": "ref", "value": 100 * float(row["value"])})
-    read = {f"figure{place}": MEASURES.get(f"figure{place}", "anc") for place in range(1, 8)}
-    similar = [curves(f"{PAPER}/{name}", measure=measure, corpus="xnliext") for name, measure in read.items()]
-    return frames(scores, [row for each in similar for row in each])
+    names = {theirs: ours for ours, theirs in PRINTED_MODELS.items()}
+    scores = [{"init": "ref"} | row | {"value": 100 * float(row["value"])} for row in published(f"{PAPER}/table1").rows]
+    curves = []
+    for place, measure in sorted(MEASURES.items()):
+        told = {"corpus": "xnliext", "measure": measure}
+        rows = readings(f"{PAPER}/figure{place}").rows
+        curves += [row | told | {"language": row["pair"].split("-")[-1]} for row in rows]
+    for row in (*scores, *curves):
+        row["base"] = row["model"] = names.get(row["model"], row["model"])
+    return from_records(scores, curves)
 
 
 def measured(similarity: pd.DataFrame, measure: str, models: list[str], languages: list[str]) -> pd.DataFrame:
     """The curves of pretrained models over pairs of English and each language."""
-    there = similarity["model"].isin(models) & similarity["language"].isin(languages) & (similarity["task"] == "")
-    return similarity[there & (similarity["corpus"] == "xnliext") & (similarity["measure"] == measure)]
+    return select(similarity, model=models, language=languages, task="", corpus="xnliext", measure=measure)
 
 
 def schemes(config: dict) -> list[str]:
@@ -48,99 +51,70 @@ def halves(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"lower_layers": level(curves, 0, 5, ["pair"]), "upper_layers": level(curves, 6, 12, ["pair"])})
 
 
+# A similarity near zero; a fall by what would be a high one.
 @finding(
     "cka-normformer-zero",
-    paper=PAPER,
     where="figure 1",
-    says="CKA of a NormFormer model falls to about zero in the middle layers and stays there",
-    sentence="[…] the CKA score drops dramatically at the middle layer of the network and continues to hang around "
-    "zero for all remaining layers (layers 6-12).",
     each="pair",
-    # A similarity near zero; a fall by what would be a high one.
     holds="upper_layers < 0.1 and lower_layers - upper_layers > 0.3",
 )
 def cka_fails(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """CKA of a NormFormer model falls to about zero in the middle layers and stays there."""
     return halves(of_normformer(similarity, config, "cka"))
 
 
+# Two curves that one would call the same.
 @finding(
     "cka-normformer-v2",
-    paper=PAPER,
     where="figure 1, figure 7",
-    says="A second NormFormer model, trained from another start, has the same CKA",
-    sentence="To double-check the result we also retrain the scale_normformer the second time with a different random "
-    "restart and get the same CKA results (see Figure 7 in Appendix A).",
     each="pair",
-    # Two curves that one would call the same.
     holds="lower_layers > -0.05 and lower_layers < 0.05 and upper_layers > -0.05 and upper_layers < 0.05",
 )
 def second_run(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """A second NormFormer model, trained from another start, has the same CKA."""
     study = config[PAPER]
     second = measured(similarity, "cka", [study["second_normformer"]], study["norm_languages"])
     return halves(second) - halves(of_normformer(similarity, config, "cka"))
 
 
-@finding(
-    "anc-normformer",
-    paper=PAPER,
-    where="figure 4",
-    says="ANC of a NormFormer model rises to a peak in the middle layers and falls again",
-    sentence='The figure shows that unlike CKA (Figure 1), the ANC is able to reveal the "first align, then predict" '
-    "pattern for the scale_normformer and better explains the evidence we provided in Table 1 and Figure 2.",
-    each="pair",
-    most=True,
-    holds=PEAK,
-)
+@finding("anc-normformer", where="figure 4", each="pair", most=True, holds=PEAK)
 def anc_of_normformer(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """ANC of a NormFormer model rises to a peak in the middle layers and falls again."""
     return peak(of_normformer(similarity, config, "anc"), ["pair"])
 
 
-@finding(
-    "anc-deep",
-    paper=PAPER,
-    where="figure 4",
-    says="ANC of a NormFormer model stays high in the deeper layers",
-    sentence="Our method, unlike CKA (Figure 1), does capture the cross-lingual similarity existing in the deeper "
-    "layers of XLM-Roberta Normformer (scale_normformer).",
-    each="pair",
-    holds="upper_layers > 0.3",
-)
+@finding("anc-deep", where="figure 4", each="pair", holds="upper_layers > 0.3")
 def anc_in_deeper_layers(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """ANC of a NormFormer model stays high in the deeper layers."""
     return halves(of_normformer(similarity, config, "anc"))[["upper_layers"]]
 
 
 @finding(
     "match-deep",
-    paper=PAPER,
     where="figure 1, figure 2",
-    says="The deeper layers of a NormFormer model match translations that CKA misses, if ever fewer",
-    sentence="The result again shows relatively high matching scores for the deeper layers in contrast to the CKA "
-    "result from Figure 1. There is some decline, but nothing like zero similarity of CKA.",
     each="pair",
     holds="matching > 0.1 and matching > cka and last_layer < sixth_layer",
 )
 def deeper_layers_match(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """The deeper layers of a NormFormer model match translations that CKA misses, if ever fewer."""
     matching = of_normformer(similarity, config, "matching")
     found = {"matching": level(matching, 6, 12, ["pair"]), "sixth_layer": level(matching, 6, 6, ["pair"])}
     found |= {"last_layer": level(matching, 12, 12, ["pair"])}
     return pd.DataFrame(found | {"cka": halves(of_normformer(similarity, config, "cka"))["upper_layers"]})
 
 
+# Two standard errors of the difference of two accuracies on the 2,490 examples of XNLI's validation set.
 @finding(
     "norm-transfer",
-    paper=PAPER,
     where="table 1",
-    says="Models that differ in normalisation alone transfer alike from English to other languages",
-    sentence="The models show similar zero-shot cross-lingual transfer performance. […] We see no significant gains "
-    "from the scale_pre or scale_normformer, but crucially we see no significant losses either.",
     task="nli",
     each="model",
-    # Two standard errors of the difference of two accuracies on the 2,490 examples of XNLI's validation set.
     holds="ahead_of_post_ln > -2.5 and ahead_of_post_ln < 2.5",
 )
 def normalisation_and_transfer(scores: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """Models that differ in normalisation alone transfer alike from English to other languages."""
     study = config[PAPER]
-    own = scores[(scores["task"] == "nli") & (scores["metric"] == "accuracy") & scores["model"].isin(schemes(config))]
+    own = select(scores, task="nli", metric="accuracy", model=schemes(config))
     others = [lang for lang in study["xnli_languages"] if lang != "en"]
     ours = own.pivot_table(index=["seed", "model"], columns="target", values="value").reindex(columns=["en", *others])
     first = ours.index.get_level_values("model") == study["schemes"][0]
@@ -150,33 +124,16 @@ def normalisation_and_transfer(scores: pd.DataFrame, config: dict) -> pd.DataFra
     return pd.DataFrame(found)[~first]
 
 
-@finding(
-    "anc-known",
-    paper=PAPER,
-    where="figure 3",
-    says="ANC of mBERT and XLM-R rises to a peak in the middle layers and falls again",
-    sentence="The result demonstrates that our method passes the proposed sanity check by being able to reveal the "
-    '"first align, then predict" pattern.',
-    each="model pair",
-    most=True,
-    holds=PEAK,
-)
+@finding("anc-known", where="figure 3", each="model pair", most=True, holds=PEAK)
 def anc_of_known_models(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """ANC of mBERT and XLM-R rises to a peak in the middle layers and falls again."""
     study = config[PAPER]
     return peak(measured(similarity, "anc", study["known_models"], study["known_languages"]), ["model", "pair"])
 
 
-@finding(
-    "scaling-pattern",
-    paper=PAPER,
-    where="figure 5, figure 6",
-    says="In masked and causal models of every size ANC rises to a peak and falls again",
-    sentence="Figures 5 and 6 reveal that the crosslingual similarity of multilingual representations in all the "
-    'networks we study follows the same "first align, then translate" pattern.',
-    each="model",
-    holds=PEAK,
-)
+@finding("scaling-pattern", where="figure 5, figure 6", each="model", holds=PEAK)
 def anc_by_size(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """In masked and causal models of every size ANC rises to a peak and falls again."""
     study = config[PAPER]
     anc = measured(similarity, "anc", [*study["xlmr"], *study["xglm"]], [*study["scaling_languages"], "mean"])
     # The paper shows the mean over the pairs alone; ours is made as the peak is sought.
@@ -184,19 +141,16 @@ def anc_by_size(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
     return peak(anc, ["model"])
 
 
+# From here on a correlation is called strong (Cohen); the authors' own figure has its highest curves at 0.65.
 @finding(
     "anc-peak",
-    paper=PAPER,
     where="figure 3",
-    says="In the layers that are most alike, ANC of mBERT and XLM-R is high: about 0.7",
-    sentence="Also, the correlation at the most language natural layers is about 0.7, which indicates that the ANC's "
-    "strong assumption of one-to-one aligned neurons is informative.",
     each="model",
-    # From here on a correlation is called strong (Cohen); the authors' own figure has its highest curves at 0.65.
     holds="highest_layer > 0.5",
     printed=lambda: {(model, "highest_layer"): 0.7 for model in ("mbert", "xlmr-base")},
 )
 def highest_anc(similarity: pd.DataFrame, config: dict) -> pd.DataFrame:
+    """In the layers that are most alike, ANC of mBERT and XLM-R is high: about 0.7."""
     study = config[PAPER]
     anc = measured(similarity, "anc", study["known_models"], study["known_languages"])
     return anc.groupby(["seed", "model"])["value"].max().to_frame("highest_layer")

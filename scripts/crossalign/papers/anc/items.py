@@ -9,6 +9,12 @@ from crossalign.catalog.sets import DataSet
 
 PAPER = "anc"
 
+# The names under which the paper's numbers know our models.
+PRINTED_MODELS = {"mbert": "bert-base-multilingual-cased"}
+PRINTED_MODELS |= {f"xlmr-{size}": f"xlm-roberta-{size}" for size in ("base", "large", "xl", "xxl")}
+PRINTED_MODELS |= {f"xglm-{size.lower()}": f"xglm-{size}" for size in ("564M", "1.7B", "2.9B", "4.5B", "7.5B")}
+PRINTED_MODELS |= {f"scale-{scheme}": f"scale_{scheme}" for scheme in ("post", "pre", "normformer", "normformer-v2")}
+
 
 def sentences(languages: Iterable[str]) -> list[DataSet]:
     return [DataSet("parallel", "xnliext", lang) for lang in sorted({"en", *languages})]

@@ -1,18 +1,28 @@
 """Tables of `anc`."""
 
+import re
 from collections.abc import Callable
+from math import prod
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
 
 from crossalign.catalog.addresses import Base
 from crossalign.catalog.sets import DataSet
+from crossalign.catalog.studied import model_folder, read_shape
 from crossalign.fetch.register import Model, read_models
-from crossalign.papers.anc.items import PAPER, xnli_tuned
+from crossalign.papers.anc.items import PAPER, PRINTED_MODELS, xnli_tuned
 from crossalign.papers.common.context import Context
 from crossalign.papers.common.table import Cell, Column, Row, Table
-from crossalign.results.measured import measured_model
-from crossalign.results.names import PRINTED_MODELS, language, model
+from crossalign.results.names import language, model
 from crossalign.results.published import ROOT
 from crossalign.results.values import Value
 from crossalign.results.verdict import SHARE
+
+# How the printed table calls what a model's config.json tells.
+COUNTED = {"layers": "layers", "neurons": "neurons_per_layer"}
+# The encoder is counted: no head of any task, and no buffers.
+HEADS = ("cls.", "lm_head.", "classifier.", "qa_outputs.", "pooler.")
 
 
 def table1(context: Context) -> Table:
@@ -24,7 +34,7 @@ def table1(context: Context) -> Table:
         cells = []
         for lang in paper["xnli_languages"]:
             data = DataSet("nli", f"xnli_{lang}", "dev")
-            value = context.results.sample(runs, [data], "accuracy").value().scaled(0.01)
+            value = context.results.value(runs, [data], "accuracy").scaled(0.01)
             keys = {"task": "nli", "dataset": "xnli", "split": "validation", "model": PRINTED_MODELS.get(name, name)}
             keys |= {"source": "en", "target": lang, "metric": "accuracy", "kind": "score"}
             match = context.printed.find(keys)
@@ -79,7 +89,26 @@ def facts_of(config: dict, name: str, registered: Model | None) -> dict[str, int
         facts |= {"layers": registered.layers, "neurons_per_layer": registered.neurons}
         languages = registered.languages
         facts["languages"] = int(languages) if languages.isdigit() else languages
-    return facts | measured_model(config, name)
+    folder = model_folder(config, name)
+    if (folder / "config.json").is_file():
+        shape = read_shape(folder)
+        facts |= {field: shape[kind] for kind, field in COUNTED.items() if kind in shape}
+        if counted := sum(map(parameters, sorted(folder.glob("*.safetensors")))):
+            facts["parameters"] = counted
+    return facts
+
+
+def parameters(path: Path) -> int:
+    """The numbers of the encoder in a safetensors file, from its head alone; 0 when it cannot be read."""
+    try:
+        with safe_open(path, "np") as file:
+            shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError):
+        return 0
+    inner = {re.sub(r"^(bert\.)?(roberta\.)?(model\.)?", "", name): shape for name, shape in shapes.items()}
+    return sum(
+        prod(shape) for name, shape in inner.items() if not name.startswith(HEADS) and "position_ids" not in name
+    )
 
 
 TABLES: dict[str, Callable[[Context], Table]] = {"table1": table1, "table2": table2}

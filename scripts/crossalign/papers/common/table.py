@@ -179,18 +179,13 @@ class Table:
         for cell in self.cells():
             yield cell.keys | measured(cell)
         verdict = Verdict(LEFT_OUT, "not part of this configuration")
-        for keys, printed in self.left_out():
+        for keys, printed in self.published.rest():
             yield keys | measured(Cell(printed=printed, verdict=verdict))
-
-    def left_out(self) -> Iterator[tuple[dict[str, str], Printed]]:
-        """The printed numbers that no cell of ours stands for, with their keys."""
-        for place in self.published.rest():
-            yield from self.published.cells(place)
 
     @property
     def key_columns(self) -> list[str]:
         """The tidy columns that name a cell: the paper's, then ours."""
-        named = [*(cell.keys for cell in self.cells()), *(keys for keys, _ in self.left_out())]
+        named = [*(cell.keys for cell in self.cells()), *(keys for keys, _ in self.published.rest())]
         return list(dict.fromkeys([*self.published.keys, *(name for keys in named for name in keys)]))
 
 

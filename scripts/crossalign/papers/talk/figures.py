@@ -22,7 +22,7 @@ CITED = {"XLM-R large\n550M": 70.7, "XLM-R XL\n3.5B": 73.4, "XLM-R XXL\n10.7B": 
 
 def score(context: Context, runs: Iterable[Tuned], task: str) -> Value:
     """The score of a system on the test set of the language that it was trained on."""
-    return context.results.sample(runs, lambda run: [DataSet(KINDS[task], run.source, "test")], METRICS[task]).value()
+    return context.results.value(runs, lambda run: [DataSet(KINDS[task], run.source, "test")], METRICS[task])
 
 
 def bars(label: str, look: Look, values: dict[str, Value]) -> Series:

@@ -27,6 +27,7 @@ from crossalign.results.published import languages, published
 from crossalign.results.reading import Results
 from crossalign.results.values import Value
 from crossalign.results.verdict import JUDGED, OTHER, Verdict
+from crossalign.runtime.files import read_json
 
 # Raw text that is put together from what lies openly, not the corpus of the talk.
 MIXED = ("open",)
@@ -41,7 +42,7 @@ def table1(context: Context) -> Table:
     for target in TARGETS:
         targets = others(context.config, "parsing", "en") if target == "X" else [target]
         sets = [tested_on(context.config, "parsing", lang) for lang in targets]
-        value = context.results.sample(runs, sets, METRICS["parsing"]).value()
+        value = context.results.value(runs, sets, METRICS["parsing"])
         keys = {"task": "parsing", "source": "en", "target": target, "layers": "ref"}
         keys |= {"metric": METRICS["parsing"], "kind": "score"}
         match = context.printed.find(keys)
@@ -107,17 +108,18 @@ def sentences(context: Context, lang: str) -> Value:
     """The sentences of raw text of a language, training and held-out part."""
     kept = []
     for split in ("train", "dev"):
-        report = context.results.report(text_set(context.config, lang, split))
+        path = text_set(context.config, lang, split).path()
+        report = read_json((context.results.folder / path).with_name(f"{split}.report.json"))
         if report is None and split == "train":
-            return Value(wanted=1, missing=(text_set(context.config, lang).path(),))
+            return Value(wanted=1, missing=(path,))
         kept.append((report or {}).get("kept", 0))
     return Value(float(sum(kept)), None, 1, 1)
 
 
 def raw_bytes(results: Results, config: dict, lang: str) -> int | None:
     """The size of the raw text of a language, training and held-out part; None where there is none."""
-    train, dev = (results.size(text_set(config, lang, split)) for split in ("train", "dev"))
-    return None if train is None else train + (dev or 0)
+    train, dev = (results.folder / text_set(config, lang, split).path() for split in ("train", "dev"))
+    return sum(path.stat().st_size for path in (train, dev) if path.is_file()) if train.is_file() else None
 
 
 def table4(context: Context) -> Table:

@@ -1,11 +1,12 @@
 """findings.csv, one row per quantity, and findings.json, one record per finding."""
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+
+import pandas as pd
 
 from crossalign.results.findings.finding import FAILS, FINDINGS, UNLEARNT, UNSURE, VERDICTS
 from crossalign.results.findings.judge import Estimate, Judged
@@ -26,17 +27,20 @@ def with_reasons(judged: Iterable[Judged], known: Mapping[str, str]) -> list[Jud
 
 def write_findings(judged: Iterable[Judged], table: Path) -> Counter[str]:
     """Write findings.csv, and findings.json beside it; returns how many there are of each verdict."""
-    judged = list(judged)
+    records = [asdict(one) for one in judged]
+    rows = []
+    for one in records:
+        told = one | {"statement": one["says"], "finding_verdict": one["verdict"], "verdict": ""}
+        rows += [told | number for number in one["estimates"]] or [told]
+        # As JSON has it: a number that is not known is null.
+        one["estimates"] = [
+            {name: None if pd.isna(value) else value for name, value in number.items()} for number in one["estimates"]
+        ]
     with write_atomic(table) as stream:
-        writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        for one in judged:
-            told = {"paper": one.paper, "id": one.id, "statement": one.says, "finding_verdict": one.verdict}
-            told |= {name: getattr(one, name) for name in ("agreement", "controlled", "reason", "why")}
-            for number in one.estimates or [None]:
-                writer.writerow(told | {name: _shown(getattr(number, name, "")) for name in NUMBERS})
-    write_json(table.with_suffix(".json"), {"findings": [_plain(one) for one in judged]})
-    return Counter({verdict: sum(one.verdict == verdict for one in judged) for verdict in VERDICTS})
+        frame = pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64"})
+        frame.to_csv(stream, index=False, float_format="%.4g", lineterminator="\n")
+    write_json(table.with_suffix(".json"), {"findings": records})
+    return Counter({verdict: sum(one["verdict"] == verdict for one in records) for verdict in VERDICTS})
 
 
 def read_findings(path: Path) -> list[Judged] | None:
@@ -45,29 +49,10 @@ def read_findings(path: Path) -> list[Judged] | None:
     if found is None:
         return None
     try:
-        return [
-            Judged(**one | {"estimates": [_estimate(number) for number in one["estimates"]]})
-            for one in found["findings"]
-        ]
+        return [Judged(**one | {"estimates": [*map(_estimate, one["estimates"])]}) for one in found["findings"]]
     except (TypeError, KeyError) as error:
         raise UserError(f"{path}: no findings ({error}); make it again") from None
 
 
-def _plain(one: Judged) -> dict:
-    """As JSON has it: a number that is not known is null."""
-    record = asdict(one)
-    record["estimates"] = [
-        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in number.items()}
-        for number in record["estimates"]
-    ]
-    return record
-
-
 def _estimate(number: dict) -> Estimate:
     return Estimate(**{name: math.nan if value is None else value for name, value in number.items()})
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4g}"
-    return value

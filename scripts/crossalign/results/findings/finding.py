@@ -1,8 +1,8 @@
 """A finding of a paper: one function that takes tidy frames and gives quantities by seed, and what must hold of them.
 
-    @finding("drop-en-pos", paper="align-predict", where="table 7", says="...", sentence="...", task="pos",
-             holds="elsewhere < -2 and elsewhere < home")
-    def lower_layers_en_pos(scores): ...
+    @finding("drop-en-pos", where="table 7", task="pos", holds="elsewhere < -2 and elsewhere < home")
+    def lower_layers_en_pos(scores, config):
+        \"\"\"Random layers 1-2: POS tagging from English loses much more elsewhere than in English.\"\"\"
 
 The function names the frames that it reads: `scores`, `similarity`, `distances` (views.py says which columns) and
 `config`. It returns one row per seed, and per language or whatever else the index names, with a column per quantity.
@@ -17,7 +17,8 @@ from inspect import signature
 
 import pandas as pd
 
-from crossalign.results.findings.expression import Comparison, comparisons, names_in
+from crossalign.results.findings.comparison import Comparison, comparisons
+from crossalign.results.published import claims
 from crossalign.runtime.errors import UserError
 
 HOLDS, FAILS, UNSURE = "holds", "does not hold", "cannot tell"
@@ -39,17 +40,17 @@ def items_of(paper: str, where: str) -> tuple[str, ...]:
 class Finding:
     """A finding with its function.
 
-    `says` tells it in plain words, `sentence` in the paper's. `holds` are comparisons joined by `and`; each is judged
-    on the mean over languages or, for every group of the index levels `each`, apart. Then all groups must agree or,
-    with `most`, more than half of them. `printed` gives estimates that the paper states, by group and quantity, where
-    its tables by language do not give them.
+    `says` tells it in plain words; the paper's are those of `claim` in its claims.csv. `holds` are comparisons joined
+    by `and`; each is judged on the mean over languages or, for every group of the index levels `each`, apart. Then all
+    groups must agree or, with `most`, more than half of them. `printed` gives estimates that the paper states, by group
+    and quantity, where its tables by language do not give them.
     """
 
-    id: str
     paper: str
+    id: str
     where: str
     says: str
-    sentence: str
+    claim: str
     holds: str
     function: Callable[..., pd.DataFrame]
     task: str = ""
@@ -61,6 +62,13 @@ class Finding:
     def items(self) -> tuple[str, ...]:
         """The tables and figures that it rests on."""
         return items_of(self.paper, self.where)
+
+    @property
+    def sentence(self) -> str:
+        """The finding in the paper's words."""
+        if not (row := claims(self.paper).get(self.claim)):
+            raise UserError(f"finding {self.id}: resources/papers/{self.paper}/claims.csv has no claim '{self.claim}'")
+        return row["sentence"]
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
@@ -78,7 +86,7 @@ class Finding:
         found = self.function(**{name: config if name == "config" else frames[name] for name in self.reads})
         if found.index.names[0] != "seed" or not set(self.each) <= set(found.index.names):
             raise UserError(f"finding {self.id}: index {found.index.names}; needed: seed first, and {self.each}")
-        if absent := {name for one in self.comparisons for name in names_in(one.value)} - set(found):
+        if absent := {name for one in self.comparisons for name in one.names} - set(found):
             raise UserError(f"finding {self.id}: {', '.join(sorted(absent))}: no such quantity in {list(found)}")
         return found.astype(float)
 
@@ -86,16 +94,18 @@ class Finding:
 FINDINGS: dict[str, Finding] = {}
 
 
-def finding(id: str, *, each: str = "", **told) -> Callable[[Callable], Callable]:
-    """Register a function as a finding; `each` names index levels, separated by blanks."""
+def register(paper: str, id: str, *, says: str = "", claim: str = "", each: str = "", **told) -> Callable:
+    """Make a function a finding of a paper: its first line says what, and its claim has the same id unless told
+    otherwise. `each` names index levels, separated by blanks."""
 
-    def register(function: Callable) -> Callable:
-        made = Finding(id, each=tuple(each.split()), function=function, **told)
-        if FINDINGS.get(id, made).paper != made.paper:
+    def registered(function: Callable) -> Callable:
+        words = says or function.__doc__.partition("\n")[0].removesuffix(".")
+        made = Finding(paper, id, says=words, claim=claim or id, each=tuple(each.split()), function=function, **told)
+        if FINDINGS.get(id, made).paper != paper:
             raise UserError(f"finding {id}: {FINDINGS[id].paper} has one of this name already")
         # Wrong comparisons are found at once.
         assert made.comparisons
         FINDINGS[id] = made
         return function
 
-    return register
+    return registered
